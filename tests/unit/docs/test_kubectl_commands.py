@@ -12,7 +12,10 @@ import yaml
 
 from inference_blueprints.catalog.log_groups import canary_log_group
 from inference_blueprints.contracts.metric_labels import POD_LABEL_PREFIX, POD_LABELS, PROMETHEUS_ADDRESS
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
 from tests.unit.docs.test_commands import commands
 
 RUNBOOKS = sorted((root() / "docs/runbooks").glob("*.md"))
@@ -79,6 +82,17 @@ def test_named_objects_exist(page: Path) -> None:
 def test_no_placeholder_stands_for_a_name_that_is_known(page: Path) -> None:
     for words in _kubectl(page):
         assert not [each for each in _options(words, "--namespace") if _PLACEHOLDER.fullmatch(each)], words
+
+
+def test_what_is_scaled_by_hand_is_what_keda_scales() -> None:
+    named = {
+        words[2].partition("/")[0]
+        for page in RUNBOOKS
+        for words in _kubectl(page)
+        if "scaling" in words[2] or words[1] == "scale"
+    }
+    plan = build_plan(load_blueprint("elastic-g6e").blueprint)
+    assert named == {each.resource for each in scaled_kinds(plan, None)}
 
 
 def test_the_log_of_the_canary_is_where_the_runbook_looks() -> None:
