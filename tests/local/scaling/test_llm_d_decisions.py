@@ -80,7 +80,7 @@ def _series(load: str, minutes: int = _MINUTES) -> list[str]:
     return [*found, f"inference_extension_flow_control_queue_size{{{picker}}} 900x{minutes}"]
 
 
-def _readings(scaled: ScaledObject, series: Sequence[str]) -> list[Mapping[str, float | None]]:
+def _readings(scaled: ScaledObject, series: Sequence[str]) -> Sequence[Mapping[str, float | None]]:
     """Return what KEDA reads every 15 seconds."""
     triggers = [each for each in scaled.triggers if isinstance(each, MetricTrigger)]
     end = 60.0 * _MINUTES

@@ -44,14 +44,14 @@ class Frontend(BaseHTTPRequestHandler):
 def port() -> Iterator[int]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Frontend) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
+        yield server.server_port
         server.shutdown()
 
 
 @pytest.fixture
 def closed_port() -> int:
     with ThreadingHTTPServer(("127.0.0.1", 0), Frontend) as server:
-        return server.server_address[1]
+        return server.server_port
 
 
 @pytest.mark.parametrize(
