@@ -15,6 +15,7 @@ from gpu_health.cluster_repairs import ClusterRepairs
 from gpu_health.node_reading import NodeObject
 from inference_blueprints.contracts import health_names as names
 from inference_blueprints.contracts.health_names import CASES_IN_FLIGHT
+from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase, opened_case
 from inference_blueprints.gpu_health.repair_guards import FleetView
@@ -33,7 +34,7 @@ _COUNTED: Final = {
     "refused": names.CASES_REFUSED,
     "gave_up": names.CASES_GIVEN_UP,
 }
-_logger = Logger(child=True)
+_logger = Logger(service=HEALTH_SERVICE, child=True)
 
 
 @dataclass(slots=True)

@@ -52,22 +52,20 @@ def _handle_record(record: SQSRecord) -> None:
     handle_event(record.json_body)
 
 
-def handle_event(event: Mapping[str, Any], *, clock: Callable[[], float] = time.time) -> None:
+def handle_event(event: Mapping[str, Any]) -> None:
     """Handle one event.
 
     Parameters
     ----------
     event
         An event of EventBridge.
-    clock
-        Returns the time, in seconds since the epoch.
 
     Raises
     ------
     OperationsError
         If a service does not answer. The event has to come again.
     """
-    started = time.monotonic()
+    started, clock = time.monotonic(), time.time
     platform = health_platform()
     prefix = hardware_alarm_prefix(platform.cell.platform, platform.cell.name)
     try:

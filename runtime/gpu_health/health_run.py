@@ -11,8 +11,9 @@ from gpu_health.case_progress import CaseProgress
 from gpu_health.case_store import CaseStore
 from gpu_health.cluster_repairs import ClusterRepairs
 from gpu_health.health_platform import HealthPlatform
+from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
 
-_logger = Logger(child=True)
+_logger = Logger(service=HEALTH_SERVICE, child=True)
 
 
 def begin(platform: HealthPlatform, clock: Callable[[], float]) -> CaseProgress:

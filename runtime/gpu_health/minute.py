@@ -45,23 +45,7 @@ _metrics = Metrics(namespace=operations_names.METRIC_NAMESPACE, service=operatio
 def handle(event: Mapping[str, Any], context: Any) -> None:
     """Run once. A run that fails is not repeated: the next one is a minute later, and reads everything."""
     del event, context
-    run_minute()
-
-
-def run_minute(*, clock: Callable[[], float] = time.time) -> CaseProgress:
-    """Compare workers, read nodes, and advance all open cases.
-
-    Parameters
-    ----------
-    clock
-        Returns the time, in seconds since the epoch.
-
-    Raises
-    ------
-    OperationsError
-        If the table or the API server does not answer.
-    """
-    started = time.monotonic()
+    started, clock = time.monotonic(), time.time
     platform = health_platform()
     run = begin(platform, clock)
     nodes = run.repairs.nodes()
@@ -72,7 +56,6 @@ def run_minute(*, clock: Callable[[], float] = time.time) -> CaseProgress:
     _read_alarms(run, clock)
     _advance_all(run, nodes, clock)
     _count(run, clock(), time.monotonic() - started)
-    return run
 
 
 def _compare_workers(run: CaseProgress, nodes: Sequence[NodeObject], clock: Callable[[], float]) -> None:

@@ -201,7 +201,7 @@ def eks_api(cluster: str, endpoint: str, authority: str) -> KubernetesApi:
         credentials = session.get_credentials()
         if credentials is None:
             raise KubernetesError("there are no AWS credentials")
-        return cluster_token(credentials.get_frozen_credentials(), session.region_name, cluster)
+        return cluster_token(credentials, session.region_name, cluster)
 
     pem = base64.b64decode(authority).decode() if endpoint.startswith("https:") else None
     return KubernetesApi(endpoint, token, authority=pem)
