@@ -88,6 +88,8 @@ class HealthWorld:
     calls: Calls = field(default_factory=Calls)
     #: Errors of AWS, by operation.
     failing: dict[str, BaseException] = field(default_factory=dict)
+    #: Answers of AWS that the emulation has not got, by operation.
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     def minute(self) -> None:
@@ -254,6 +256,8 @@ def _intercept(world: HealthWorld) -> None:
             raise world.failing[operation]
         if operation == "Publish":
             world.messages.append(dict(parameters))
+        if operation in world.answers:
+            return world.answers[operation]
         answer = plain_aws(client, operation, parameters)
         world.calls.count(operation)
         return answer
