@@ -1,0 +1,1 @@
+"""The Lambda functions of GPU health: `hardware` for events of alarms, `minute` for each minute."""
