@@ -10,12 +10,11 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import health_names, operations_names
+from inference_blueprints.contracts import health_names, operations_names, operations_runbooks
 from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.operations.controller_place import ControllerPlace
 
 _MINUTE: Final = cdk.Duration.minutes(1)
-_RUNBOOKS: Final = "docs/runbooks"
 #: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`); after that it should have ended.
 _OLDEST_CASE_SECONDS: Final = 3600
 #: Name of the function that runs each minute, by what it writes as `service`.
@@ -52,7 +51,7 @@ class ControllerAlarms(Construct):
                 period=_MINUTE, statistic="Maximum"
             ),
             "An event or a call did not reach its controller.",
-            runbook="controller-events-lost",
+            runbook=operations_runbooks.EVENTS_LOST_RUNBOOK,
         )
 
     @property
@@ -65,7 +64,7 @@ class ControllerAlarms(Construct):
             f"{name}-errors",
             function.metric_errors(period=_MINUTE, statistic="Sum"),
             f"{name} failed in three of five minutes.",
-            runbook="controller-failing",
+            runbook=operations_runbooks.CONTROLLER_FAILING_RUNBOOK,
             periods=5,
             of=3,
         )
@@ -73,7 +72,7 @@ class ControllerAlarms(Construct):
             f"{name}-throttled",
             function.metric_throttles(period=_MINUTE, statistic="Sum"),
             f"Calls of {name} were throttled for five minutes.",
-            runbook="controller-failing",
+            runbook=operations_runbooks.CONTROLLER_FAILING_RUNBOOK,
             periods=5,
         )
         service = _EACH_MINUTE.get(name)
@@ -83,7 +82,7 @@ class ControllerAlarms(Construct):
             f"{name}-stopped",
             self._metric(operations_names.RUNS, service, "Sum"),
             f"{name} did not end a run for five minutes.",
-            runbook="controller-stopped",
+            runbook=operations_runbooks.CONTROLLER_STOPPED_RUNBOOK,
             periods=5,
             below=1,
         )
@@ -92,7 +91,7 @@ class ControllerAlarms(Construct):
                 "replacement-stuck",
                 self._metric(health_names.OLDEST_CASE_SECONDS, service, "Maximum"),
                 "A replacement of a node did not end within an hour.",
-                runbook="replacement-stuck",
+                runbook=operations_runbooks.REPLACEMENT_STUCK_RUNBOOK,
                 above=_OLDEST_CASE_SECONDS,
                 periods=5,
             )
@@ -117,7 +116,7 @@ class ControllerAlarms(Construct):
         alarm = cloudwatch.Alarm(
             self,
             name,
-            alarm_description=f"{says} Runbook: {_RUNBOOKS}/{runbook}.md",
+            alarm_description=f"{says} Runbook: {runbook}",
             comparison_operator=operators.GREATER_THAN_THRESHOLD
             if below is None
             else operators.LESS_THAN_THRESHOLD,
@@ -132,7 +131,7 @@ class ControllerAlarms(Construct):
 
 
 def controller_metric(
-    place: ControllerPlace, name: str, service: str, *, statistic: str, label: str | None = None
+    place: ControllerPlace, name: str, service: str, *, statistic: str
 ) -> cloudwatch.Metric:
     """Return a metric that a controller writes.
 
@@ -146,15 +145,12 @@ def controller_metric(
         The controller.
     statistic
         Such as ``Sum``.
-    label
-        Text in graphs. None for the name.
     """
     values = (place.platform, place.cell, service)
     return cloudwatch.Metric(
         namespace=operations_names.METRIC_NAMESPACE,
         metric_name=name,
         dimensions_map=dict(zip(operations_names.METRIC_DIMENSIONS, values, strict=True)),
-        label=label or name,
         period=_MINUTE,
         statistic=statistic,
     )
