@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -16,6 +17,8 @@ from inference_constructs.findings import acknowledge
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
+
+_ITEM_ACTIONS: Final = ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query")
 
 
 class ControllerFunction(lambda_.Function):
@@ -110,8 +113,7 @@ def controller_role(scope: Construct, construct_id: str, place: ControllerPlace)
     )
     role.add_to_policy(
         iam.PolicyStatement(
-            actions=["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"]
-            + ["dynamodb:Query"],
+            actions=[f"dynamodb:{name}" for name in _ITEM_ACTIONS],
             conditions={
                 "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [f"{place.platform}#{place.cell}"]}
             },

@@ -14,9 +14,9 @@ _NAME = "function calls"
 
 
 def reserved_calls(context: DoctorContext) -> Iterator[CheckResult]:
-    """Compare the calls that batch and the controllers reserve with the account's concurrency; new accounts have little.
+    """Compare the calls that batch and controllers reserve with the concurrency of the account.
 
-    Lambda's own answer counts what other functions have reserved
+    New accounts have little. Lambda's own answer counts what other functions have reserved
     (https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html).
     """
     spec = context.blueprint.spec

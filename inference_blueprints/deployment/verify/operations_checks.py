@@ -27,7 +27,11 @@ def _table(platform: VerifiedPlatform) -> CheckResult:
     stack = f"{platform.name}-Operations"
     resources = platform.account.client("cloudformation").describe_stack_resources(StackName=stack)
     name = next(
-        (each["PhysicalResourceId"] for each in resources["StackResources"] if each["ResourceType"] == _TABLE),
+        (
+            each["PhysicalResourceId"]
+            for each in resources["StackResources"]
+            if each["ResourceType"] == _TABLE
+        ),
         None,
     )
     if name is None:
@@ -39,7 +43,9 @@ def _table(platform: VerifiedPlatform) -> CheckResult:
         status = "gone"
     message = f"the table {name} is {status}"
     if status != "ACTIVE":
-        return CheckResult(_CHECK, "error", message, platform.aws(f"dynamodb describe-table --table-name {name}"))
+        return CheckResult(
+            _CHECK, "error", message, platform.aws(f"dynamodb describe-table --table-name {name}")
+        )
     return CheckResult(_CHECK, "ok", message)
 
 

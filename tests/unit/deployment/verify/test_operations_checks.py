@@ -15,7 +15,7 @@ from inference_blueprints.deployment.verify.verified_platform import VerifiedPla
 MakePlatform = Callable[..., VerifiedPlatform]
 
 
-class Missing(Exception):
+class MissingError(Exception):
     """What a service says of something that is not there."""
 
 
@@ -23,7 +23,7 @@ class FakeServices:
     """Answers of four services, healthy unless a test changes them."""
 
     class exceptions:  # noqa: N801 - the name of boto3's clients
-        ResourceNotFoundException = ParameterNotFound = Missing
+        ResourceNotFoundException = ParameterNotFound = MissingError
 
     def __init__(self) -> None:
         self.points: list[dict[str, float]] = [{"Sum": 1.0}, {"Sum": 1.0}]
@@ -37,7 +37,7 @@ class FakeServices:
 
     def describe_table(self, **_: Any) -> dict[str, Any]:
         if self.status is None:
-            raise Missing
+            raise MissingError
         return {"Table": {"TableStatus": self.status}}
 
     def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class FakeServices:
 
     def get_parameter(self, **_: Any) -> dict[str, Any]:
         if self.frozen is None:
-            raise Missing
+            raise MissingError
         return {"Parameter": {"Value": self.frozen}}
 
 
