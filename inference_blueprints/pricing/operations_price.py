@@ -28,8 +28,8 @@ def operations_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
         return
     yield CostItem(
         "GPU health",
-        f"{_RUNS_PER_MONTH:,} runs of a function with 1,769 MiB, its table and its alarms, at prices that are "
-        "not known",
+        f"{_RUNS_PER_MONTH:,} runs of a function with 1,769 MiB, its table and its alarms, at prices that "
+        "are not known",
         None,
     )
     alarms = spec.observability.alarms if spec.observability else None

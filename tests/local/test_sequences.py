@@ -5,6 +5,7 @@ The lives are the same in every run. ``LIVES`` is their number; ``make check-liv
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -24,6 +25,7 @@ from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deplo
 from inference_blueprints.local.emulator.records import EmulatorRecords
 from inference_blueprints.synthesis import synthesise
 from tests.local.inventory import inventory
+from tests.templates.conftest import BASE
 from tests.templates.strategies import ACCOUNT, PLATFORM, Document, lives
 from tests.templates.support import Templates, text
 
@@ -168,6 +170,23 @@ def test_any_blueprint_follows_any_other_and_nothing_stays(
             life.save()
         assert life.has_saved(), "data of a bucket is lost"
     life.destroy(documents[-1])
+
+
+@pytest.mark.timeout(900)
+def test_gpu_health_comes_changes_and_goes(
+    emulator: Emulator, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    life = Life(emulator, tmp_path_factory.mktemp("health"))
+    document = copy.deepcopy(dict(BASE))
+    document["spec"] |= {"observability": {}, "gpuHealth": {"action": "observe"}}
+    document["spec"]["environment"] = {"region": REGION, "account": ACCOUNT, "dataRemoval": "destroy"}
+    life.step(document)
+    document["spec"]["gpuHealth"]["action"] = "replace"
+    document["spec"]["pools"][0]["repairedBy"] = "gpuHealth"
+    life.step(document)
+    del document["spec"]["gpuHealth"], document["spec"]["pools"][0]["repairedBy"]
+    life.step(document)
+    life.destroy(document)
 
 
 def _equal(wanted: str, found: str) -> bool:
