@@ -16,7 +16,7 @@ from constructs import Construct
 
 from inference_blueprints.contracts import operations_names
 from inference_constructs.findings import acknowledge
-from inference_constructs.operations.operations_table import OperationsTable
+from inference_constructs.operations.controller_table import ControllerTable
 
 _HTTPS: Final = 443
 
@@ -80,7 +80,7 @@ class ControllerPlace(Construct):
         super().__init__(scope, construct_id)
         self.platform, self.cell, self.cluster, self.vpc = platform, cell, cluster, vpc
         self.encryption_key, self.retention_days, self.topic = encryption_key, retention_days, topic
-        self.table = OperationsTable(self, "Table", encryption_key=encryption_key)
+        self.table = ControllerTable(self, "Table", encryption_key=encryption_key)
         self.frozen = self._add_freeze_switch()
         self.undelivered = self._add_undelivered_events()
         self.security_group = self._add_security_group()

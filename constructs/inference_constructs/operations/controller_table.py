@@ -10,7 +10,7 @@ from constructs import Construct
 from inference_blueprints.contracts import operations_names
 
 
-class OperationsTable(dynamodb.TableV2):
+class ControllerTable(dynamodb.TableV2):
     """One item per case, place, state and audit record. Records expire by themselves.
 
     Parameters
