@@ -30,7 +30,6 @@ from inference_blueprints.spec.types.environment import (
     Network,
 )
 from inference_blueprints.spec.types.frontend import Frontend
-from inference_blueprints.spec.types.gpu_health import GpuHealth
 from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.models import (
@@ -73,6 +72,7 @@ from inference_blueprints.spec.types.pools import (
     Taint,
 )
 from inference_blueprints.spec.types.queueing import Borrowing, Kueue, Queueing
+from inference_blueprints.spec.types.repairs import GpuHealth
 from inference_blueprints.spec.types.section import (
     AccountId,
     ArgumentValue,

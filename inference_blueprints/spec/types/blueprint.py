@@ -9,11 +9,11 @@ from pydantic import Field, PrivateAttr
 from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.batch import Batch, Team
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
-from inference_blueprints.spec.types.gpu_health import GpuHealth
 from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.observability import Observability
 from inference_blueprints.spec.types.pools import Pool
 from inference_blueprints.spec.types.queueing import Queueing
+from inference_blueprints.spec.types.repairs import GpuHealth
 from inference_blueprints.spec.types.section import Section, default
 from inference_blueprints.spec.types.signals import SignalStore
 
