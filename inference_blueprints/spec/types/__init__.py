@@ -72,6 +72,7 @@ from inference_blueprints.spec.types.pools import (
     Taint,
 )
 from inference_blueprints.spec.types.queueing import Borrowing, Kueue, Queueing
+from inference_blueprints.spec.types.repairs import GpuHealth
 from inference_blueprints.spec.types.section import (
     AccountId,
     ArgumentValue,
@@ -145,6 +146,7 @@ __all__ = [
     "ExistingNetwork",
     "Floor",
     "Frontend",
+    "GpuHealth",
     "GuessedTokens",
     "HuggingFaceRepository",
     "ImageAcceleration",

@@ -13,6 +13,7 @@ from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.observability import Observability
 from inference_blueprints.spec.types.pools import Pool
 from inference_blueprints.spec.types.queueing import Queueing
+from inference_blueprints.spec.types.repairs import GpuHealth
 from inference_blueprints.spec.types.section import Section, default
 from inference_blueprints.spec.types.signals import SignalStore
 
@@ -42,6 +43,8 @@ class Spec(Section):
     """Store of job answers by key. Without it, answers are written to files only."""
     observability: Observability | None = None
     """Metrics, logs, traces, dashboards and alarms. Without it, there are none."""
+    gpu_health: GpuHealth | None = None
+    """Finds broken and slow GPUs, and replaces their nodes. Without it, nothing looks for slow GPUs."""
 
 
 class Blueprint(Section):
