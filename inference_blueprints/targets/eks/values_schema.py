@@ -102,8 +102,11 @@ def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
 
 
 def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
-    """Require a router and workers, and a pause before each of them stops."""
+    """Require a router and workers, and a pause before each stops. The chart mounts no files."""
     _with_library(schema)
+    variables = definitions["ProcessValues"]["properties"]["environment"]["items"]
+    variables["anyOf"] = [each for each in variables["anyOf"] if each != {"$ref": "#/$defs/FileEntry"}]
+    del definitions["FileEntry"]
     schema["properties"]["processes"]["minItems"] = 2
     definitions["ProcessValues"]["properties"]["preStopSeconds"]["minimum"] = 1
 
