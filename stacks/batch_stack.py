@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -12,7 +12,7 @@ from constructs import Construct
 
 from inference_blueprints import resources
 from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
+from inference_blueprints.contracts.batch_limits import LATENCY_PERCENT_BEHIND, SHARDS_PER_WORKER
 from inference_blueprints.contracts.batch_names import API_OUTPUT
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Batch, BatchQueue, BatchWorkers, Model, SignalStore, Team
@@ -118,7 +118,7 @@ class BatchStack(cdk.Stack):
         )
         compute.add_workers(
             self,
-            self._model_workers(platform, gateway, store, batch.workers),
+            self._model_workers(platform, gateway, store, batch.workers, plan),
             WorkerCount(batch.workers.min, batch.workers.max, SHARDS_PER_WORKER),
             WorkerImage(
                 self,
@@ -144,11 +144,10 @@ class BatchStack(cdk.Stack):
         cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
 
     def _model_workers(
-        self, platform: str, gateway: Gateway, store: BatchStore, workers: BatchWorkers
+        self, platform: str, gateway: Gateway, store: BatchStore, workers: BatchWorkers, plan: ServingPlan
     ) -> list[ModelWorker]:
         """Return a worker for each model. It sends requests to the model's route."""
-        latency = workers.latency_percent
-        pacing = {} if latency is None else {batch_environment.LATENCY_PERCENT: str(latency)}
+        headers = {model.name: model.batch_headers for model in plan.models}
         return [
             ModelWorker(
                 model=model,
@@ -156,7 +155,7 @@ class BatchStack(cdk.Stack):
                 environment={
                     "AWS_REGION": self.region,
                     batch_environment.BUCKET: store.bucket_name,
-                    **pacing,
+                    **_pacing(workers, headers[model]),
                     batch_environment.ENDPOINT: f"{gateway.scheme}://{model}.{gateway.zone_name}",
                     batch_environment.MODEL: model,
                     batch_environment.PLATFORM: platform,
@@ -170,6 +169,16 @@ class BatchStack(cdk.Stack):
             )
             for model, queue in self.jobs.shard_queues.items()
         ]
+
+
+def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return how a worker gives way to interactive requests: as the blueprint says, else by the router."""
+    latency = workers.latency_percent
+    if latency is None and headers:
+        latency = LATENCY_PERCENT_BEHIND
+    pacing = {} if latency is None else {batch_environment.LATENCY_PERCENT: str(latency)}
+    marks = {batch_environment.REQUEST_HEADERS: json.dumps(dict(headers))} if headers else {}
+    return pacing | marks
 
 
 def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> dict[str, Any]:

@@ -55,6 +55,9 @@ WORKER_LINE_BYTES: Final = 256 * _MIB
 LINE_COPIES: Final = 3
 #: Maximum number of requests in flight per worker.
 REQUESTS_PER_WORKER: Final = 512
+#: How much longer answers of batch may take than with little load, in percent, if the router makes batch wait
+#: for interactive requests. It is the waiting time of batch itself, and not what interactive requests lose.
+LATENCY_PERCENT_BEHIND: Final = 150
 #: Longest time from a result to its commit.
 FLUSH_SECONDS: Final = 1
 #: Results that are committed before that time.

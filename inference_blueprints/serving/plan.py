@@ -56,6 +56,7 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
             model, deployments[0], pinned_image(blueprint.releases.engine(STREAMING_ENGINES[0]))
         ),
         shared_kv_cache=shared_cache_plan(model, engine_release(blueprint, model).version),
+        batch_headers=STACKS[model.stack.chosen].batch_headers(resolve(blueprint, index, 0)[0]),
     )
 
 

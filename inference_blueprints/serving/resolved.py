@@ -116,6 +116,18 @@ class ResolvedWorkers:
         return self.path[:3]
 
     @property
+    def shared_with_batch(self) -> bool:
+        """Whether Dynamo's KV-aware router sends these workers requests of batch beside interactive ones.
+
+        With `latencyPercent: 0`, there are none beside those of batch.
+        """
+        batch, model = self.blueprint.spec.batch, self.model
+        if batch is None or batch.workers.latency_percent == 0:
+            return False
+        queued = any(queue.model == model.name for queue in batch.queues)
+        return queued and model.stack.dynamo is not None and model.routing.kv_aware is not None
+
+    @property
     def publishes_kv_events(self) -> bool:
         """Whether requests are routed by the cache content of these workers.
 

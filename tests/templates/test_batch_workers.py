@@ -132,7 +132,9 @@ def test_a_fixed_number_of_pods_needs_no_keda(synthesise: Synthesise) -> None:
     assert "keda" not in templates.charts("Platform")
     assert values(templates)["replicas"] == 2
     assert places(templates) == 2 * SHARDS_A_WORKER
-    assert "BATCH_LATENCY_PERCENT" not in values(templates)["environment"], "the worker's own"
+    given = values(templates)["environment"]
+    assert json.loads(given["BATCH_REQUEST_HEADERS"])["x-dynamo-meta-policy-class"] == "batch"
+    assert given["BATCH_LATENCY_PERCENT"] == "150", "batch itself waits in the router"
 
 
 def test_workers_are_told_whether_others_ask(pods: Templates, tasks: Templates) -> None:

@@ -107,6 +107,8 @@ topologySpreadConstraints:
 {{ end }}- name: {{ .name }}
   {{- if hasKey . "value" }}
   value: {{ .value | quote }}
+  {{- else if hasKey . "file" }}
+  value: {{ printf "/mnt/files/%s" .file | quote }}
   {{- else if hasKey . "secret" }}
   valueFrom:
     secretKeyRef:
@@ -238,5 +240,38 @@ data:
   {{ $name }}: |
     {{- $text | nindent 4 }}
   {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The process's variables that are paths of files, as JSON: the ConfigMap's name changes with it. Takes a process. */}}
+{{- define "model-library.files" -}}
+{{- $files := list }}
+{{- range .environment }}{{ if hasKey . "file" }}{{ $files = append $files . }}{{ end }}{{ end }}
+{{- if $files }}{{ toJson $files }}{{ end }}
+{{- end }}
+
+{{/* Name of the ConfigMap of a process's files. Takes a dict of `root` and `process`. */}}
+{{- define "model-library.filesName" -}}
+{{ .root.Release.Name }}-{{ .process.name }}-{{ include "model-library.files" .process | sha256sum | trunc 8 }}
+{{- end }}
+
+{{/* The ConfigMaps of the files of all processes. Takes the root context. */}}
+{{- define "model-library.fileConfigMaps" -}}
+{{- range $process := .Values.processes }}
+{{- with include "model-library.files" $process }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ include "model-library.filesName" (dict "root" $ "process" $process) }}
+  labels:
+    {{- include "model-library.labels" (dict "root" $ "process" $process) | nindent 4 }}
+# With another content it has another name, so the pods start again and read it.
+immutable: true
+data:
+  {{- range fromJsonArray . }}
+  {{ .file }}: {{ .text | quote }}
+  {{- end }}
+{{- end }}
 {{- end }}
 {{- end }}

@@ -192,6 +192,8 @@ class Vllm(ServingEngine):
             **(_POOLING if resolved.model.task == "embed" else {"enable-prefix-caching": True}),
             **_image_arguments(resolved),
         }
+        if resolved.shared_with_batch:
+            planned["scheduling-policy"] = "priority"
         if kv_transfer(resolved):
             planned["disaggregation-mode"] = resolved.role
         transfer = connectors(resolved, sizing.block_size)

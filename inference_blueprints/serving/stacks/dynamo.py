@@ -36,6 +36,11 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
+from inference_blueprints.serving.stacks.router_policy import (
+    BATCH_HEADERS,
+    PREFILL_LOAD_SCALE,
+    router_policy,
+)
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
 from inference_blueprints.serving.types import (
     EnvironmentValue,
@@ -96,6 +101,9 @@ class Dynamo(ServingStack):
         """Return the service account that Dynamo's operator creates for the pods of a graph."""
         return f"{release}-k8s-service-discovery"
 
+    def batch_headers(self, resolved: ResolvedWorkers) -> Mapping[str, str]:
+        return BATCH_HEADERS if resolved.shared_with_batch else {}
+
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
         stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
         routing, frontend = resolved.model.routing, resolved.model.frontend or Frontend()
@@ -104,6 +112,7 @@ class Dynamo(ServingStack):
             "http-port": _HTTP.number,
             **_ROUTER_MODES[routing.chosen],
             **(_router_settings(routing.kv_aware) if routing.kv_aware else {}),
+            **({"router-prefill-load-scale": PREFILL_LOAD_SCALE} if resolved.shared_with_batch else {}),
             "migration-limit": _MIGRATION_LIMIT,
         }
         environment: dict[str, EnvironmentValue] = {
@@ -112,6 +121,7 @@ class Dynamo(ServingStack):
             "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
             **_fetch_limits(resolved, self._vocabulary_hosts(resolved, frontend)),
             **trace_environment(resolved, "frontend"),
+            **({"DYN_ROUTER_POLICY_CONFIG": router_policy()} if resolved.shared_with_batch else {}),
             **frontend.env,
         }
         return Process(

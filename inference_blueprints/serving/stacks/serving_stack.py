@@ -96,3 +96,7 @@ class ServingStack(ABC):
     def picker(self, roles: tuple[ResolvedWorkers, ...]) -> EndpointPicker | None:  # noqa: ARG002 -- llm-d's
         """Return the settings of llm-d's router. None for a stack without that router."""
         return None
+
+    def batch_headers(self, resolved: ResolvedWorkers) -> Mapping[str, str]:  # noqa: ARG002 -- Dynamo's
+        """Return the headers with which requests of batch give way to interactive ones. Empty without any."""
+        return {}

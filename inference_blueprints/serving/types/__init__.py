@@ -39,6 +39,7 @@ from inference_blueprints.serving.types.serving_plan import (
 )
 from inference_blueprints.serving.types.values import (
     EnvironmentValue,
+    FilePath,
     KvCacheBucket,
     OwnAddress,
     PeerAddress,
@@ -55,6 +56,7 @@ __all__ = [
     "EndpointPicker",
     "EngineSettings",
     "EnvironmentValue",
+    "FilePath",
     "HttpProbe",
     "KvCacheBucket",
     "KvTransfer",

@@ -167,6 +167,8 @@ class ModelPlan:
         The copy that its workers stream from; None if they do not use a copy.
     shared_kv_cache
         Bucket of shared KV cache; None without one.
+    batch_headers
+        Headers with which requests of batch give way to interactive ones. Empty without any.
     """
 
     name: str
@@ -174,6 +176,7 @@ class ModelPlan:
     deployments: tuple[DeploymentPlan, ...]
     weights_mirror: WeightsMirrorPlan | None = None
     shared_kv_cache: SharedKvCachePlan | None = None
+    batch_headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,5 +49,21 @@ class KvCacheBucket:
     """An environment value that is the name of the model's bucket of KV cache. The target knows it."""
 
 
+@dataclass(frozen=True, slots=True)
+class FilePath:
+    """An environment value that is the path of a file. The target writes the file.
+
+    Parameters
+    ----------
+    name
+        Name of the file, unique in its process.
+    text
+        Its content.
+    """
+
+    name: str
+    text: str
+
+
 #: A literal value is a plain string.
-EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress | WeightsBucket | KvCacheBucket
+EnvironmentValue = str | SecretValue | OwnAddress | PeerAddress | WeightsBucket | KvCacheBucket | FilePath

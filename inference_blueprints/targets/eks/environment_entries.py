@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from inference_blueprints.serving.types import (
     EnvironmentValue,
+    FilePath,
     KvCacheBucket,
     OwnAddress,
     PeerAddress,
@@ -57,8 +60,17 @@ class KvCacheBucketEntry:
     kv_cache_bucket: Literal[True]
 
 
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A variable whose value is the path of a file, which the chart mounts from a ConfigMap."""
+
+    name: EnvironmentName
+    file: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\.[a-z]+$")]
+    text: NonEmpty
+
+
 MirrorEntry = LiteralEntry | SecretEntry | WeightsBucketEntry
-EnvironmentEntry = MirrorEntry | OwnAddressEntry | KvCacheBucketEntry
+EnvironmentEntry = MirrorEntry | OwnAddressEntry | KvCacheBucketEntry | FileEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,8 @@ def _entry(name: str, value: EnvironmentValue) -> EnvironmentEntry:
             return WeightsBucketEntry(name, weights_bucket=True)
         case KvCacheBucket():
             return KvCacheBucketEntry(name, kv_cache_bucket=True)
+        case FilePath():
+            return FileEntry(name, value.name, value.text)
         case PeerAddress():
             raise ValueError(
                 f"process '{value.process}' cannot be addressed: Dynamo's workers are found by discovery"

@@ -102,8 +102,12 @@ def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
 
 
 def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
-    """Require a router and workers, and a pause before each of them stops."""
+    """Require a router and workers, and a pause before each stops. The chart mounts no files."""
     _with_library(schema)
+    del definitions["FileEntry"]
+    for values in ("ProcessValues", "NodeCacheValues"):
+        variables = definitions[values]["properties"]["environment"]["items"]
+        variables["anyOf"].remove({"$ref": "#/definitions/FileEntry"})
     schema["properties"]["processes"]["minItems"] = 2
     definitions["ProcessValues"]["properties"]["preStopSeconds"]["minimum"] = 1
 

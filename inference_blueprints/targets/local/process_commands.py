@@ -16,7 +16,7 @@ from inference_blueprints import catalog
 from inference_blueprints.serving.command_line import command_line, flag_values
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.stacks import STACKS
-from inference_blueprints.serving.types import EnvironmentValue, Process, SecretValue
+from inference_blueprints.serving.types import EnvironmentValue, FilePath, Process, SecretValue
 from inference_blueprints.simulation.simulated_scheduler import scheduler_of
 from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
 
@@ -184,7 +184,7 @@ def expanded(words: Iterable[str], variables: Mapping[str, str]) -> list[str]:
 def environment(
     planned: Mapping[str, EnvironmentValue], home: Path, address: str = _LOOPBACK
 ) -> dict[str, str]:
-    """Return the whole environment of a process.
+    """Return the whole environment of a process, and write the files that it names.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def environment(
         The address of the process, which replaces every address of the plan.
     """
     values = {
-        name: value if isinstance(value, str) else address
+        name: _local_value(value, home, address)
         for name, value in planned.items()
         if not isinstance(value, SecretValue)
     }
@@ -216,3 +216,13 @@ def environment(
         "DYN_TCP_RESPONSE_STREAM_HOST": address,
         "DYN_SYSTEM_HOST": address,
     }
+
+
+def _local_value(value: EnvironmentValue, home: Path, address: str) -> str:
+    """Return the value of a variable here. A file is written once for all processes of the deployment."""
+    if isinstance(value, FilePath):
+        file = home / value.name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(value.text, encoding="utf-8")
+        return str(file)
+    return value if isinstance(value, str) else address

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
 import aiohttp
@@ -89,10 +89,15 @@ class ModelEndpoint:
         Its address without a path.
     connect_seconds
         Timeout of a connection attempt, in seconds.
+    headers
+        Headers of each request.
     """
 
-    def __init__(self, base: str, *, connect_seconds: float) -> None:
+    def __init__(
+        self, base: str, *, connect_seconds: float, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._base = base
+        self._headers = headers
         self._connect_seconds = connect_seconds
         self._addresses: dict[str, URL] = {}
         self._limit = aiohttp.ClientTimeout(total=None)
@@ -126,7 +131,8 @@ class ModelEndpoint:
     async def _ask(
         self, path: str, request: ModelRequest, timeout: aiohttp.ClientTimeout
     ) -> Answer | Failure:
-        headers = {"Content-Type": "application/json", "Idempotency-Key": request.idempotency_key}
+        own = {"Content-Type": "application/json", "Idempotency-Key": request.idempotency_key}
+        headers = {**self._headers, **own}
         async with self._session.post(
             self._address(path), data=request.body, headers=headers, timeout=timeout, allow_redirects=False
         ) as response:

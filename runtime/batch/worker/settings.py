@@ -13,6 +13,7 @@ Variable                        Meaning                                         
 ``BATCH_IN_FLIGHT_MOST``        maximum of requests in flight, over all shards of the process        512
 ``BATCH_LATENCY_PERCENT``       how much longer answers may take than with little load, before       20
                                 the limit is cut; 0 if the endpoint has no other clients
+``BATCH_REQUEST_HEADERS``       headers of each request to the endpoint, as a JSON object of strings   none
 ``BATCH_SHARDS_AT_ONCE``        maximum of shards held: one is sent, the others end or begin         8
 ``BATCH_MEMORY_MIB``            lines that are open, in MiB; images may take as much again           256
 ``BATCH_LINE_MOST_KIB``         longest line                                                         8192
@@ -41,6 +42,7 @@ boto3 also reads its own variables, such as ``AWS_REGION``. Heartbeats must be m
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -72,6 +74,7 @@ class WorkerSettings:
     endpoint: str
     model: str
     platform: str = "local"
+    request_headers: Mapping[str, str] = field(default_factory=dict)
     in_flight_least: int = _number(variables.IN_FLIGHT_LEAST, 4, least=1)
     in_flight_start: int = _number(variables.IN_FLIGHT_START, 64, least=1)
     in_flight_most: int = _number(variables.IN_FLIGHT_MOST, limits.REQUESTS_PER_WORKER, least=1)
@@ -120,6 +123,8 @@ def read_settings(environment: Mapping[str, str]) -> WorkerSettings:
                 errors.append(error)
             else:
                 numbers[entry.name] = int(value) * entry.metadata["scale"]
+    headers, fault = _headers(environment.get(variables.REQUEST_HEADERS) or "{}")
+    errors += [fault] if fault else []
     if not errors:
         errors += _contradictions(numbers)
     if errors:
@@ -131,6 +136,7 @@ def read_settings(environment: Mapping[str, str]) -> WorkerSettings:
         endpoint=environment[variables.ENDPOINT].rstrip("/"),
         model=environment[variables.MODEL],
         platform=environment.get(variables.PLATFORM) or "local",
+        request_headers=headers,
         progress_table=environment.get(variables.PROGRESS_TABLE) or None,
         status_file=Path(status_file) if status_file else None,
         **numbers,  # type: ignore[arg-type]
@@ -144,6 +150,17 @@ def _fault(value: str, rule: Mapping[str, Any]) -> str | None:
         return None
     upper = "" if most is None else f" and at most {most}"
     return f"{rule['variable']}: got {value!r}, must be a whole number of at least {rule['least']}{upper}"
+
+
+def _headers(text: str) -> tuple[dict[str, str], str | None]:
+    """Return headers, or the problem of their text."""
+    try:
+        headers = json.loads(text)
+    except json.JSONDecodeError:
+        headers = None
+    if isinstance(headers, dict) and all(isinstance(value, str) for value in headers.values()):
+        return headers, None
+    return {}, f"{variables.REQUEST_HEADERS}: got {text!r}, must be a JSON object of strings"
 
 
 def _contradictions(numbers: Mapping[str, float]) -> list[str]:

@@ -51,7 +51,9 @@ async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.E
         most=settings.in_flight_most,
         inflation=Inflation(1 + settings.latency_ratio) if settings.latency_ratio else None,
     )
-    async with ModelEndpoint(settings.endpoint, connect_seconds=settings.connect_seconds) as endpoint:
+    async with ModelEndpoint(
+        settings.endpoint, connect_seconds=settings.connect_seconds, headers=settings.request_headers
+    ) as endpoint:
         runner = LineRunner(
             endpoint,
             limit,

@@ -31,6 +31,11 @@ def test_what_is_left_out_has_its_default() -> None:
     assert found.status_file is None
 
 
+def test_headers_are_read_from_json() -> None:
+    found = read_settings({**RIGHT, "BATCH_REQUEST_HEADERS": '{"x-class": "batch"}'})
+    assert found.request_headers == {"x-class": "batch"}
+
+
 def test_what_is_named_is_taken_in_its_unit() -> None:
     found = read_settings({**RIGHT, "BATCH_LINE_MOST_KIB": "2", "BATCH_STATUS_FILE": "/tmp/x"})  # noqa: S108
     assert (found.line_bytes, found.status_file) == (2048, Path("/tmp/x"))  # noqa: S108
@@ -44,6 +49,8 @@ def test_what_is_named_is_taken_in_its_unit() -> None:
         ({"BATCH_POLL_SECONDS": "21"}, "at least 0 and at most 20"),
         ({"BATCH_FLUSH_KIB": "-1"}, "BATCH_FLUSH_KIB: got '-1'"),
         ({"BATCH_IN_FLIGHT_START": "600"}, "got 4, 600 and 512, must not decrease"),
+        ({"BATCH_REQUEST_HEADERS": "x: y"}, "BATCH_REQUEST_HEADERS: got 'x: y', must be a JSON object"),
+        ({"BATCH_REQUEST_HEADERS": '{"x": 1}'}, "must be a JSON object of strings"),
         ({"BATCH_HEARTBEAT_SECONDS": "61"}, "at most half of BATCH_VISIBILITY_SECONDS"),
     ],
 )

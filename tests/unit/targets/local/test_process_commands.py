@@ -13,7 +13,7 @@ from dynamo.mocker.config import build_mocker_engine_args
 
 from inference_blueprints.serving.command_line import command_line
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.types import OwnAddress, PeerAddress, SecretValue
+from inference_blueprints.serving.types import FilePath, OwnAddress, PeerAddress, SecretValue
 from inference_blueprints.targets.local.process_commands import (
     SimulatedEngine,
     environment,
@@ -49,6 +49,12 @@ def test_variables_of_the_blueprint_count_before_this_machines_log_level_only(tm
     assert environment({}, tmp_path)["DYN_LOG"] == "warn"
     given = environment({"DYN_LOG": "debug", "MINE": "1", "HF_HUB_OFFLINE": "0"}, tmp_path)
     assert (given["DYN_LOG"], given["MINE"], given["HF_HUB_OFFLINE"]) == ("debug", "1", "1")
+
+
+def test_a_file_of_the_plan_is_written_and_named(tmp_path: Path) -> None:
+    home = tmp_path / "not-there-yet"
+    given = environment({"POLICY": FilePath("policy.yaml", "classes: []")}, home)
+    assert Path(given["POLICY"]).read_text(encoding="utf-8") == "classes: []"
 
 
 def read_by_mocker(command: list[str]) -> argparse.Namespace:

@@ -1,0 +1,45 @@
+"""How Dynamo's router treats requests of batch beside interactive ones.
+
+Interactive requests never wait in the router. A request of batch waits until a worker has no prompt to
+process: it then delays no first token by more than its own prompt. The router weighs prompts in process much
+more than tokens being generated, so interactive requests go to the workers without prompts of batch.
+
+The file is that of ``--router-policy-config`` (``lib/kv-router/src/scheduling`` of ai-dynamo 1.6.1 and its
+page "Configuration and Tuning"): a request with a class of its own in ``x-dynamo-meta-policy-class`` waits in
+the queue of this class, all others belong to the default family.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from inference_blueprints.serving.types import FilePath
+
+_BATCH, _INTERACTIVE, _ALL = "batch", "interactive", "all"
+#: Requests of batch that are admitted in a turn of their queue, in tokens. Interactive ones do not queue.
+_QUANTUM = 2048
+#: Weight of a prompt that is being processed, against tokens that are being generated. From 4 on, first
+#: tokens hardly come later beside batch; above 32 nothing changes (``docs/benchmarks.md``).
+PREFILL_LOAD_SCALE = 32.0
+
+#: Headers of requests of batch. vLLM's worker takes the negative of the priority
+#: (``dynamo/vllm/handlers.py`` of ai-dynamo 1.6.1), and vLLM runs the lowest number first.
+BATCH_HEADERS: Mapping[str, str] = MappingProxyType(
+    {"x-dynamo-meta-policy-class": _BATCH, "x-dynamo-request-priority": "-1"}
+)
+
+_POLICY = {
+    "default_policy_family": _INTERACTIVE,
+    "uncached_isl_buckets": [{"bucket": _ALL, "min_tokens": 0}],
+    "policy_classes": [
+        {"name": _INTERACTIVE, "policy_family": _INTERACTIVE, "cache_bucket": _ALL, "quantum": _QUANTUM},
+        {"name": _BATCH, "quantum": _QUANTUM, "prefill_busy_threshold": 0},
+    ],
+}
+
+
+def router_policy() -> FilePath:
+    """Return the file of the router's classes. JSON is YAML."""
+    return FilePath("router-policy.yaml", json.dumps(_POLICY, indent=1) + "\n")
