@@ -75,12 +75,16 @@ class DetectionSettings:
 
     rules: tuple[SlownessRule, ...] = (
         SlownessRule(windows=3, needed=2, slower=0.20),
+        SlownessRule(windows=4, needed=3, slower=0.15),
         SlownessRule(windows=10, needed=9, slower=0.10),
     )
     score: float = 6.0
     least_spread: float = 0.025
     request_spread: float = 0.3
-    small_group: float = 3.0
+    small_group: float = 1.0
+    assumed_workers: float = 4.0
+    slope_evidence: float = 0.1
+    most_load: float = 0.4
     least_group: int = 4
     least_requests: float = 10.0
     bands: int = 4
