@@ -15,7 +15,7 @@ _STEEPEST = 2.0
 
 
 def load_slopes(
-    slower: Numbers, more: Numbers, bands: LoadBands, group: Codes, groups: int
+    slower: Numbers, more: Numbers, bands: LoadBands, group: Codes, groups: int, most: float
 ) -> tuple[Numbers, Numbers]:
     """Return the slope of each group, and the evidence for it.
 
@@ -33,6 +33,9 @@ def load_slopes(
         Number of each worker's group.
     groups
         Number of groups.
+    most
+        Workers whose load is further from that of their band, as a logarithm, do not count: such as those
+        that were counted twice.
     """
     slope, evidence = numpy.zeros(groups), numpy.zeros(groups)
     if not len(slower):
@@ -46,7 +49,7 @@ def load_slopes(
     same = band[first] == band[second]
     one, other = bands.order[first[same]], bands.order[second[same]]
     apart = more[other] - more[one]
-    telling = apart >= _LEAST_DIFFERENCE
+    telling = (apart >= _LEAST_DIFFERENCE) & (more[other] <= most) & (more[one] >= -most)
     one, other, apart = one[telling], other[telling], apart[telling]
     found = group_medians((slower[other] - slower[one]) / apart, apart, group[one], groups)
     evidence = group_sums(apart**2, group[one], groups)

@@ -37,7 +37,8 @@ class PeerComparison:
         Natural logarithm of the latency per token as a multiple of the peers' median. NaN if it cannot be
         judged.
     load
-        Natural logarithm of the load as a multiple of the peers' median. NaN where `slower` is.
+        Natural logarithm of the load as a multiple of the peers' median. NaN where `slower` is. Zero where
+        the load is so much lower that the peers' loads may be wrong: such a worker gets no allowance.
     load_slope
         How much `slower` grows with `load` among the peers. Zero if that is unknown.
     load_evidence
@@ -137,11 +138,12 @@ def _slowness(
     weights = _weights(requests, bands.band, bands.bands, size)
     median = group_medians(latency, weights, bands.band, bands.bands)[bands.band]
     slower, more = numpy.log(latency / median), numpy.log(load / bands.typical)
-    slope, evidence = load_slopes(slower, more, bands, place[timed], places)
-    judged = (size[bands.band] >= settings.least_group) & (more <= math.log1p(settings.most_load))
+    most = math.log1p(settings.most_load)
+    slope, evidence = load_slopes(slower, more, bands, place[timed], places, most)
+    judged = (size[bands.band] >= settings.least_group) & (more <= most)
     return (
         spread_out(numpy.where(judged, slower, numpy.nan), timed),
-        spread_out(numpy.where(judged, more, numpy.nan), timed),
+        spread_out(numpy.where(judged, numpy.where(more >= -most, more, 0.0), numpy.nan), timed),
         slope[place],
         evidence[place],
     )

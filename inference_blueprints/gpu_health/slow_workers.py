@@ -83,7 +83,11 @@ def judge(windows: WorkerWindows, comparison: PeerComparison, settings: Detectio
 
 
 def _slow(
-    comparison: PeerComparison, slower: Numbers, peers: Labels, rule: SlownessRule, settings: DetectionSettings
+    comparison: PeerComparison,
+    slower: Numbers,
+    peers: Labels,
+    rule: SlownessRule,
+    settings: DetectionSettings,
 ) -> _Sighting:
     """Return who is slow: often enough, now, and further off than its peers are from each other."""
     with numpy.errstate(invalid="ignore"):

@@ -59,7 +59,9 @@ def level_and_spread(
     totals = numpy.array([shares[max(end - length, 0) : end].sum(axis=0) for end in ends])
     known = counts > 0
     levels = numpy.divide(totals, counts, out=numpy.full(counts.shape, numpy.nan), where=known)
-    assumed = numpy.sqrt(settings.least_spread**2 + settings.request_spread**2 / numpy.where(known, counts, 1.0))
+    assumed = numpy.sqrt(
+        settings.least_spread**2 + settings.request_spread**2 / numpy.where(known, counts, 1.0)
+    )
     names, group = numpy.unique(peers, return_inverse=True)
     groups = numpy.broadcast_to(group, counts.shape)[known]
     size = numpy.bincount(group[known[0]], minlength=len(names))
