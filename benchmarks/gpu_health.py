@@ -5,9 +5,10 @@ spikes, and metrics that are lost, late or doubled come at rates that are assume
 (`catalog/data/fleet_faults.json` has each with its source). The decisions are those of the Lambda functions.
 A false drain is a cordoned node on which nothing was broken or slow. Times to the verdict include the delay
 of metrics; failures that last less than half an hour, and workers with fewer than three peers, are left out
-of them. In the scenarios nothing is broken, a tenth of the racks or releases is hit, or metrics are lost (20 %),
-late (30 %) or doubled (10 %), for two hours of 10,000 GPUs: each drain is wrong. The detector was chosen on
-other seeds. The figure of NVSentinel is a comparison only: its nodes need no new machine and load no model.
+of them. In the scenarios nothing is broken, a tenth of the racks or releases is hit, or metrics are lost
+(20 %), late (30 %) or doubled (10 %), for two hours of 10,000 GPUs: each drain is wrong. The detector was
+chosen on other seeds. The figure of NVSentinel is a comparison only: its nodes need no new machine and load
+no model.
 """
 
 from __future__ import annotations

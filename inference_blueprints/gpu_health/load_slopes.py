@@ -15,7 +15,7 @@ _STEEPEST = 2.0
 
 
 def load_slopes(
-    slower: Numbers, more: Numbers, bands: LoadBands, group: Codes, groups: int, most: float
+    slower: Numbers, more: Numbers, bands: LoadBands, group: Codes, groups: int, *, most: float
 ) -> tuple[Numbers, Numbers]:
     """Return the slope of each group, and the evidence for it.
 

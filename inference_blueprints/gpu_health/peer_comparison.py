@@ -139,7 +139,7 @@ def _slowness(
     median = group_medians(latency, weights, bands.band, bands.bands)[bands.band]
     slower, more = numpy.log(latency / median), numpy.log(load / bands.typical)
     most = math.log1p(settings.most_load)
-    slope, evidence = load_slopes(slower, more, bands, place[timed], places, most)
+    slope, evidence = load_slopes(slower, more, bands, place[timed], places, most=most)
     judged = (size[bands.band] >= settings.least_group) & (more <= most)
     return (
         spread_out(numpy.where(judged, slower, numpy.nan), timed),
