@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from inference_blueprints.fleet.fleet_cost import fleet_cost
-from inference_blueprints.fleet.fleet_split import fleet_split
+from inference_blueprints.fleet.fleet_split import AccountLimit, CellLimit, fleet_split
 from inference_blueprints.fleet.fleet_tables import fleet_sentence, fleet_tables
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.planning.summary import summarise
@@ -45,7 +45,7 @@ def page_text(page: str) -> str:
 
     def sources() -> str:
         split = fleet_split(blueprint.spec, summary, 1)
-        limits = (*split.cell_limits, *split.account_limits)
+        limits: list[CellLimit | AccountLimit] = [*split.cell_limits, *split.account_limits]
         return "\n".join(f"- {each.limit}:\n  <{each.source}>" for each in limits)
 
     page = _PLACE.sub(

@@ -67,6 +67,10 @@ def level_and_spread(
     size = numpy.bincount(group[known[0]], minlength=len(names))
     away = numpy.abs(levels[known]) / assumed[known]
     wider = DEVIATIONS_PER_MAD * group_medians(away, numpy.ones(len(away)), groups, len(names))
+    # In a load spike the peers differ more than before: their newest means alone count, if they are wider.
+    newest = away[: int(known[0].sum())]
+    now = group_medians(newest, numpy.ones(len(newest)), group[known[0]], len(names))
+    wider = numpy.fmax(wider, DEVIATIONS_PER_MAD * now)
     trusted = size / (size + settings.assumed_workers)
     scale = numpy.sqrt(trusted * numpy.nan_to_num(wider) ** 2 + 1 - trusted)
     scale *= 1 + settings.small_group / numpy.maximum(size, 1)

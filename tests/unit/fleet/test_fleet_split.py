@@ -9,7 +9,6 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.cli.main import main
-from inference_blueprints.fleet import fleet_split as module
 from inference_blueprints.fleet.fleet_cost import fleet_cost
 from inference_blueprints.fleet.fleet_split import FleetSplit, fleet_split
 from inference_blueprints.fleet.fleet_tables import fleet_tables
@@ -85,7 +84,7 @@ def test_the_narrowest_limit_decides_and_every_gpu_has_a_place() -> None:
 def test_another_limit_decides_if_it_is_narrower(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = dict(catalog.fleet_limits())
     limits["eks.pods"] = dataclasses.replace(limits["eks.pods"], value=5000, most=5000)
-    monkeypatch.setattr(module.catalog, "fleet_limits", lambda: limits)
+    monkeypatch.setattr(catalog, "fleet_limits", lambda: limits)
     found = split(10_000)
     assert found.decides_cell == "eks.pods"
     assert found.cells == -(-1250 // ((5000 - SYSTEM_NODES * 16) // PODS))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy
 import pytest
-from numpy.typing import NDArray
 
 from inference_blueprints.gpu_health.health_settings import DetectionSettings
 from inference_blueprints.gpu_health.peer_comparison import FAILURES, compare, joined
@@ -41,9 +41,9 @@ def fleet(count: int = COUNT, *, seed: int = 1, racks: int = 8) -> WorkerWindows
     )
 
 
-def slowed(windows: WorkerWindows, workers: object, slower: float, minutes: int = 3) -> WorkerWindows:
+def slowed(windows: WorkerWindows, workers: Any, slower: float, minutes: int = 3) -> WorkerWindows:
     latency = windows.latency.copy()
-    latency[-minutes:, workers] *= 1 + slower  # type: ignore[call-overload]
+    latency[-minutes:, workers] *= 1 + slower
     return replace(windows, latency=latency)
 
 
@@ -184,12 +184,12 @@ def test_a_rack_without_a_name_has_no_companions() -> None:
     assert suspicious(slowed(windows, [3, 7], 0.5)) == [3, 7]
 
 
-def silent(windows: WorkerWindows, workers: object) -> WorkerWindows:
-    parts: dict[str, NDArray[numpy.float64]] = {}
+def silent(windows: WorkerWindows, workers: Any) -> WorkerWindows:
+    parts: dict[str, Any] = {}
     for name in ("load", "latency", "requests", "failed"):
         parts[name] = getattr(windows, name).copy()
-        parts[name][-3:, workers] = numpy.nan  # type: ignore[call-overload]
-    return replace(windows, **parts)  # type: ignore[arg-type]
+        parts[name][-3:, workers] = numpy.nan
+    return replace(windows, **parts)
 
 
 def test_nobody_is_blamed_in_a_rack_that_fell_silent() -> None:
