@@ -72,6 +72,7 @@ generate: $(READY) ## rewrite generated files: JSON Schemas, reference tables, b
 	$(BIN)/python scripts/write_engine_exceptions.py
 	$(BIN)/python scripts/write_engine_differences.py
 	$(BIN)/python scripts/write_chart_schemas.py
+	$(BIN)/python scripts/write_fleet_page.py
 
 lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or package.json
 	$(BIN)/uv pip compile pyproject.toml --group batch --group local --group dev --generate-hashes --no-header --no-annotate \

@@ -21,6 +21,7 @@ from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.entry_builder import CatalogueError
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
+from inference_blueprints.catalog.fleet_limits import FleetLimit
 from inference_blueprints.catalog.frontend_figures import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.kubernetes_support import KubernetesSupport
@@ -43,6 +44,7 @@ __all__ = [
     "EnvironmentNames",
     "ExperimentalWay",
     "Flag",
+    "FleetLimit",
     "FrontendLoad",
     "Image",
     "InstanceType",
@@ -69,6 +71,7 @@ __all__ = [
     "engines",
     "environment_names",
     "experimental_ways",
+    "fleet_limits",
     "frontend_load",
     "images",
     "instance_type",
@@ -204,6 +207,11 @@ def service_quotas() -> Mapping[str, ServiceQuota]:
 def network_quotas() -> Mapping[str, ServiceQuota]:
     """Return the quotas that a platform's network counts towards, by the catalogue's key."""
     return shipped().network_quotas
+
+
+def fleet_limits() -> Mapping[str, FleetLimit]:
+    """Return the limits that decide how a fleet is split, by the catalogue's key."""
+    return shipped().fleet_limits
 
 
 def endpoints() -> Mapping[str, Endpoint]:

@@ -19,6 +19,7 @@ from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.entry_builder import CatalogueError, build_entry
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
+from inference_blueprints.catalog.fleet_limits import FleetLimit
 from inference_blueprints.catalog.frontend_figures import FrontendLoad
 from inference_blueprints.catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_blueprints.catalog.kubernetes_support import KubernetesSupport
@@ -138,6 +139,11 @@ class Catalogue:
     def network_quotas(self) -> Mapping[str, ServiceQuota]:
         """Quota that the network of a platform counts towards, by the catalogue's key."""
         return self._entries("network_quotas.json", "network_quotas", ServiceQuota)
+
+    @cached_property
+    def fleet_limits(self) -> Mapping[str, FleetLimit]:
+        """Limit that decides how many clusters and accounts a fleet needs, by the catalogue's key."""
+        return self._entries("fleet_limits.json", "fleet_limits", FleetLimit)
 
     @cached_property
     def endpoints(self) -> Mapping[str, Endpoint]:

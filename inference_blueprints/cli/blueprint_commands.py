@@ -15,7 +15,9 @@ from inference_blueprints.cli.options import NameOrInput, Output, OutputOption
 from inference_blueprints.errors import BlueprintError, Problem, UserError
 
 if TYPE_CHECKING:
+    from inference_blueprints.figures import PlanSummary
     from inference_blueprints.loading import LoadedBlueprint
+    from inference_blueprints.spec.types import Spec
 
 
 def register(app: typer.Typer) -> None:
@@ -145,6 +147,15 @@ def plan(
         Path | None,
         typer.Option("--page", help="Write the plan and its picture as an HTML page.", metavar="FILE.html"),
     ] = None,
+    fleet: Annotated[
+        int | None,
+        typer.Option(
+            "--fleet",
+            help="Instead of the plan, show how this many GPUs split into clusters and accounts.",
+            metavar="GPUS",
+            min=1,
+        ),
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what a blueprint deploys, needs and costs."""
@@ -157,6 +168,11 @@ def plan(
     serving_plan = build_plan(loaded.blueprint)
     own_rates = load_rates(rates, loaded.blueprint.spec.environment.region) if rates else None
     summary = summarise(loaded.blueprint, serving_plan, own_rates)
+    if fleet is not None:
+        if page is not None:
+            raise UserError("--fleet and --page: got both, the page shows one platform; leave one out")
+        _print_fleet(loaded.blueprint.spec, summary, fleet, output)
+        return
     if page is not None:
         from inference_blueprints.planning.plan_page import plan_page
 
@@ -174,6 +190,31 @@ def plan(
 
     print_plan(summary, Console())
     refuse_exceeded(summary.service_quotas)
+
+
+def _print_fleet(spec: Spec, summary: PlanSummary, gpus: int, output: Output) -> None:
+    from inference_blueprints.fleet.fleet_cost import fleet_cost
+    from inference_blueprints.fleet.fleet_split import fleet_split
+    from inference_blueprints.fleet.fleet_tables import fleet_sentence, fleet_tables
+
+    split = fleet_split(spec, summary, gpus)
+    cost = fleet_cost(split, summary)
+    if output is Output.JSON:
+        import dataclasses
+
+        from inference_blueprints.planning.summary import camel_case
+
+        items = [dataclasses.asdict(item) for item in cost]
+        print_json(camel_case({"fleet": dataclasses.asdict(split), "cost": items}))
+        return
+    from rich.text import Text
+
+    from inference_blueprints.tables.terminal_table import print_table, table_console
+
+    console = table_console()
+    console.print(Text(fleet_sentence(split)))
+    for table in fleet_tables(split, cost):
+        print_table(table, console)
 
 
 def load(name_or_path: str, *, show_warnings: bool = False, or_input: bool = False) -> LoadedBlueprint:

@@ -48,16 +48,24 @@ class DetectionSettings:
     small_group
         By how much the spread of a group of n is widened, as the share `small_group / n`: that of a few
         workers is a poor estimate.
+    assumed_workers
+        As how many workers the assumed spread counts, beside that of the peers.
     least_group
         Least number of workers with metrics in a group of peers. Below it nothing is decided: among two or
         three, one odd worker and a split cannot be told apart.
     least_requests
         Least requests of a worker in a window. With fewer, the window counts as missing.
     bands
-        Largest number of load bands of a group. A group whose loads are within twice `load_tolerance` has
-        one.
+        Largest number of load bands of a group.
     load_tolerance
-        A worker is compared only if its load is at most this share above the median load of its peers.
+        A group is cut into bands if the loads of the middle half of its workers differ by more than this
+        share of the median. Narrower differences are taken out by the slope of latency over load, which a
+        worker that is counted twice does not move; it would move bands.
+    most_load
+        A worker is compared only if its load is at most this share above the median load of its band.
+    slope_evidence
+        Evidence that a slope of latency over load needs to count as half: the sum of the squared differences
+        of the logarithms of the loads of peers.
     excess_share
         Least difference to the peers in the share of requests that fail, or whose answer is empty.
     least_failures
@@ -75,16 +83,20 @@ class DetectionSettings:
 
     rules: tuple[SlownessRule, ...] = (
         SlownessRule(windows=3, needed=2, slower=0.20),
+        SlownessRule(windows=4, needed=3, slower=0.15),
         SlownessRule(windows=10, needed=9, slower=0.10),
     )
     score: float = 6.0
     least_spread: float = 0.025
     request_spread: float = 0.3
-    small_group: float = 3.0
+    small_group: float = 1.0
+    assumed_workers: float = 4.0
     least_group: int = 4
     least_requests: float = 10.0
     bands: int = 4
-    load_tolerance: float = 0.25
+    load_tolerance: float = 0.5
+    most_load: float = 0.4
+    slope_evidence: float = 0.1
     excess_share: float = 0.05
     least_failures: float = 3.0
     companions: float = 0.3

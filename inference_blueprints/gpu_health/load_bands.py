@@ -22,11 +22,14 @@ class LoadBands:
         How many numbers there are. Some of them may have no worker.
     typical
         Median load of its band.
+    order
+        Numbers of the workers, sorted by band, and by load within it.
     """
 
     band: Codes
     bands: int
     typical: Numbers
+    order: Codes
 
 
 def load_bands(load: Numbers, group: Codes, groups: int, settings: DetectionSettings) -> LoadBands:
@@ -57,7 +60,8 @@ def load_bands(load: Numbers, group: Codes, groups: int, settings: DetectionSett
         return found
 
     if not len(load):
-        return LoadBands(numpy.zeros(0, numpy.int64), groups * settings.bands, load)
+        nobody = numpy.zeros(0, numpy.int64)
+        return LoadBands(nobody, groups * settings.bands, load, nobody)
     wide = quartile(3) - quartile(1) > settings.load_tolerance * quartile(2)
     count = numpy.where(wide, numpy.clip(size // (2 * settings.least_group), 1, settings.bands), 1)
     ranks = numpy.arange(len(load)) - starts[group[order]]
@@ -69,4 +73,4 @@ def load_bands(load: Numbers, group: Codes, groups: int, settings: DetectionSett
     members = numpy.bincount(band, minlength=bands)
     # Bands follow each other in the order of the loads, so their medians are in the same sorted array.
     middle = numpy.cumsum(members) - members + (members - 1) // 2
-    return LoadBands(band, bands, ordered[middle[band]])
+    return LoadBands(band, bands, ordered[middle[band]], order)

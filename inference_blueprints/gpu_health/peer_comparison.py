@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy
 
 from inference_blueprints.gpu_health.health_settings import DetectionSettings
 from inference_blueprints.gpu_health.load_bands import load_bands
+from inference_blueprints.gpu_health.load_slopes import load_slopes
 from inference_blueprints.gpu_health.segment_medians import (
     DEVIATIONS_PER_MAD,
     group_medians,
@@ -34,6 +36,13 @@ class PeerComparison:
     slower
         Natural logarithm of the latency per token as a multiple of the peers' median. NaN if it cannot be
         judged.
+    load
+        Natural logarithm of the load as a multiple of the peers' median. NaN where `slower` is. Zero where
+        the load is so much lower that the peers' loads may be wrong: such a worker gets no allowance.
+    load_slope
+        How much `slower` grows with `load` among the peers. Zero if that is unknown.
+    load_evidence
+        How much is known about that slope: the sum of the squared differences of load that it comes from.
     requests
         Requests of the worker. NaN if it reported too few, or is too young.
     excess
@@ -45,6 +54,9 @@ class PeerComparison:
     """
 
     slower: Numbers
+    load: Numbers
+    load_slope: Numbers
+    load_evidence: Numbers
     requests: Numbers
     excess: Mapping[str, Numbers]
     excess_spread: Mapping[str, Numbers]
@@ -61,6 +73,9 @@ def joined(parts: Sequence[PeerComparison]) -> PeerComparison:
     """
     return PeerComparison(
         slower=numpy.concatenate([part.slower for part in parts]),
+        load=numpy.concatenate([part.load for part in parts]),
+        load_slope=numpy.concatenate([part.load_slope for part in parts]),
+        load_evidence=numpy.concatenate([part.load_evidence for part in parts]),
         requests=numpy.concatenate([part.requests for part in parts]),
         excess=_joined([part.excess for part in parts]),
         excess_spread=_joined([part.excess_spread for part in parts]),
@@ -100,8 +115,12 @@ def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparis
         excess[name], excess_spread[name] = _excess(
             numpy.where(reported, count, numpy.nan), windows.requests, place, rows * groups, settings
         )
+    slower, load, slope, evidence = _slowness(windows, timed, place, rows * groups, settings)
     return PeerComparison(
-        slower=_slowness(windows, timed, place, rows * groups, settings),
+        slower=slower,
+        load=load,
+        load_slope=slope,
+        load_evidence=evidence,
         requests=numpy.where(reported, windows.requests, numpy.nan),
         excess=excess,
         excess_spread=excess_spread,
@@ -111,15 +130,23 @@ def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparis
 
 def _slowness(
     windows: WorkerWindows, timed: Flags, place: Codes, places: int, settings: DetectionSettings
-) -> Numbers:
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Return distance from the peers' latency, from their load, the slope between both, and its evidence."""
     latency, load, requests = windows.latency[timed], windows.load[timed], windows.requests[timed]
     bands = load_bands(load, place[timed], places, settings)
     size = numpy.bincount(bands.band, minlength=bands.bands)
     weights = _weights(requests, bands.band, bands.bands, size)
     median = group_medians(latency, weights, bands.band, bands.bands)[bands.band]
-    own_load = load <= (1 + settings.load_tolerance) * bands.typical
-    judged = (size[bands.band] >= settings.least_group) & own_load
-    return spread_out(numpy.where(judged, numpy.log(latency / median), numpy.nan), timed)
+    slower, more = numpy.log(latency / median), numpy.log(load / bands.typical)
+    most = math.log1p(settings.most_load)
+    slope, evidence = load_slopes(slower, more, bands, place[timed], places, most=most)
+    judged = (size[bands.band] >= settings.least_group) & (more <= most)
+    return (
+        spread_out(numpy.where(judged, slower, numpy.nan), timed),
+        spread_out(numpy.where(judged, numpy.where(more >= -most, more, 0.0), numpy.nan), timed),
+        slope[place],
+        evidence[place],
+    )
 
 
 def _weights(requests: Numbers, group: Codes, groups: int, size: Codes) -> Numbers:

@@ -14,7 +14,7 @@ import numpy
 
 from inference_blueprints.gpu_health.health_settings import DetectionSettings, SlownessRule
 from inference_blueprints.gpu_health.peer_comparison import FAILURES, PeerComparison, compare
-from inference_blueprints.gpu_health.segment_medians import DEVIATIONS_PER_MAD, group_medians
+from inference_blueprints.gpu_health.slowness_level import at_equal_load, level_and_spread
 from inference_blueprints.gpu_health.verdicts import Shift, Verdicts
 from inference_blueprints.gpu_health.worker_windows import Codes, Flags, Labels, Numbers, WorkerWindows
 
@@ -54,7 +54,8 @@ def judge(windows: WorkerWindows, comparison: PeerComparison, settings: Detectio
     settings
         How they are compared.
     """
-    sightings = [_slow(comparison, windows.peers, rule, settings) for rule in settings.rules]
+    slower = at_equal_load(comparison, settings)
+    sightings = [_slow(comparison, slower, windows.peers, rule, settings) for rule in settings.rules]
     first = sightings[0]
     sightings += [_failing(comparison, kind, settings) for kind in FAILURES]
     count = len(windows.worker)
@@ -82,29 +83,16 @@ def judge(windows: WorkerWindows, comparison: PeerComparison, settings: Detectio
 
 
 def _slow(
-    comparison: PeerComparison, peers: Labels, rule: SlownessRule, settings: DetectionSettings
+    comparison: PeerComparison,
+    slower: Numbers,
+    peers: Labels,
+    rule: SlownessRule,
+    settings: DetectionSettings,
 ) -> _Sighting:
-    """Return who is slow: often enough, now, and further off than its peers are from each other.
-
-    The spread is that of the peers' own means over the same windows, so that differences that last, and
-    those that last for minutes, are in it.
-    """
+    """Return who is slow: often enough, now, and further off than its peers are from each other."""
     with numpy.errstate(invalid="ignore"):
-        slow = comparison.slower[-rule.windows :] >= math.log1p(rule.slower)
-    newest = comparison.slower[-rule.needed :]
-    weights = numpy.where(numpy.isfinite(newest), comparison.requests[-rule.needed :], 0.0)
-    requests = weights.sum(axis=0)
-    known = requests > 0
-    level = numpy.full(len(requests), numpy.nan)
-    level[known] = (numpy.where(weights > 0, newest, 0.0) * weights).sum(axis=0)[known] / requests[known]
-    spread = numpy.full(len(requests), numpy.nan)
-    names, group = numpy.unique(peers[known], return_inverse=True)
-    peer_spread = group_medians(numpy.abs(level[known]), numpy.ones(len(group)), group, len(names))
-    size = numpy.bincount(group, minlength=len(names))
-    least = numpy.maximum(settings.least_spread, settings.request_spread / numpy.sqrt(requests[known]))
-    spread[known] = numpy.maximum(DEVIATIONS_PER_MAD * peer_spread[group], least) * (
-        1 + settings.small_group / size[group]
-    )
+        slow = slower[-rule.windows :] >= math.log1p(rule.slower)
+    level, spread = level_and_spread(slower, comparison.requests, peers, rule.needed, settings)
     score = level / spread
     with numpy.errstate(invalid="ignore"):
         found = (slow.sum(axis=0) >= rule.needed) & slow[-1] & (score >= settings.score)

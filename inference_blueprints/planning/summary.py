@@ -173,7 +173,7 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
         The same figures; ``prices`` carries its note too, each cold start what dominates it, and each quota
         of a service its share and whether it is exceeded.
     """
-    document: dict[str, Any] = _camel_case(dataclasses.asdict(summary))
+    document: dict[str, Any] = camel_case(dataclasses.asdict(summary))
     document["prices"]["note"] = summary.prices.note
     for each, start in zip(document["coldStarts"], summary.cold_starts, strict=True):
         each["dominatedBy"] = start.dominated_by
@@ -320,15 +320,15 @@ def _prices(blueprint_region: str, network: Network, known: Prices) -> PriceNote
     )
 
 
-def _camel_case(value: Any) -> Any:
+def camel_case(value: Any) -> Any:
     """Spell the keys of nested dictionaries in camelCase; tuples become lists."""
     if isinstance(value, dict):
-        return {_camel_case_word(key): _camel_case(item) for key, item in value.items()}
+        return {camel_case_word(key): camel_case(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_camel_case(item) for item in value]
+        return [camel_case(item) for item in value]
     return value
 
 
-def _camel_case_word(word: str) -> str:
+def camel_case_word(word: str) -> str:
     first, *others = word.split("_")
     return first + "".join(other.capitalize() for other in others)

@@ -16,8 +16,19 @@ from inference_blueprints.fleet.fleet_events import (
 )
 from inference_blueprints.fleet.fleet_layout import drawn_layout, one_release
 from inference_blueprints.fleet.health_simulation import FleetRun, HealthSimulation
+from inference_blueprints.fleet.healthy_scenarios import healthy_scenarios
 from inference_blueprints.gpu_health.fault_rules import FaultRules
 from inference_blueprints.gpu_health.health_settings import HealthSettings
+
+SCENARIOS = [
+    "slow racks",
+    "rollouts",
+    "load spikes",
+    "silent racks",
+    "lost metrics",
+    "late metrics",
+    "doubled metrics",
+]
 
 
 def run(events: FleetEvents, *, action: str = "replace", seed: int = 1, minutes: int = 45) -> FleetRun:
@@ -64,6 +75,37 @@ def test_observing_drains_nothing() -> None:
 )
 def test_what_no_single_node_is_to_blame_for_drains_nothing(events: FleetEvents, seed: int) -> None:
     assert run(events, seed=seed).drains == 0
+
+
+@pytest.mark.parametrize("gpus", [None, 1000])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_nothing_is_drained_in_a_fleet_in_which_nothing_is_broken(name: str, gpus: int | None) -> None:
+    random = numpy.random.default_rng(7)
+    layout = drawn_layout(gpus, random) if gpus else one_release(16, racks=4)
+    scenario = healthy_scenarios(layout, fleet_faults(), random)[name]
+    simulation = HealthSimulation(
+        layout,
+        scenario.events,
+        settings=HealthSettings(
+            action="replace",
+            repaired_by={str(pool): "gpuHealth" for pool in set(layout.pool.tolist())},
+        ),
+        rules=FaultRules.parsed(gpu_faults_file().read_text()),
+        figures=scenario.figures,
+        seed=11,
+    )
+    result = simulation.run(60)
+    assert (result.drains, result.false_drains) == (0, [])
+
+
+def test_every_scenario_changes_something() -> None:
+    random = numpy.random.default_rng(7)
+    found = healthy_scenarios(one_release(16, racks=4), fleet_faults(), random)
+    assert list(found) == SCENARIOS
+    for scenario in found.values():
+        assert scenario.events != FleetEvents() or scenario.figures != fleet_faults()
+        assert not scenario.events.grey
+        assert not scenario.events.hardware
 
 
 def test_a_slow_rack_is_a_finding_of_its_own() -> None:

@@ -124,6 +124,8 @@ ALLOWED = {
         f"{LIBRARY}.contracts",
         f"{LIBRARY}.fleet",
         f"{LIBRARY}.gpu_health",
+        f"{LIBRARY}.figures",
+        f"{LIBRARY}.tables",
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",

@@ -1,0 +1,82 @@
+"""Runs of GPU health on simulated fleets."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy
+
+from inference_blueprints.catalog.fleet_faults import FleetFaults, fleet_faults
+from inference_blueprints.catalog.gpu_faults import gpu_faults_file
+from inference_blueprints.fleet.fleet_events import FleetEvents, drawn_events
+from inference_blueprints.fleet.fleet_layout import FleetLayout, drawn_layout
+from inference_blueprints.fleet.health_simulation import FleetRun, HealthSimulation
+from inference_blueprints.gpu_health.fault_rules import FaultRules
+from inference_blueprints.gpu_health.health_settings import HealthSettings
+
+_MINUTES_OF_A_DAY = 1440
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """A run.
+
+    Parameters
+    ----------
+    layout
+        The fleet.
+    result
+        What happened.
+    seconds
+        Processor time.
+    """
+
+    layout: FleetLayout
+    result: FleetRun
+    seconds: float
+
+
+def usual_run(gpus: int, minutes: int, seed: int) -> MeasuredRun:
+    """Return what happens to a fleet at the rates of the catalogue.
+
+    Parameters
+    ----------
+    gpus
+        Size of the fleet.
+    minutes
+        Length.
+    seed
+        Seed of chance.
+    """
+    started = time.process_time()
+    random = numpy.random.default_rng(seed)
+    layout, figures = drawn_layout(gpus, random), fleet_faults()
+    events = drawn_events(layout, minutes / _MINUTES_OF_A_DAY, figures, random)
+    result = health_run(layout, events, figures, minutes, seed + 1)
+    return MeasuredRun(layout, result, time.process_time() - started)
+
+
+def health_run(
+    layout: FleetLayout, events: FleetEvents, figures: FleetFaults, minutes: int, seed: int
+) -> FleetRun:
+    """Return what GPU health does that replaces nodes of all pools.
+
+    Parameters
+    ----------
+    layout, events, figures
+        The fleet, what happens to it, and its noise.
+    minutes
+        Length.
+    seed
+        Seed of chance.
+    """
+    pools = {str(pool): "gpuHealth" for pool in set(layout.pool.tolist())}
+    return HealthSimulation(
+        layout,
+        events,
+        settings=HealthSettings(action="replace", repaired_by=pools),  # type: ignore[arg-type]
+        rules=FaultRules.parsed(gpu_faults_file().read_text(encoding="utf-8")),
+        figures=figures,
+        seed=seed,
+    ).run(minutes)
