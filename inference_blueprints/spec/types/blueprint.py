@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.batch import Batch, Team
+from inference_blueprints.spec.types.capacity_shift import CapacityShift
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
 from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.observability import Observability
@@ -42,6 +43,8 @@ class Spec(Section):
     """Store of job answers by key. Without it, answers are written to files only."""
     observability: Observability | None = None
     """Metrics, logs, traces, dashboards and alarms. Without it, there are none."""
+    capacity_shift: CapacityShift | None = None
+    """Lending of idle capacity to batch. Without it, batch and the range of workers do not depend on the day."""
 
 
 class Blueprint(Section):
