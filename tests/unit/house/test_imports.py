@@ -116,6 +116,8 @@ ALLOWED = {
     },
     # Ships with the Lambda functions of GPU health: numpy and the standard library besides.
     f"{LIBRARY}/gpu_health": {f"{LIBRARY}.contracts", f"{LIBRARY}.gpu_health"},
+    # Ships with the Lambda function of the capacity shift: numpy and the standard library besides.
+    f"{LIBRARY}/capacity_shift": {f"{LIBRARY}.contracts", f"{LIBRARY}.capacity_shift"},
     f"{LIBRARY}/fleet": {
         f"{LIBRARY}.contracts",
         f"{LIBRARY}.fleet",
