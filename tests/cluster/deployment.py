@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from botocore.credentials import Credentials
 
-from inference_blueprints.deployment.kubernetes.cluster_connection import token
+from inference_blueprints.contracts.cluster_token import cluster_token
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.emulator.emulator_deploy import deploy
@@ -68,7 +68,7 @@ class Deployment:
         """The account's root user, by a token as ``aws eks get-token`` makes it."""
         known = self.emulator.environment()
         credentials = Credentials(known["AWS_ACCESS_KEY_ID"], known["AWS_SECRET_ACCESS_KEY"])
-        bearer = token(credentials, self.emulator.region, cluster)
+        bearer = cluster_token(credentials, self.emulator.region, cluster)
         path = self.logs / "root.kubeconfig"
         configuration = yaml.safe_load(self._administrator(cluster).read_text())
         configuration["users"][0]["user"] = {"token": bearer}

@@ -24,6 +24,9 @@ ALLOWED = {
     "runtime/image_build": {"image_build"},
     "runtime/canary": {"canary", f"{LIBRARY}.contracts"},
     "runtime/batch": {"batch", "signals", f"{LIBRARY}.contracts"},
+    # What the controllers share, and the controllers, which bring their pure decisions.
+    "runtime/operations": {"operations", f"{LIBRARY}.contracts"},
+    "runtime/gpu_health": {"gpu_health", "operations", f"{LIBRARY}.gpu_health", f"{LIBRARY}.contracts"},
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/spec": {
         f"{LIBRARY}.contracts",
@@ -218,7 +221,9 @@ ALLOWED = {
     "app.py": {LIBRARY, "stacks", "aws_cdk", "cdk_nag"},
 }
 #: Packages in `runtime/`, each a program.
-PROGRAMS = ("batch", "benchmark", "canary", "image_build", "signals", "weights")
+PROGRAMS = (
+    *("batch", "benchmark", "canary", "gpu_health", "image_build", "operations", "signals", "weights"),
+)
 HOUSE = (
     *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),
     *PROGRAMS,

@@ -14,9 +14,10 @@ import pytest
 import yaml
 from botocore.credentials import Credentials
 
+from inference_blueprints.contracts.cluster_token import cluster_token
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.kubernetes import port_forwarding
-from inference_blueprints.deployment.kubernetes.cluster_connection import connect, token
+from inference_blueprints.deployment.kubernetes.cluster_connection import connect
 from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
 from inference_blueprints.deployment.kubernetes.port_forwarding import forwarded
 from inference_blueprints.deployment.verify import verification
@@ -44,7 +45,7 @@ def made(account: Account, *, public: bool) -> None:
 
 
 def test_a_token_is_a_signed_question_bound_to_the_cluster() -> None:
-    made_token = token(Credentials("AKID", "secret", "session"), "us-west-2", "mine")
+    made_token = cluster_token(Credentials("AKID", "secret", "session"), "us-west-2", "mine")
     prefix, _, encoded = made_token.partition(".")
     address = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
     query = {name: values[0] for name, values in parse_qs(address.query).items()}

@@ -1,0 +1,93 @@
+"""Names that the controllers of a platform share with the stack ``<name>-Operations``.
+
+The controllers are GPU health (`health_names`) and the capacity shift. Names carry a cell, which is one
+cluster of a platform, so that a platform can have several clusters later.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: The one cell of a platform today.
+MAIN_CELL: Final = "main"
+
+# --- Environment variables of the functions. ---
+
+PLATFORM: Final = "OPERATIONS_PLATFORM"
+CELL: Final = "OPERATIONS_CELL"
+#: Name of the DynamoDB table.
+TABLE: Final = "OPERATIONS_TABLE"
+#: Name of the SSM parameter with the freeze switch: `freeze_parameter`.
+FREEZE_PARAMETER: Final = "OPERATIONS_FREEZE_PARAMETER"
+#: ARN of the SNS topic that tells people.
+TOPIC_ARN: Final = "OPERATIONS_TOPIC_ARN"
+#: Name, address and certificate authority (PEM in base64, as EKS describes it) of the cluster.
+CLUSTER: Final = "OPERATIONS_CLUSTER"
+CLUSTER_ENDPOINT: Final = "OPERATIONS_CLUSTER_ENDPOINT"
+CLUSTER_AUTHORITY: Final = "OPERATIONS_CLUSTER_AUTHORITY"
+#: Address of CloudWatch's PromQL. Optional: without it, that of the region.
+METRICS_ENDPOINT: Final = "OPERATIONS_METRICS_ENDPOINT"
+
+# --- The table: one item per case, place, state of the shift, and audit record. ---
+
+#: Partition key: `table_scope`.
+SCOPE_ATTRIBUTE: Final = "scope"
+#: Sort key, such as ``case#<node's uid>`` or ``audit#health#<time>#<id>``.
+ENTRY_ATTRIBUTE: Final = "entry"
+#: When DynamoDB may delete the item (time to live), in seconds since 1970.
+EXPIRY_ATTRIBUTE: Final = "expires"
+
+
+def table_scope(platform: str, cell: str) -> str:
+    """Return the partition key of a cell's items.
+
+    Parameters
+    ----------
+    platform, cell
+        The cell.
+    """
+    return f"{platform}#{cell}"
+
+
+# --- The freeze switch. ---
+
+#: Values of the parameter: which controllers may not act.
+FREEZE_VALUES: Final = ("none", "health", "shift", "all")
+
+
+def freeze_parameter(platform: str, cell: str) -> str:
+    """Return the name of the SSM parameter with the freeze switch of a cell.
+
+    Parameters
+    ----------
+    platform, cell
+        The cell.
+    """
+    return f"/inference-blueprints/{platform}/{cell}/operations/frozen"
+
+
+# --- Kubernetes groups of the access entries. They may not begin with ``system:``. ---
+# https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+
+HEALTH_GROUP: Final = "inference-blueprints:gpu-health"
+SHIFT_GROUP: Final = "inference-blueprints:capacity-shift"
+
+# --- Metrics that the controllers write, with the dimensions `platform`, `cell` and `service`. ---
+
+METRIC_NAMESPACE: Final = "InferenceBlueprints/Operations"
+#: Dimensions. The last is the one that Powertools writes.
+METRIC_DIMENSIONS: Final = ("platform", "cell", "service")
+#: Values of `service`.
+HEALTH_SERVICE: Final = "gpu-health"
+SHIFT_SERVICE: Final = "capacity-shift"
+#: Runs that came to their end. No data for five minutes is an alarm.
+RUNS: Final = "Runs"
+#: Seconds of a run.
+RUN_SECONDS: Final = "RunSeconds"
+#: 1 while the controller is frozen, or cannot read whether it is.
+FROZEN: Final = "Frozen"
+#: Queries of metrics to CloudWatch, and series that they returned.
+METRIC_QUERIES: Final = "MetricQueries"
+METRIC_SERIES: Final = "MetricSeries"
+#: Runs in which metrics could not be read.
+METRICS_UNREADABLE: Final = "MetricsUnreadable"

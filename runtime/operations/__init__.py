@@ -1,0 +1,1 @@
+"""What the controllers of a platform share: Kubernetes, CloudWatch's PromQL, the table, the freeze switch."""

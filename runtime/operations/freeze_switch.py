@@ -1,0 +1,52 @@
+"""The freeze switch: an SSM parameter that operators set, and that each run reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from inference_blueprints.contracts.operations_names import FREEZE_VALUES
+
+Controller = Literal["health", "shift"]
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeState:
+    """Whether a controller may act.
+
+    Parameters
+    ----------
+    frozen
+        Whether it may not.
+    reason
+        Why not, in words. Empty if it may.
+    """
+
+    frozen: bool
+    reason: str = ""
+
+
+def read_freeze(ssm: Any, parameter: str, controller: Controller) -> FreezeState:
+    """Return whether a controller may act. A switch that cannot be read, or has another value, freezes.
+
+    Parameters
+    ----------
+    ssm
+        Client of SSM.
+    parameter
+        Name of the parameter.
+    controller
+        Who asks.
+    """
+    try:
+        value = str(ssm.get_parameter(Name=parameter)["Parameter"]["Value"]).strip()
+    except (ClientError, BotoCoreError) as error:
+        return FreezeState(True, f"the parameter {parameter} cannot be read: {error}")
+    if value not in FREEZE_VALUES:
+        allowed = ", ".join(FREEZE_VALUES)
+        return FreezeState(True, f"the parameter {parameter} is {value!r}, must be one of {allowed}")
+    if value in ("all", controller):
+        return FreezeState(True, f"the parameter {parameter} is {value!r}")
+    return FreezeState(False)

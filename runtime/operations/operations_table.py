@@ -1,0 +1,165 @@
+"""The table of the controllers: records with versions, of which the same version is written once.
+
+A write has a condition on the version that was read. So of two runs at once, one is stored
+(https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithItems.html#WorkingWithItems.ConditionalUpdate).
+A record is JSON in the attribute ``record``. Reads are consistent.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from boto3.dynamodb.conditions import Attr, Key
+from botocore.exceptions import BotoCoreError, ClientError
+
+from inference_blueprints.contracts.operations_names import (
+    ENTRY_ATTRIBUTE,
+    EXPIRY_ATTRIBUTE,
+    SCOPE_ATTRIBUTE,
+    table_scope,
+)
+from operations.operations_errors import TableError, VersionConflictError
+
+_REFUSED: Final = "ConditionalCheckFailedException"
+_RECORD: Final = "record"
+_VERSION: Final = "version"
+#: How long audit records are kept.
+_AUDIT_SECONDS: Final = 400 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record, and its version.
+
+    Parameters
+    ----------
+    entry
+        Sort key.
+    content
+        The record.
+    version
+        Number of writes.
+    """
+
+    entry: str
+    content: dict[str, Any]
+    version: int
+
+
+class OperationsTable:
+    """The items of one cell.
+
+    Parameters
+    ----------
+    table
+        The table, a resource of boto3.
+    platform, cell
+        The cell.
+    """
+
+    def __init__(self, table: Any, platform: str, cell: str) -> None:
+        self._table, self._scope = table, table_scope(platform, cell)
+
+    def read(self, entry: str, now: float) -> StoredRecord | None:
+        """Return a record. None if there is none, or it has expired.
+
+        DynamoDB deletes expired items within days, so they are filtered here
+        (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html).
+        """
+        try:
+            answer = self._table.get_item(Key=self._key(entry), ConsistentRead=True)
+        except (ClientError, BotoCoreError) as error:
+            raise TableError(f"the table did not answer: {error}") from error
+        item = answer.get("Item")
+        return None if item is None or _expired(item, now) else _stored(item)
+
+    def list(self, prefix: str, now: float) -> Iterator[StoredRecord]:
+        """Return the records whose sort keys begin with a text, in their order."""
+        query: dict[str, Any] = {
+            "KeyConditionExpression": Key(SCOPE_ATTRIBUTE).eq(self._scope)
+            & Key(ENTRY_ATTRIBUTE).begins_with(prefix),
+            "ConsistentRead": True,
+        }
+        while True:
+            try:
+                answer = self._table.query(**query)
+            except (ClientError, BotoCoreError) as error:
+                raise TableError(f"the table did not answer: {error}") from error
+            yield from (_stored(item) for item in answer["Items"] if not _expired(item, now))
+            if "LastEvaluatedKey" not in answer:
+                return
+            query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def write(
+        self, entry: str, content: Mapping[str, Any], *, version: int, expires: float | None = None
+    ) -> int:
+        """Write a record if nobody else did since it was read, and return its new version.
+
+        Parameters
+        ----------
+        entry
+            Sort key.
+        content
+            The record.
+        version
+            Version that was read; 0 for a record that did not exist, or has expired.
+        expires
+            When it may be deleted, in seconds since the epoch.
+
+        Raises
+        ------
+        VersionConflictError
+            If somebody else wrote it.
+        TableError
+            If DynamoDB did not answer. The record may have been written.
+        """
+        item = {
+            **self._key(entry),
+            _RECORD: json.dumps(content, sort_keys=True),
+            _VERSION: version + 1,
+            **({} if expires is None else {EXPIRY_ATTRIBUTE: int(expires)}),
+        }
+        # An expired item that is still there has no version that anybody read, and ends.
+        unread = Attr(SCOPE_ATTRIBUTE).not_exists() | Attr(EXPIRY_ATTRIBUTE).exists()
+        try:
+            self._table.put_item(
+                Item=item, ConditionExpression=Attr(_VERSION).eq(version) if version else unread
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] == _REFUSED:
+                raise VersionConflictError(f"{entry} was written by somebody else") from error
+            raise TableError(f"the table did not take {entry}: {error}") from error
+        except BotoCoreError as error:
+            raise TableError(f"the table did not answer: {error}") from error
+        return version + 1
+
+    def audit(self, service: str, content: Mapping[str, Any], at: float) -> None:
+        """Add an audit record.
+
+        Parameters
+        ----------
+        service
+            Who decided, such as ``gpu-health``.
+        content
+            What was decided, and why.
+        at
+            When, in seconds since the epoch.
+        """
+        # The time has a fixed width, so that records are in the order of time.
+        entry = f"audit#{service}#{at:017.6f}#{uuid.uuid4().hex[:8]}"
+        self.write(entry, content, version=0, expires=at + _AUDIT_SECONDS)
+
+    def _key(self, entry: str) -> dict[str, str]:
+        return {SCOPE_ATTRIBUTE: self._scope, ENTRY_ATTRIBUTE: entry}
+
+
+def _expired(item: Mapping[str, Any], now: float) -> bool:
+    return EXPIRY_ATTRIBUTE in item and float(item[EXPIRY_ATTRIBUTE]) <= now
+
+
+def _stored(item: Mapping[str, Any]) -> StoredRecord:
+    return StoredRecord(str(item[ENTRY_ATTRIBUTE]), json.loads(item[_RECORD]), int(item[_VERSION]))
