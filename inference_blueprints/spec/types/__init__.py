@@ -31,6 +31,7 @@ from inference_blueprints.spec.types.environment import (
     Network,
 )
 from inference_blueprints.spec.types.frontend import Frontend
+from inference_blueprints.spec.types.gpu_health import GpuHealth
 from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.models import (
@@ -147,6 +148,7 @@ __all__ = [
     "ExistingNetwork",
     "Floor",
     "Frontend",
+    "GpuHealth",
     "GuessedTokens",
     "HuggingFaceRepository",
     "ImageAcceleration",

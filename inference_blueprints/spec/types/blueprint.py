@@ -10,6 +10,7 @@ from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.batch import Batch, Team
 from inference_blueprints.spec.types.capacity_shift import CapacityShift
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
+from inference_blueprints.spec.types.gpu_health import GpuHealth
 from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.observability import Observability
 from inference_blueprints.spec.types.pools import Pool
@@ -45,6 +46,8 @@ class Spec(Section):
     """Metrics, logs, traces, dashboards and alarms. Without it, there are none."""
     capacity_shift: CapacityShift | None = None
     """Lending of idle capacity to batch. Without it, batch and the range of workers do not depend on the day."""
+    gpu_health: GpuHealth | None = None
+    """Finds broken and slow GPUs, and replaces their nodes. Without it, nothing looks for slow GPUs."""
 
 
 class Blueprint(Section):

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from inference_blueprints.contracts.health_names import RepairOwner
 from inference_blueprints.spec.types.section import (
     AvailabilityZone,
     CapacityReservationId,
@@ -140,6 +141,9 @@ class Pool(Section):
     """EBS volume of the nodes."""
     image_acceleration: ImageAcceleration = default({"sociParallelPull": {}})
     """Source of a new node's images. Without it, the node pulls them in parallel."""
+    repaired_by: RepairOwner = "karpenter"
+    """Who replaces broken nodes: Karpenter's node repair, `gpuHealth` of this file, an NVSentinel that you
+    installed, or nobody. Karpenter's node repair is on for all pools or for none."""
 
     @property
     def image_snapshot_id(self) -> str | None:
