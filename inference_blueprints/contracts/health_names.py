@@ -52,7 +52,13 @@ FAULT_KINDS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
 #: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-ec2-instance-topology-works.html
 RACK_LABEL: Final = "topology.k8s.aws/network-node-layer-3"
 
-# --- The functions of GPU health: `gpu_health.signals` for events, `gpu_health.minute` for each minute. ---
+# --- The functions of GPU health. Both need `operations_names`, and the packages `gpu_health` and `operations`
+# of `runtime/`, `inference_blueprints.gpu_health`, `aws_lambda_powertools`, and numpy, for `minute`. ---
+
+#: Handler of the events of alarms, from EventBridge, or from a queue with ReportBatchItemFailures.
+HARDWARE_HANDLER: Final = "gpu_health.hardware.handle"
+#: Handler that runs each minute.
+MINUTE_HANDLER: Final = "gpu_health.minute.handle"
 
 #: Environment variable with the settings, a JSON object:
 #: ``{"action": "observe", "repairedBy": {"h200": "gpuHealth"}, "maxUnhealthyPercent": 5,

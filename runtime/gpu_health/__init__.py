@@ -1,1 +1,1 @@
-"""The Lambda functions of GPU health: `signals` for events about hardware, `minute` for each minute."""
+"""The Lambda functions of GPU health: `hardware` for events of alarms, `minute` for each minute."""

@@ -43,10 +43,12 @@ def read_freeze(ssm: Any, parameter: str, controller: Controller) -> FreezeState
     try:
         value = str(ssm.get_parameter(Name=parameter)["Parameter"]["Value"]).strip()
     except (ClientError, BotoCoreError) as error:
-        return FreezeState(True, f"the parameter {parameter} cannot be read: {error}")
+        return FreezeState(frozen=True, reason=f"the parameter {parameter} cannot be read: {error}")
     if value not in FREEZE_VALUES:
         allowed = ", ".join(FREEZE_VALUES)
-        return FreezeState(True, f"the parameter {parameter} is {value!r}, must be one of {allowed}")
+        return FreezeState(
+            frozen=True, reason=f"the parameter {parameter} is {value!r}, must be one of {allowed}"
+        )
     if value in ("all", controller):
-        return FreezeState(True, f"the parameter {parameter} is {value!r}")
-    return FreezeState(False)
+        return FreezeState(frozen=True, reason=f"the parameter {parameter} is {value!r}")
+    return FreezeState(frozen=False)

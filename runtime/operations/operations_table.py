@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from boto3.dynamodb.conditions import Attr, Key
+from boto3.dynamodb.conditions import Attr, ConditionExpressionBuilder, Key
 from botocore.exceptions import BotoCoreError, ClientError
 
 from inference_blueprints.contracts.operations_names import (
@@ -24,7 +24,8 @@ from inference_blueprints.contracts.operations_names import (
 )
 from operations.operations_errors import TableError, VersionConflictError
 
-_REFUSED: Final = "ConditionalCheckFailedException"
+#: Why DynamoDB cancels a transaction: a condition does not hold, or another write is under way.
+_REFUSED: Final = frozenset({"ConditionalCheckFailed", "TransactionConflict"})
 _RECORD: Final = "record"
 _VERSION: Final = "version"
 #: How long audit records are kept.
@@ -48,6 +49,25 @@ class StoredRecord:
     entry: str
     content: dict[str, Any]
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """What a controller decided.
+
+    Parameters
+    ----------
+    service
+        Who decided, such as ``gpu-health``.
+    content
+        What was decided, and why.
+    at
+        When, in seconds since the epoch.
+    """
+
+    service: str
+    content: Mapping[str, Any]
+    at: float
 
 
 class OperationsTable:
@@ -95,7 +115,14 @@ class OperationsTable:
             query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def write(
-        self, entry: str, content: Mapping[str, Any], *, version: int, expires: float | None = None
+        self,
+        entry: str,
+        content: Mapping[str, Any],
+        *,
+        version: int,
+        now: float,
+        expires: float | None = None,
+        audit: AuditRecord | None = None,
     ) -> int:
         """Write a record if nobody else did since it was read, and return its new version.
 
@@ -107,8 +134,12 @@ class OperationsTable:
             The record.
         version
             Version that was read; 0 for a record that did not exist, or has expired.
+        now
+            Seconds since the epoch.
         expires
             When it may be deleted, in seconds since the epoch.
+        audit
+            An audit record that is written with it, or not at all.
 
         Raises
         ------
@@ -117,41 +148,56 @@ class OperationsTable:
         TableError
             If DynamoDB did not answer. The record may have been written.
         """
-        item = {
-            **self._key(entry),
-            _RECORD: json.dumps(content, sort_keys=True),
-            _VERSION: version + 1,
-            **({} if expires is None else {EXPIRY_ATTRIBUTE: int(expires)}),
+        unread = Attr(SCOPE_ATTRIBUTE).not_exists() | Attr(EXPIRY_ATTRIBUTE).lte(int(now))
+        condition = ConditionExpressionBuilder().build_expression(
+            Attr(_VERSION).eq(version) if version else unread
+        )
+        put = {
+            "Item": self._item(entry, content, version + 1, expires),
+            "ConditionExpression": condition.condition_expression,
+            "ExpressionAttributeNames": condition.attribute_name_placeholders,
+            "ExpressionAttributeValues": condition.attribute_value_placeholders,
         }
-        # An expired item that is still there has no version that anybody read, and ends.
-        unread = Attr(SCOPE_ATTRIBUTE).not_exists() | Attr(EXPIRY_ATTRIBUTE).exists()
+        puts = [put, *([] if audit is None else [self._audit_put(audit)])]
         try:
-            self._table.put_item(
-                Item=item, ConditionExpression=Attr(_VERSION).eq(version) if version else unread
+            self._table.meta.client.transact_write_items(
+                TransactItems=[{"Put": {"TableName": self._table.name, **each}} for each in puts]
             )
         except ClientError as error:
-            if error.response["Error"]["Code"] == _REFUSED:
+            if _refused(error):
                 raise VersionConflictError(f"{entry} was written by somebody else") from error
             raise TableError(f"the table did not take {entry}: {error}") from error
         except BotoCoreError as error:
             raise TableError(f"the table did not answer: {error}") from error
         return version + 1
 
-    def audit(self, service: str, content: Mapping[str, Any], at: float) -> None:
+    def audit(self, record: AuditRecord) -> None:
         """Add an audit record.
 
-        Parameters
-        ----------
-        service
-            Who decided, such as ``gpu-health``.
-        content
-            What was decided, and why.
-        at
-            When, in seconds since the epoch.
+        Raises
+        ------
+        TableError
+            If DynamoDB did not answer.
         """
+        try:
+            self._table.put_item(**self._audit_put(record))
+        except (ClientError, BotoCoreError) as error:
+            raise TableError(f"the table did not take an audit record: {error}") from error
+
+    def _audit_put(self, record: AuditRecord) -> dict[str, Any]:
         # The time has a fixed width, so that records are in the order of time.
-        entry = f"audit#{service}#{at:017.6f}#{uuid.uuid4().hex[:8]}"
-        self.write(entry, content, version=0, expires=at + _AUDIT_SECONDS)
+        entry = f"audit#{record.service}#{record.at:017.6f}#{uuid.uuid4().hex[:8]}"
+        return {"Item": self._item(entry, record.content, 1, record.at + _AUDIT_SECONDS)}
+
+    def _item(
+        self, entry: str, content: Mapping[str, Any], version: int, expires: float | None
+    ) -> dict[str, Any]:
+        return {
+            **self._key(entry),
+            _RECORD: json.dumps(content, sort_keys=True),
+            _VERSION: version,
+            **({} if expires is None else {EXPIRY_ATTRIBUTE: int(expires)}),
+        }
 
     def _key(self, entry: str) -> dict[str, str]:
         return {SCOPE_ATTRIBUTE: self._scope, ENTRY_ATTRIBUTE: entry}
@@ -163,3 +209,12 @@ def _expired(item: Mapping[str, Any], now: float) -> bool:
 
 def _stored(item: Mapping[str, Any]) -> StoredRecord:
     return StoredRecord(str(item[ENTRY_ATTRIBUTE]), json.loads(item[_RECORD]), int(item[_VERSION]))
+
+
+def _refused(error: ClientError) -> bool:
+    """Return whether somebody else wrote the item, by the reasons of a cancelled transaction.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+    """
+    reasons = error.response.get("CancellationReasons", [])
+    return any(reason.get("Code") in _REFUSED for reason in reasons)
