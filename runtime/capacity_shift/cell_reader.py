@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from aws_lambda_powertools import Logger
 
 from inference_blueprints.capacity_shift.shift_view import CellView, DeploymentView, PoolView
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedQueue, ShiftedWorkers
@@ -13,7 +14,7 @@ from operations.kubernetes_api import KubernetesApi, KubernetesObject
 from operations.operations_errors import KubernetesError, MetricsError
 from operations.promql import Promql, text_literal
 
-_logger = logging.getLogger(__name__)
+_logger = Logger(child=True)
 
 SCALED_OBJECTS: Final = "/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects/{name}"
 #: The autoscaler that KEDA creates for a ScaledObject: https://keda.sh/docs/2.20/concepts/scaling-deployments/

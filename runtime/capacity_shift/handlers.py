@@ -5,13 +5,15 @@ It reads the variables of `operations_names`, ``SHIFT_CONFIGURATION`` and ``SHIF
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
 
 from capacity_shift.cell_reader import CellReader
 from capacity_shift.demand_reader import DemandReader
@@ -22,29 +24,33 @@ from inference_blueprints.capacity_shift.shift_decision import decide
 from inference_blueprints.contracts import operations_names, shift_names
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from operations import aws_clients
-from operations.cell import Cell, read_cell
-from operations.controller_metrics import emit_controller_metrics
+from operations.controller_settings import Cell, read_cell
 from operations.operations_errors import OperationsSettingsError
 
+# The parent of the loggers of all modules.
+_LOGGER = Logger(service=operations_names.SHIFT_SERVICE)
 _CODE = Path(__file__).parents[1]
-logging.getLogger().setLevel(logging.INFO)
 
 
 def shift(_event: Mapping[str, Any], _context: object) -> None:
     """Decide once. A failure of a service is recorded, and the next run tries again."""
-    started, cell, now = time.monotonic(), _cell(), time.time()
+    started, cell = time.monotonic(), _cell()
     queries, series = cell.metrics.queries, cell.metrics.series
-    outcome = _run().run(now)
-    emit_controller_metrics(
-        cell,
-        operations_names.SHIFT_SERVICE,
-        {
-            **shift_figures(outcome),
-            operations_names.RUN_SECONDS: time.monotonic() - started,
-            operations_names.METRIC_QUERIES: cell.metrics.queries - queries,
-            operations_names.METRIC_SERIES: cell.metrics.series - series,
-        },
+    figures = {
+        **shift_figures(_run().run(time.time())),
+        operations_names.RUN_SECONDS: time.monotonic() - started,
+        operations_names.METRIC_QUERIES: cell.metrics.queries - queries,
+        operations_names.METRIC_SERIES: cell.metrics.series - series,
+    }
+    metrics = Metrics(
+        namespace=operations_names.METRIC_NAMESPACE, service=operations_names.SHIFT_SERVICE
     )
+    metrics.add_dimension("platform", cell.platform)
+    metrics.add_dimension("cell", cell.name)
+    for name, value in figures.items():
+        unit = MetricUnit.Seconds if name == operations_names.RUN_SECONDS else MetricUnit.Count
+        metrics.add_metric(name, unit, value)
+    metrics.flush_metrics()
 
 
 @cache

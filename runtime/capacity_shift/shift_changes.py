@@ -7,11 +7,11 @@ time comes first. If any of it fails, nothing is lent in that run.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from capacity_shift.cell_reader import CLUSTER_QUEUES, SCALED_OBJECTS, LiveCell, quota_of
@@ -27,7 +27,7 @@ from inference_blueprints.contracts.shift_names import (
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
 from operations.operations_errors import OperationsError, TableError
 
-_logger = logging.getLogger(__name__)
+_logger = Logger(child=True)
 #: DynamoDB deletes a ceiling that nobody renews.
 _KEPT_SECONDS: Final = 10 * CEILING_SECONDS
 

@@ -7,10 +7,10 @@ takes up: changes follow from what is live and not from what an earlier run beli
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from aws_lambda_powertools import Logger
 
 from capacity_shift.cell_reader import CellReader
 from capacity_shift.demand_reader import DemandReader
@@ -25,9 +25,9 @@ from inference_blueprints.contracts.shift_configuration import ShiftConfiguratio
 from inference_blueprints.contracts.shift_names import SHIFT_ENTRY
 from operations.freeze_switch import FreezeState
 from operations.operations_errors import MetricsError, TableError, VersionConflictError
-from operations.operations_table import OperationsTable, StoredRecord
+from operations.operations_table import AuditRecord, OperationsTable, StoredRecord
 
-_logger = logging.getLogger(__name__)
+_logger = Logger(child=True)
 
 Decide = Callable[
     [Mapping[str, DemandHistory], CellView, ShiftState | None, ShiftSettings, float], ShiftDecision
@@ -116,24 +116,28 @@ class ShiftRun:
         state = ShiftState.from_item(stored.content["state"]) if stored else None
         decision = self._decide(histories, live.view, state, settings, now)
         ceilings = self._ceilings(decision, stored)
+        changes = self._actuators.changes(decision, live) if decision.carried_out else []
+        planned = {"planned": [each.what for each in changes], "unread": dict(live.unread), "ceilings": ceilings}
         record = {"state": decision.state.as_item(), "ceilings": ceilings}
+        audit = AuditRecord(SHIFT_SERVICE, {**decision.as_record(), **planned}, now)
+        # Also without the table the log has the decision.
+        _logger.info("decision", decision=audit.content)
         try:
-            self._table.write(SHIFT_ENTRY, record, version=stored.version if stored else 0)
+            version = stored.version if stored else 0
+            self._table.write(SHIFT_ENTRY, record, version=version, now=now, audit=audit)
         except VersionConflictError:
             return ShiftOutcome(decision, {}, (), (), metrics_are_read, overtaken=True)
         except TableError as error:
             # Only what is in favour of real time may follow: the next run does not know that it was done.
             _logger.error("the state was not written: %s", error)
             table_is_read = False
-        changes = self._actuators.changes(decision, live) if decision.carried_out else []
-        self._audit(decision, {"planned": [each.what for each in changes], "unread": dict(live.unread)}, now)
         failed: list[str] = []
         if self._configuration.action == "shift":
             failed = self._set_ceilings(ceilings if table_is_read else dict.fromkeys(ceilings, 0), now)
         done, not_made = make(changes, may_lend=table_is_read and not failed)
         failed += not_made
         if failed:
-            self._audit(decision, {"failed": failed}, now)
+            self._record_failures(failed, now)
         return ShiftOutcome(decision, ceilings, tuple(done), tuple(failed), metrics_are_read)
 
     def _stored(self, now: float) -> tuple[StoredRecord | None, bool]:
@@ -172,10 +176,8 @@ class ShiftRun:
             return [f"ceilings of batch: {error}"]
         return []
 
-    def _audit(self, decision: ShiftDecision, more: Mapping[str, Any], now: float) -> None:
-        record = {**decision.as_record(), **more}
-        _logger.info("decision", extra={"decision": record})
+    def _record_failures(self, failed: list[str], now: float) -> None:
         try:
-            self._table.audit(SHIFT_SERVICE, record, now)
+            self._table.audit(AuditRecord(SHIFT_SERVICE, {"failed": failed}, now))
         except TableError as error:
-            _logger.error("the audit record was not written: %s", error)
+            _logger.error("the failures were not recorded: %s", error)

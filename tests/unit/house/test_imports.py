@@ -27,6 +27,9 @@ ALLOWED = {
     # What the controllers share, and the controllers, which bring their pure decisions.
     "runtime/operations": {"operations", f"{LIBRARY}.contracts"},
     "runtime/gpu_health": {"gpu_health", "operations", f"{LIBRARY}.gpu_health", f"{LIBRARY}.contracts"},
+    "runtime/capacity_shift": {
+        *("capacity_shift", "operations", f"{LIBRARY}.capacity_shift", f"{LIBRARY}.contracts"),
+    },
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/spec": {
         f"{LIBRARY}.contracts",
@@ -222,7 +225,8 @@ ALLOWED = {
 }
 #: Packages in `runtime/`, each a program.
 PROGRAMS = (
-    *("batch", "benchmark", "canary", "gpu_health", "image_build", "operations", "signals", "weights"),
+    *("batch", "benchmark", "canary", "capacity_shift", "gpu_health", "image_build", "operations"),
+    *("signals", "weights"),
 )
 HOUSE = (
     *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),
