@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from inference_blueprints import contracts
@@ -10,7 +11,7 @@ from inference_blueprints import contracts
 _CONTRACTS = Path(contracts.__file__).parent
 
 
-def stage_packages(packages: tuple[Path, ...], directory: Path) -> None:
+def stage_packages(packages: tuple[Path, ...], directory: Path, library: Sequence[str] = ()) -> None:
     """Copy packages and `inference_blueprints.contracts` so that `directory` can be an import path.
 
     Parameters
@@ -19,10 +20,14 @@ def stage_packages(packages: tuple[Path, ...], directory: Path) -> None:
         Folders of the packages. The copies keep their names.
     directory
         Existing folder for the copies.
+    library
+        Further packages of `inference_blueprints` that they import, such as ``gpu_health``.
     """
     for package in packages:
         shutil.copytree(package, directory / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-    library = directory / _CONTRACTS.parent.name
-    library.mkdir()
-    shutil.copy(_CONTRACTS.parent / "__init__.py", library)
-    shutil.copytree(_CONTRACTS, library / _CONTRACTS.name, ignore=shutil.ignore_patterns("__pycache__"))
+    copied = directory / _CONTRACTS.parent.name
+    copied.mkdir()
+    shutil.copy(_CONTRACTS.parent / "__init__.py", copied)
+    for name in (_CONTRACTS.name, *library):
+        origin = _CONTRACTS.parent / name
+        shutil.copytree(origin, copied / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -51,6 +51,19 @@ def canary_log_group(platform: str) -> str:
     return f"/inference-blueprints/{platform}/canary"
 
 
+def controller_log_group(platform: str, function: str) -> str:
+    """Return the name of the log group of a function of the Operations stack.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    function
+        What the function does, such as ``health-minute``.
+    """
+    return f"/inference-blueprints/{platform}/operations/{function}"
+
+
 def state_machine_log_group(platform: str, name: str) -> str:
     """Return the name of a state machine's log group.
 

@@ -78,7 +78,7 @@ NODE_SOURCES: Final[Mapping[str, str]] = {
     "node": "__meta_kubernetes_pod_node_name",
 }
 #: Names of recorded series: what CloudWatch stores of them, as a regular expression.
-RECORDED_SERIES: Final = "(serving|pool|model|platform)_.+"
+RECORDED_SERIES: Final = "(serving|pool|model|platform|node|worker)_.+"
 #: Jobs of the cluster's Prometheus, by what they scrape.
 SERVING_JOB: Final = "serving"
 GPU_JOB: Final = "gpu"

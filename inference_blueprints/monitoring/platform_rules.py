@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from inference_blueprints import catalog
+from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.monitoring.recording_rules import NodePrice, RecordingRule, rules
+from inference_blueprints.monitoring.worker_recordings import worker_rules
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Model, Pool, Purchase
+from inference_blueprints.spec.types import GpuHealth, Model, Pool, Purchase
 
 #: Karpenter's capacity types. https://karpenter.sh/v1.15/concepts/nodepools/#capacity-type
 _ON_DEMAND: Final = "on-demand"
@@ -16,7 +18,13 @@ _RESERVED: Final = "reserved"
 
 
 def platform_rules(
-    platform: str, plan: ServingPlan, *, models: Sequence[Model], pools: Sequence[Pool], region: str
+    platform: str,
+    plan: ServingPlan,
+    *,
+    models: Sequence[Model],
+    pools: Sequence[Pool],
+    gpu_health: GpuHealth | None,
+    region: str,
 ) -> tuple[RecordingRule, ...]:
     """Return every recording rule of a platform.
 
@@ -26,13 +34,36 @@ def platform_rules(
         `metadata.name`.
     plan
         Its serving plan.
-    models, pools
+    models, pools, gpu_health
         Sections of the blueprint.
     region
         Region of the platform.
     """
     objectives = {model.name: model.objectives for model in models}
-    return rules(platform, plan, objectives=objectives, prices=node_prices(pools, region))
+    return (
+        *rules(platform, plan, objectives=objectives, prices=node_prices(pools, region)),
+        *health_rules(platform, plan, pools=pools, gpu_health=gpu_health),
+    )
+
+
+def health_rules(
+    platform: str, plan: ServingPlan, *, pools: Sequence[Pool], gpu_health: GpuHealth | None
+) -> tuple[RecordingRule, ...]:
+    """Return the recording rules that GPU health needs; none without it.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    plan
+        Its serving plan.
+    pools, gpu_health
+        Sections of the blueprint.
+    """
+    if gpu_health is None:
+        return ()
+    faults = tuple(rule for alarm in hardware_alarms(pools) for rule in alarm.rules(platform))
+    return (*faults, *(worker_rules(platform, plan) if gpu_health.slow_gpus else ()))
 
 
 def node_prices(pools: Sequence[Pool], region: str) -> tuple[NodePrice, ...]:

@@ -103,6 +103,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
                     plan,
                     models=spec.models,
                     pools=spec.pools,
+                    gpu_health=spec.gpu_health,
                     region=spec.environment.region,
                 )
             ),

@@ -17,6 +17,7 @@ from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.eks.system_nodegroup import SystemNodegroup
 from inference_constructs.findings import acknowledge_managed_policies
+from inference_constructs.operations.controller_place import ControlledCluster
 
 
 class ClusterStack(cdk.Stack):
@@ -87,6 +88,16 @@ class ClusterStack(cdk.Stack):
         )
         self._admit(load_balancer_security_group, model_ports)
         self.access = KubectlAccess.from_cluster(self.cluster, cluster_name=cluster_name)
+
+    @property
+    def controlled(self) -> ControlledCluster:
+        """How controllers outside the cluster reach it."""
+        return ControlledCluster(
+            name=self.access.cluster_name,
+            endpoint=self.cluster.cluster_endpoint,
+            authority=self.cluster.cluster_certificate_authority_data,
+            security_group_id=self.security_group_id,
+        )
 
     def _add_system_nodes(
         self,

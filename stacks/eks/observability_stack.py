@@ -18,7 +18,7 @@ from inference_blueprints.catalog.releases import Releases
 from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Model, Observability, Pool
+from inference_blueprints.spec.types import GpuHealth, Model, Observability, Pool
 from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_blueprints.targets.eks.insights_configuration import insights_configuration
 from inference_constructs.eks.kubectl_access import KubectlAccess
@@ -48,7 +48,7 @@ class ObservabilityStack(cdk.Stack):
         KMS key of the logs.
     vpc, gateway
         Network of the models, and their load balancer, for the canary.
-    models, pools
+    models, pools, gpu_health
         Sections of the blueprint.
     env
         Account and region.
@@ -69,6 +69,7 @@ class ObservabilityStack(cdk.Stack):
         gateway: Gateway,
         models: Sequence[Model],
         pools: Sequence[Pool],
+        gpu_health: GpuHealth | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -107,7 +108,14 @@ class ObservabilityStack(cdk.Stack):
             dropped=shipped().serving_metrics.dropped_names,
             platform=access.cluster_name,
             rules=rule_groups(
-                platform_rules(access.cluster_name, plan, models=models, pools=pools, region=self.region)
+                platform_rules(
+                    access.cluster_name,
+                    plan,
+                    models=models,
+                    pools=pools,
+                    gpu_health=gpu_health,
+                    region=self.region,
+                )
             ),
         )
         if gpu_nodes:

@@ -82,6 +82,7 @@ class PlatformStack(cdk.Stack):
             cluster_name=name,
             interruption_queue=interruption_queue_name,
             keeps_nodes=any(pool.nodes.min for pool in pools),
+            repairs_nodes=any(pool.repaired_by == "karpenter" for pool in pools),
         )
         identity = LoadBalancerControllerIdentity(self, "LoadBalancerIdentity", cluster_name=name)
         load_balancer = self._install(

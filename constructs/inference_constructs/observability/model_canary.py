@@ -15,20 +15,9 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints.contracts import canary_names
-from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.network.function_interfaces import let_connect
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
-
-#: Actions with which Lambda connects a function to a VPC; the resources are not known at deployment
-#: (https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html).
-_INTERFACES = (
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:CreateNetworkInterface",
-    "ec2:DeleteNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
-    "ec2:UnassignPrivateIpAddresses",
-)
 
 
 class ModelCanary(Construct):
@@ -75,11 +64,7 @@ class ModelCanary(Construct):
             self, "Log", name=log_name, retention_days=retention_days, encryption_key=encryption_key
         )
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        connects = iam.PolicyStatement(actions=list(_INTERFACES), resources=["*"])
-        role.add_to_policy(connects)
-        acknowledge_wildcards(
-            role, [connects.to_statement_json()], "Lambda creates and names the network interfaces."
-        )
+        let_connect(role)
         log.grant_write(role)
         group = ec2.SecurityGroup(
             self, "Group", vpc=vpc, allow_all_outbound=False, description="From the canary to the models"

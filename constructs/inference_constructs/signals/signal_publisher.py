@@ -14,21 +14,12 @@ from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.findings import acknowledge_grants
+from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_cache import PORT
 
 _HTTPS: Final = 443
 _ANY_JOB: Final = JobKeys("*")
-#: Actions with which Lambda connects a function to a VPC; the resources are not known at deployment
-#: (https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html).
-_INTERFACES: Final = (
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:CreateNetworkInterface",
-    "ec2:DeleteNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
-    "ec2:UnassignPrivateIpAddresses",
-)
 
 
 class SignalPublisher(Construct):
@@ -93,7 +84,7 @@ class SignalPublisher(Construct):
             statements=[
                 iam.PolicyStatement(
                     effect=iam.Effect.DENY,
-                    actions=list(_INTERFACES),
+                    actions=list(INTERFACE_ACTIONS),
                     conditions={"ArnEquals": {"lambda:SourceFunctionArn": self.function.function_arn}},
                     resources=["*"],
                 )
@@ -112,5 +103,5 @@ class SignalPublisher(Construct):
             store.grant_objects(function, part.published, "s3:PutObject"),
             signals.grant_write_history(function),
             store.grant_encrypt_decrypt(function),
-            iam.Grant.add_to_principal(grantee=function, actions=list(_INTERFACES), resource_arns=["*"]),
+            iam.Grant.add_to_principal(grantee=function, actions=list(INTERFACE_ACTIONS), resource_arns=["*"]),
         ]

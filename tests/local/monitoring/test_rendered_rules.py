@@ -22,6 +22,7 @@ def test_a_real_prometheus_records_each_series_of_the_rendered_rules() -> None:
         build_plan(blueprint),
         models=blueprint.spec.models,
         pools=blueprint.spec.pools,
+        gpu_health=None,
         region=blueprint.spec.environment.region,
     )
     values = chart_values(

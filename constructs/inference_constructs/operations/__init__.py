@@ -1,0 +1,1 @@
+"""Operations: what the controllers of a platform share, and GPU health."""

@@ -1,0 +1,160 @@
+"""Alarms on the controllers themselves: who watches the watchers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from inference_blueprints.contracts import health_names, operations_names
+from inference_constructs.observability.alarm_topic import tell
+from inference_constructs.operations.controller_place import ControllerPlace
+
+_MINUTE: Final = cdk.Duration.minutes(1)
+_RUNBOOKS: Final = "docs/runbooks"
+#: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`); after that it should have ended.
+_OLDEST_CASE_SECONDS: Final = 3600
+#: Name of the function that runs each minute, by what it writes as `service`.
+_EACH_MINUTE: Final = {"health-minute": operations_names.HEALTH_SERVICE}
+
+
+class ControllerAlarms(Construct):
+    """Alarms on errors, throttled calls, missing runs, lost events and replacements that do not end.
+
+    Parameters
+    ----------
+    place
+        What the controllers of the cell share.
+    functions
+        Their functions by name.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        place: ControllerPlace,
+        functions: Mapping[str, lambda_.IFunction],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._place = place
+        self._alarms: list[cloudwatch.IAlarm] = []
+        for name, function in functions.items():
+            self._add_function(name, function)
+        self._add(
+            "events-lost",
+            place.undelivered.metric_approximate_number_of_messages_visible(
+                period=_MINUTE, statistic="Maximum"
+            ),
+            "An event or a call did not reach its controller.",
+            runbook="controller-events-lost",
+        )
+
+    @property
+    def alarms(self) -> Sequence[cloudwatch.IAlarm]:
+        """The alarms."""
+        return self._alarms
+
+    def _add_function(self, name: str, function: lambda_.IFunction) -> None:
+        self._add(
+            f"{name}-errors",
+            function.metric_errors(period=_MINUTE, statistic="Sum"),
+            f"{name} failed in three of five minutes.",
+            runbook="controller-failing",
+            periods=5,
+            of=3,
+        )
+        self._add(
+            f"{name}-throttled",
+            function.metric_throttles(period=_MINUTE, statistic="Sum"),
+            f"Calls of {name} were throttled for five minutes.",
+            runbook="controller-failing",
+            periods=5,
+        )
+        service = _EACH_MINUTE.get(name)
+        if service is None:
+            return
+        self._add(
+            f"{name}-stopped",
+            self._metric(operations_names.RUNS, service, "Sum"),
+            f"{name} did not end a run for five minutes.",
+            runbook="controller-stopped",
+            periods=5,
+            below=1,
+        )
+        if service == operations_names.HEALTH_SERVICE:
+            self._add(
+                "replacement-stuck",
+                self._metric(health_names.OLDEST_CASE_SECONDS, service, "Maximum"),
+                "A replacement of a node did not end within an hour.",
+                runbook="replacement-stuck",
+                above=_OLDEST_CASE_SECONDS,
+                periods=5,
+            )
+
+    def _metric(self, name: str, service: str, statistic: str) -> cloudwatch.Metric:
+        return controller_metric(self._place, name, service, statistic=statistic)
+
+    def _add(
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        says: str,
+        *,
+        runbook: str,
+        periods: int = 1,
+        of: int | None = None,
+        above: float = 0,
+        below: float | None = None,
+    ) -> None:
+        """Add an alarm for values above or below a threshold; without values, one below a threshold is raised."""
+        operators, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
+        alarm = cloudwatch.Alarm(
+            self,
+            name,
+            alarm_description=f"{says} Runbook: {_RUNBOOKS}/{runbook}.md",
+            comparison_operator=operators.GREATER_THAN_THRESHOLD
+            if below is None
+            else operators.LESS_THAN_THRESHOLD,
+            datapoints_to_alarm=of or periods,
+            evaluation_periods=periods,
+            metric=metric,
+            threshold=above if below is None else below,
+            treat_missing_data=missing.NOT_BREACHING if below is None else missing.BREACHING,
+        )
+        tell(alarm, self._place.topic)
+        self._alarms.append(alarm)
+
+
+def controller_metric(
+    place: ControllerPlace, name: str, service: str, *, statistic: str, label: str | None = None
+) -> cloudwatch.Metric:
+    """Return a metric that a controller writes.
+
+    Parameters
+    ----------
+    place
+        What the controllers of the cell share.
+    name
+        Its name, in `operations_names` or the names of the controller.
+    service
+        The controller.
+    statistic
+        Such as ``Sum``.
+    label
+        Text in graphs. None for the name.
+    """
+    values = (place.platform, place.cell, service)
+    return cloudwatch.Metric(
+        namespace=operations_names.METRIC_NAMESPACE,
+        metric_name=name,
+        dimensions_map=dict(zip(operations_names.METRIC_DIMENSIONS, values, strict=True)),
+        label=label or name,
+        period=_MINUTE,
+        statistic=statistic,
+    )

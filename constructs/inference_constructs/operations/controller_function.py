@@ -1,0 +1,127 @@
+"""A Lambda function of a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from inference_blueprints.catalog.log_groups import controller_log_group
+from inference_constructs.findings import acknowledge
+from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
+from inference_constructs.observability.kept_log_group import KeptLogGroup
+from inference_constructs.operations.controller_place import ControllerPlace
+
+
+class ControllerFunction(lambda_.Function):
+    """A function in the VPC that reads and writes the cell's table, reads the freeze switch and tells people.
+
+    Parameters
+    ----------
+    place
+        What the controllers of the cell share.
+    name
+        What it does, such as ``health-minute``. Part of the name of its log group.
+    role
+        Its role. Functions of one controller may share it: each has an access entry of the cluster.
+    code, handler
+        Code, and the Python function that Lambda calls.
+    environment
+        Environment variables beside those of the place.
+    timeout_seconds, memory_mib
+        Limits.
+    layer_arns
+        Layers with packages that the code does not contain.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        place: ControllerPlace,
+        name: str,
+        role: iam.Role,
+        code: lambda_.Code,
+        handler: str,
+        environment: Mapping[str, str],
+        timeout_seconds: int,
+        memory_mib: int,
+        layer_arns: Sequence[str] = (),
+    ) -> None:
+        log = KeptLogGroup(
+            scope,
+            f"{construct_id}Log",
+            name=controller_log_group(place.platform, name),
+            retention_days=place.retention_days,
+            encryption_key=place.encryption_key,
+        )
+        log.grant_write(role)
+        super().__init__(
+            scope,
+            construct_id,
+            architecture=lambda_.Architecture.ARM_64,
+            code=code,
+            dead_letter_queue=place.undelivered,
+            environment={**place.environment, **environment},
+            handler=handler,
+            layers=[
+                lambda_.LayerVersion.from_layer_version_arn(scope, f"{construct_id}Layer{number}", arn)
+                for number, arn in enumerate(layer_arns)
+            ],
+            log_group=log,
+            memory_size=memory_mib,
+            # One call at a time: the next one continues where it ended. Two would only wait for each other.
+            reserved_concurrent_executions=1,
+            role=role,
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            security_groups=[place.security_group],
+            timeout=cdk.Duration.seconds(timeout_seconds),
+            vpc=place.vpc,
+            vpc_subnets=ec2.SubnetSelection(subnets=place.vpc.private_subnets),
+        )
+        self.node.add_dependency(role)
+
+
+def controller_role(scope: Construct, construct_id: str, place: ControllerPlace) -> iam.Role:
+    """Add the role of a controller: table, freeze switch, topic, queries of metrics, and its network.
+
+    Parameters
+    ----------
+    scope, construct_id
+        Parent and construct ID.
+    place
+        What the controllers of the cell share.
+    """
+    role = iam.Role(scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    let_connect(role)
+    # Lambda connects the functions with this role. Their own code must not do so.
+    role.add_to_policy(
+        iam.PolicyStatement(
+            effect=iam.Effect.DENY,
+            actions=list(INTERFACE_ACTIONS),
+            conditions={"ArnLike": {"lambda:SourceFunctionArn": "*"}},
+            resources=["*"],
+        )
+    )
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"]
+            + ["dynamodb:Query"],
+            conditions={
+                "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [f"{place.platform}#{place.cell}"]}
+            },
+            resources=[place.table.table_arn],
+        )
+    )
+    place.encryption_key.grant(role, "kms:Decrypt", "kms:GenerateDataKey")
+    role.add_to_policy(
+        iam.PolicyStatement(actions=["ssm:GetParameter"], resources=[place.frozen.parameter_arn])
+    )
+    place.topic.grant_publish(role)
+    acknowledge(role, {"IAM5[Action::kms:GenerateDataKey*]": "`grant_publish` lets it use the topic's key."})
+    return role

@@ -1,0 +1,142 @@
+"""What all controllers of a cell share: table, freeze switch, topic, network and queue of lost events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from inference_blueprints.contracts import operations_names
+from inference_constructs.findings import acknowledge
+from inference_constructs.operations.operations_table import OperationsTable
+
+_HTTPS: Final = 443
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlledCluster:
+    """The cluster of a cell, as its controllers reach it.
+
+    Parameters
+    ----------
+    name
+        Its name, a plain string.
+    endpoint
+        Address of the Kubernetes API.
+    authority
+        Its certificate authority, PEM in base64.
+    security_group_id
+        Security group of the control plane's interfaces.
+    """
+
+    name: str
+    endpoint: str
+    authority: str
+    security_group_id: str
+
+
+class ControllerPlace(Construct):
+    """The resources that all controllers of a cell share.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    cell
+        The cell: one cluster of the platform.
+    cluster
+        The cluster.
+    vpc
+        VPC in whose private subnets the functions run.
+    encryption_key
+        KMS key of the table and of the logs.
+    retention_days
+        Days for which logs are kept.
+    topic
+        Topic that tells people.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        cell: str,
+        cluster: ControlledCluster,
+        vpc: ec2.IVpc,
+        encryption_key: kms.IKey,
+        retention_days: int,
+        topic: sns.ITopic,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.platform, self.cell, self.cluster, self.vpc = platform, cell, cluster, vpc
+        self.encryption_key, self.retention_days, self.topic = encryption_key, retention_days, topic
+        self.table = OperationsTable(self, "Table", encryption_key=encryption_key)
+        self.frozen = self._add_freeze_switch()
+        self.undelivered = self._add_undelivered_events()
+        self.security_group = self._add_security_group()
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment variables of every controller."""
+        return {
+            operations_names.PLATFORM: self.platform,
+            operations_names.CELL: self.cell,
+            operations_names.TABLE: self.table.table_name,
+            operations_names.FREEZE_PARAMETER: operations_names.freeze_parameter(self.platform, self.cell),
+            operations_names.TOPIC_ARN: self.topic.topic_arn,
+            operations_names.CLUSTER: self.cluster.name,
+            operations_names.CLUSTER_ENDPOINT: self.cluster.endpoint,
+            operations_names.CLUSTER_AUTHORITY: self.cluster.authority,
+        }
+
+    def _add_freeze_switch(self) -> ssm.StringParameter:
+        """Add the freeze switch. An update of the stack leaves the value that people set."""
+        values = "|".join(operations_names.FREEZE_VALUES)
+        return ssm.StringParameter(
+            self,
+            "Frozen",
+            parameter_name=operations_names.freeze_parameter(self.platform, self.cell),
+            string_value=operations_names.FREEZE_VALUES[0],
+            allowed_pattern=f"^({values})$",
+            description="Which controllers may not act.",
+        )
+
+    def _add_undelivered_events(self) -> sqs.Queue:
+        queue = sqs.Queue(
+            self,
+            "Undelivered",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=cdk.Duration.days(14),
+        )
+        acknowledge(queue, {"SQS3": "It is the dead-letter queue of functions, rules and schedules."})
+        return queue
+
+    def _add_security_group(self) -> ec2.SecurityGroup:
+        """Let the functions reach the control plane and AWS's services, both by HTTPS."""
+        group = ec2.SecurityGroup(
+            self, "Group", vpc=self.vpc, allow_all_outbound=False, description="Controllers of the platform"
+        )
+        # Services are reached through endpoints of the VPC or a NAT gateway; some have public addresses.
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(_HTTPS), "Kubernetes and AWS")
+        ec2.CfnSecurityGroupIngress(
+            self,
+            "ControlPlaneIngress",
+            description="Kubernetes API, from the controllers",
+            from_port=_HTTPS,
+            to_port=_HTTPS,
+            group_id=self.cluster.security_group_id,
+            ip_protocol="tcp",
+            source_security_group_id=group.security_group_id,
+        )
+        return group

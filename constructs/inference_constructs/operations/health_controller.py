@@ -1,0 +1,140 @@
+"""GPU health: the functions that find broken and slow GPUs and have their nodes replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from inference_blueprints.contracts import operations_names
+from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.observability.promql_alarms import AlarmQuery
+from inference_constructs.operations.controller_access import ControllerAccess
+from inference_constructs.operations.controller_function import ControllerFunction, controller_role
+from inference_constructs.operations.controller_place import ControllerPlace
+from inference_constructs.operations.hardware_signals import HardwareSignals
+from inference_constructs.operations.minute_schedule import MinuteSchedule
+
+#: What the functions may do in the cluster. They change no node but by `spec.unschedulable` and an annotation;
+#: RBAC cannot say which fields a patch has.
+HEALTH_RULES: Final[tuple[Mapping[str, Any], ...]] = (
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+    {"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims"], "verbs": ["get", "list", "delete"]},
+)
+
+
+class HealthController(Construct):
+    """A function for events of hardware alarms and one for each minute, with one role and narrow access.
+
+    Parameters
+    ----------
+    place
+        What the controllers of the cell share.
+    cluster
+        The cluster, imported.
+    code
+        Code of both functions.
+    environment
+        Environment variables of both functions, beside those of the place.
+    layer_arns
+        Layers with numpy.
+    queries
+        Alarms on hardware by kind of fault.
+    replaces
+        Whether the functions may replace nodes. Otherwise they can only read.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        place: ControllerPlace,
+        cluster: eks.ICluster,
+        code: lambda_.Code,
+        environment: Mapping[str, str],
+        layer_arns: Sequence[str],
+        queries: Sequence[AlarmQuery],
+        replaces: bool,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        role = controller_role(self, "Role", place)
+        let_ask(role)
+        ControllerAccess(
+            self,
+            "Access",
+            cluster=cluster,
+            cluster_name=place.cluster.name,
+            role=role,
+            group=operations_names.HEALTH_GROUP,
+            rules=HEALTH_RULES if replaces else _reading(HEALTH_RULES),
+        )
+
+        def function(name: str, timeout_seconds: int) -> ControllerFunction:
+            return ControllerFunction(
+                self,
+                name.capitalize(),
+                place=place,
+                name=f"health-{name}",
+                role=role,
+                code=code,
+                handler=f"gpu_health.{name}.handle",
+                environment=environment,
+                timeout_seconds=timeout_seconds,
+                # One vCPU: the comparison of thousands of workers takes a second.
+                memory_mib=1769,
+                layer_arns=layer_arns,
+            )
+
+        self._minute, self._events = function("minute", 55), function("signals", 30)
+        MinuteSchedule(
+            self,
+            "Schedule",
+            place=place,
+            function=self._minute,
+            says="Compares workers and continues replacements",
+        )
+        self._signals = HardwareSignals(
+            self, "Hardware", place=place, queries=queries, function=self._events
+        )
+
+    @property
+    def functions(self) -> Mapping[str, lambda_.IFunction]:
+        """The functions by name."""
+        return {"health-minute": self._minute, "health-signals": self._events}
+
+    @property
+    def hardware_alarms(self) -> Sequence[cloudwatch.IAlarm]:
+        """The alarms on hardware."""
+        return self._signals.alarms
+
+
+def let_ask(role: iam.Role) -> None:
+    """Let a controller ask CloudWatch in PromQL. Neither action has a resource.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-API-QueryMetrics.html
+
+    Parameters
+    ----------
+    role
+        Role of the controller.
+    """
+    asks = iam.PolicyStatement(actions=["cloudwatch:GetMetricData", "cloudwatch:ListMetrics"], resources=["*"])
+    role.add_to_policy(asks)
+    acknowledge_wildcards(role, [asks.to_statement_json()], "CloudWatch's metrics have no ARNs.")
+
+
+def _reading(rules: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rules without what changes something."""
+    return [
+        {**rule, "verbs": verbs}
+        for rule in rules
+        if (verbs := [verb for verb in rule["verbs"] if verb in ("get", "list")])
+    ]

@@ -1,0 +1,148 @@
+"""Operations: controllers that watch the platform and change it, GPU health among them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from inference_blueprints import catalog, resources
+from inference_blueprints.catalog.gpu_faults import gpu_faults_file
+from inference_blueprints.contracts import health_names, operations_names
+from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
+from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
+from inference_constructs.eks.kubectl_access import KubectlAccess
+from inference_constructs.function_code import function_code
+from inference_constructs.observability.alarm_topic import AlarmTopic
+from inference_constructs.observability.promql_alarms import AlarmQuery
+from inference_constructs.operations.controller_alarms import ControllerAlarms
+from inference_constructs.operations.controller_place import ControlledCluster, ControllerPlace
+from inference_constructs.operations.health_controller import HealthController
+from inference_constructs.operations.operations_dashboard import OperationsDashboard
+
+#: Packages that Lambda does not provide. Powertools needs the second.
+_PACKAGES = ("aws_lambda_powertools", "typing_extensions")
+
+
+class OperationsStack(cdk.Stack):
+    """What the controllers share, their functions, alarms and dashboard.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    access
+        The cluster.
+    cluster
+        How controllers reach the cluster.
+    gpu_health, pools
+        Sections of the blueprint. No `gpu_health`: nothing looks for broken GPUs.
+    alarms
+        Who is told. None if nobody is: then the topic has no subscription.
+    vpc
+        VPC of the functions.
+    encryption_key
+        KMS key of the table and of the logs.
+    retention_days
+        Days for which logs are kept.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        access: KubectlAccess,
+        cluster: ControlledCluster,
+        gpu_health: GpuHealth | None,
+        pools: Sequence[Pool],
+        alarms: Alarms | None,
+        vpc: ec2.IVpc,
+        encryption_key: kms.IKey,
+        retention_days: int,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        self._platform = platform
+        self._cluster = access.import_cluster(self)
+        self._place = ControllerPlace(
+            self,
+            "Shared",
+            platform=platform,
+            cell=operations_names.MAIN_CELL,
+            cluster=cluster,
+            vpc=vpc,
+            encryption_key=encryption_key,
+            retention_days=retention_days,
+            topic=self._topic(alarms),
+        )
+        health = self._add_health(gpu_health, pools) if gpu_health else None
+        watched = ControllerAlarms(
+            self, "Alarms", place=self._place, functions=health.functions if health else {}
+        )
+        OperationsDashboard(
+            self,
+            "Dashboard",
+            place=self._place,
+            alarms=[*watched.alarms, *(health.hardware_alarms if health else [])],
+            health=health is not None,
+        )
+
+    def _topic(self, alarms: Alarms | None) -> sns.ITopic:
+        if alarms is not None and alarms.topic_arn is not None:
+            return sns.Topic.from_topic_arn(self, "Topic", alarms.topic_arn)
+        return AlarmTopic(self, "People", emails=(alarms.emails or []) if alarms else []).topic
+
+    def _add_health(self, gpu_health: GpuHealth, pools: Sequence[Pool]) -> HealthController:
+        """Add GPU health, with its settings in the environment of its functions."""
+        runtime = resources.runtime_directory()
+        return HealthController(
+            self,
+            "Health",
+            place=self._place,
+            cluster=self._cluster,
+            code=function_code(
+                runtime / "gpu_health",
+                runtime / "operations",
+                packages=_PACKAGES,
+                documents={health_names.FAULTS_FILE: gpu_faults_file().read_text("utf-8")},
+                library=("gpu_health",),
+            ),
+            environment={health_names.HEALTH_SETTINGS: json.dumps(_health_settings(gpu_health, pools))},
+            # Beside pyarrow, the layer has numpy.
+            layer_arns=[catalog.parquet_layers()[self.region]],
+            queries=[
+                AlarmQuery(
+                    name=alarm.kind,
+                    query=alarm.query(self._platform),
+                    says=alarm.says,
+                    runbook=alarm.runbook,
+                    pending_seconds=alarm.pending_seconds,
+                    recovery_seconds=alarm.recovery_seconds,
+                    evaluation_seconds=alarm.evaluation_seconds,
+                )
+                for alarm in hardware_alarms(pools)
+            ],
+            replaces=gpu_health.action == "replace",
+        )
+
+
+def _health_settings(gpu_health: GpuHealth, pools: Sequence[Pool]) -> dict[str, object]:
+    """Return the section in the format that the functions read."""
+    types = {name: catalog.instance_type(name) for pool in pools for name in pool.instance_types}
+    return {
+        "action": gpu_health.action,
+        "repairedBy": {pool.name: pool.repaired_by for pool in pools},
+        "maxUnhealthyPercent": gpu_health.max_unhealthy_percent,
+        "replacementsPerHour": gpu_health.replacements_per_hour,
+        "slowGpus": gpu_health.slow_gpus,
+        "accelerators": {name: each.accelerator_count for name, each in types.items()},
+    }
