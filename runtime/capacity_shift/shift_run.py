@@ -134,7 +134,8 @@ class ShiftRun:
         failed: list[str] = []
         if self._configuration.action == "shift":
             failed = self._set_ceilings(ceilings if table_is_read else dict.fromkeys(ceilings, 0), now)
-        done, not_made = make(changes, may_lend=table_is_read and not failed)
+        # Nobody knows what workers need that could not be read.
+        done, not_made = make(changes, may_lend=table_is_read and not failed and not live.unread)
         failed += not_made
         if failed:
             self._record_failures(failed, now)
