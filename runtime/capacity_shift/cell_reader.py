@@ -9,7 +9,11 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from inference_blueprints.capacity_shift.shift_view import CellView, DeploymentView, PoolView
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedQueue, ShiftedWorkers
+from inference_blueprints.contracts.shift_configuration import (
+    ShiftConfiguration,
+    ShiftedQueue,
+    ShiftedWorkers,
+)
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
 from operations.operations_errors import KubernetesError, MetricsError
 from operations.promql import Promql, text_literal

@@ -29,8 +29,8 @@ _HISTORY_SECONDS: Final = 14 * 86400
 _QUERY_SECONDS: Final = 86400
 #: Newest part that is read again by each run, because points arrive late.
 _AGAIN_SECONDS: Final = 900
-#: Batch's workers write once a minute, each at its own second, and their lines arrive later than the series. So
-#: a bin has the mean of the lines of this time up to its end.
+#: Batch's workers write once a minute, each at its own second, and their lines arrive later than the series.
+#: So a bin has the mean of the lines of this time up to its end.
 _BATCH_SECONDS: Final = 180
 
 
@@ -84,12 +84,12 @@ class DemandReader:
         }
 
     def _read(self, start: int, end: int) -> None:
-        query = (
-            "sum by (release) (serving_requests_in_flight{platform=" + text_literal(self._platform) + "})"
-        )
+        query = "sum by (release) (serving_requests_in_flight{platform=" + text_literal(self._platform) + "})"
         # A point at a time is the newest sample before it, so the first point is the end of the first bin.
         for series in self._metrics.range(query, start + BIN_SECONDS, end, BIN_SECONDS):
-            self._all[series.labels.get("release", "")].update((int(at), value) for at, value in series.points)
+            self._all[series.labels.get("release", "")].update(
+                (int(at), value) for at, value in series.points
+            )
         for model, points in self._batch_in_flight(start - _BATCH_SECONDS, end):
             self._batch[model].update(points)
 
@@ -136,7 +136,7 @@ class DemandReader:
             request["NextToken"] = answer["NextToken"]
 
     def _real_time(self, workers: ShiftedWorkers) -> Iterator[tuple[float, float]]:
-        """Yield times and demand of a release. Batch's requests are divided as all requests of the model are."""
+        """Yield times and demand of a release. Batch's part is divided as all requests of the model are."""
         releases = {each.release for each in self._workers if each.model == workers.model}
         batch = self._batch.get(workers.model, {})
         for at, value in self._all[workers.release].items():

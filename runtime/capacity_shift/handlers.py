@@ -42,9 +42,7 @@ def shift(_event: Mapping[str, Any], _context: object) -> None:
         operations_names.METRIC_QUERIES: cell.metrics.queries - queries,
         operations_names.METRIC_SERIES: cell.metrics.series - series,
     }
-    metrics = Metrics(
-        namespace=operations_names.METRIC_NAMESPACE, service=operations_names.SHIFT_SERVICE
-    )
+    metrics = Metrics(namespace=operations_names.METRIC_NAMESPACE, service=operations_names.SHIFT_SERVICE)
     metrics.add_dimension("platform", cell.platform)
     metrics.add_dimension("cell", cell.name)
     for name, value in figures.items():

@@ -1,8 +1,8 @@
 """Carries a decision out: floors of KEDA's ScaledObjects, quotas of Kueue's queues, ceilings of batch.
 
 Each change is made only where the live value differs, so a run that was killed is completed by the next one,
-and a value that ``helm upgrade`` or a person set back is set again within a minute. What gives capacity to real
-time comes first. If any of it fails, nothing is lent in that run.
+and a value that ``helm upgrade`` or a person set back is set again within a minute. What gives capacity to
+real time comes first. If any of it fails, nothing is lent in that run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from capacity_shift.cell_reader import CLUSTER_QUEUES, SCALED_OBJECTS, LiveCell, quota_of
 from inference_blueprints.capacity_shift.shift_answer import ShiftDecision
 from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedQueue, ShiftedWorkers
+from inference_blueprints.contracts.shift_configuration import (
+    ShiftConfiguration,
+    ShiftedQueue,
+    ShiftedWorkers,
+)
 from inference_blueprints.contracts.shift_names import (
     CEILING_AT,
     CEILING_PLACES,
@@ -142,7 +146,7 @@ class ShiftActuators:
         self._kubernetes.patch(path, {"spec": {"minReplicaCount": floor}})
 
     def _set_quota(self, queue: ShiftedQueue, found: KubernetesObject, quota: int) -> None:
-        """Write the list of groups with one other quota. It fails if somebody else changed the queue since."""
+        """Write the list of groups with one other quota. It fails if the queue was changed since."""
         groups = found["spec"]["resourceGroups"]
         for group in groups:
             for flavor in group["flavors"]:

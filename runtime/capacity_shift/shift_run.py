@@ -117,7 +117,11 @@ class ShiftRun:
         decision = self._decide(histories, live.view, state, settings, now)
         ceilings = self._ceilings(decision, stored)
         changes = self._actuators.changes(decision, live) if decision.carried_out else []
-        planned = {"planned": [each.what for each in changes], "unread": dict(live.unread), "ceilings": ceilings}
+        planned = {
+            "planned": [each.what for each in changes],
+            "unread": dict(live.unread),
+            "ceilings": ceilings,
+        }
         record = {"state": decision.state.as_item(), "ceilings": ceilings}
         audit = AuditRecord(SHIFT_SERVICE, {**decision.as_record(), **planned}, now)
         # Also without the table the log has the decision.
@@ -127,9 +131,9 @@ class ShiftRun:
             self._table.write(SHIFT_ENTRY, record, version=version, now=now, audit=audit)
         except VersionConflictError:
             return ShiftOutcome(decision, {}, (), (), metrics_are_read, overtaken=True)
-        except TableError as error:
+        except TableError:
             # Only what is in favour of real time may follow: the next run does not know that it was done.
-            _logger.error("the state was not written: %s", error)
+            _logger.exception("the state was not written")
             table_is_read = False
         failed: list[str] = []
         if self._configuration.action == "shift":
@@ -145,16 +149,16 @@ class ShiftRun:
         """Return the state of the last run, and whether the table answered."""
         try:
             return self._table.read(SHIFT_ENTRY, now), True
-        except TableError as error:
-            _logger.error("%s", error)
+        except TableError:
+            _logger.exception("a service did not answer")
             return None, False
 
     def _histories(self, now: float) -> tuple[Mapping[str, DemandHistory], bool]:
         """Return the demand, and whether CloudWatch answered. Otherwise it is what was read before."""
         try:
             return self._demand.histories(now), True
-        except MetricsError as error:
-            _logger.error("%s", error)
+        except MetricsError:
+            _logger.exception("a service did not answer")
             return self._demand.known(), False
 
     def _switch(self) -> FreezeSwitch:
@@ -173,12 +177,12 @@ class ShiftRun:
         """Write the ceilings, and return what failed. Ceilings that are not renewed end by themselves."""
         try:
             self._actuators.set_ceilings(ceilings, now)
-        except TableError as error:
+        except TableError:
             return [f"ceilings of batch: {error}"]
         return []
 
     def _record_failures(self, failed: list[str], now: float) -> None:
         try:
             self._table.audit(AuditRecord(SHIFT_SERVICE, {"failed": failed}, now))
-        except TableError as error:
-            _logger.error("the failures were not recorded: %s", error)
+        except TableError:
+            _logger.exception("the failures were not recorded")

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.stacks.engine_process import engine_image
 from inference_blueprints.serving.estimates.start_time import start_time
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.engine_process import engine_image
 
 
 def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     if shift.reclaim_seconds < longest:
         message = (
             f"got {shift.reclaim_seconds}, but a worker of {roles[0].release} on a new node needs at least "
-            f"{math.ceil(longest)} s for image and weights; raise it to {math.ceil(longest)} or more, so that "
-            "the forecast looks as far ahead"
+            f"{math.ceil(longest)} s for image and weights; raise it to {math.ceil(longest)} or more, so "
+            "that the forecast looks as far ahead"
         )
         yield Finding(("spec", "capacityShift", "reclaimSeconds"), message)

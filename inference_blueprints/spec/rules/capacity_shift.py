@@ -72,8 +72,8 @@ def floors_by_schedule_stay(spec: Spec) -> Iterator[Finding]:
         load = placed.workers.scaled_by.load if placed.workers.scaled_by else None
         if load and load.floors:
             message = (
-                f"{quote(placed.name)} keeps these workers whatever 'capacityShift' forecasts; remove them if "
-                "the forecast suffices"
+                f"{quote(placed.name)} keeps these workers whatever 'capacityShift' forecasts; remove them "
+                "if the forecast suffices"
             )
             yield Finding((*placed.path, "scaledBy", "load", "floors"), message, "warning")
 

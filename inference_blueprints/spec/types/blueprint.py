@@ -45,7 +45,7 @@ class Spec(Section):
     observability: Observability | None = None
     """Metrics, logs, traces, dashboards and alarms. Without it, there are none."""
     capacity_shift: CapacityShift | None = None
-    """Lending of idle capacity to batch. Without it, batch and the range of workers do not depend on the day."""
+    """Lends batch the capacity that real time leaves. Without it, neither depends on a forecast."""
     gpu_health: GpuHealth | None = None
     """Finds broken and slow GPUs, and replaces their nodes. Without it, nothing looks for slow GPUs."""
 

@@ -1,8 +1,8 @@
 """Ceilings of the capacity shift: the places of a model that interactive requests leave to batch now.
 
-The shift writes a ceiling per model each minute. A platform with the shift reads them; without a ceiling, or with an
-old one, nobody knows what interactive requests need, and they go first: no further place is given. Running jobs keep
-one place each, because a map cannot run zero children.
+The shift writes a ceiling per model each minute. A platform with the shift reads them; without a ceiling, or
+with an old one, nobody knows what interactive requests need, and they go first: no further place is given.
+Running jobs keep one place each, because a map cannot run zero children.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
-
 from capacity_shift.cell_reader import CellReader
 from capacity_shift.demand_reader import DemandReader
 from capacity_shift.shift_changes import ShiftActuators
 from capacity_shift.shift_run import ShiftRun
+
 from inference_blueprints.capacity_shift.demand_history import DemandHistory
 from inference_blueprints.capacity_shift.shift_answer import (
     DeploymentDecision,
@@ -24,7 +24,11 @@ from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 from inference_blueprints.capacity_shift.shift_state import DeploymentState, ShiftState
 from inference_blueprints.capacity_shift.shift_view import CellView
 from inference_blueprints.contracts.operations_names import freeze_parameter
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedQueue, ShiftedWorkers
+from inference_blueprints.contracts.shift_configuration import (
+    ShiftConfiguration,
+    ShiftedQueue,
+    ShiftedWorkers,
+)
 from inference_blueprints.contracts.shift_names import ShiftAction, ceiling_identifier
 from operations.freeze_switch import read_freeze
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
@@ -120,6 +124,7 @@ class Series(Promql):
         self.asked: list[tuple[float, float]] = []
 
     def instant(self, query: str, at: float) -> tuple[MetricSeries, ...]:
+        assert "serving_workers_up" in query
         if self.fault:
             raise self.fault
         return tuple(
@@ -127,6 +132,7 @@ class Series(Promql):
         )
 
     def range(self, query: str, start: float, end: float, step_seconds: float) -> tuple[MetricSeries, ...]:
+        assert "serving_requests_in_flight" in query
         if self.fault:
             raise self.fault
         self.asked.append((start, end))
@@ -204,7 +210,7 @@ class ShiftPlatform:
             actuators=ShiftActuators(self.configuration, self.api, self.batch_table),
             table=self.table,
             freeze=lambda: read_freeze(boto3.client("ssm"), FREEZE, "shift"),
-            decide=lambda *arguments: self.script.decide(*arguments),
+            decide=lambda *arguments: self.script.decide(*arguments),  # noqa: PLW0108 - tests replace it
         )
 
     @property

@@ -1,5 +1,4 @@
-"""Whatever call fails, or is the last one before the function is killed: real time comes first, and the next run ends
-what this one began."""
+"""Whatever call fails, or is the last before a kill: real time comes first, and the next run ends the work."""
 
 from __future__ import annotations
 
@@ -119,7 +118,9 @@ def reset(platform: ShiftPlatform, accelerators: int) -> None:
     "lasts", [False, pytest.param(True, marks=pytest.mark.faults)], ids=["once", "from-then-on"]
 )
 @pytest.mark.parametrize("breaks", [throttled, timed_out, killed])
-def test_each_call_fails(aws_in_process: None, breaks: Callable[[str], BaseException], lasts: bool) -> None:
+def test_each_call_fails(
+    aws_in_process: None, breaks: Callable[[str], BaseException], *, lasts: bool
+) -> None:
     platform = prepared()
     run = platform.new_run()
     run.run(NOW)
@@ -138,7 +139,7 @@ def test_each_call_fails(aws_in_process: None, breaks: Callable[[str], BaseExcep
         with broken(Faults(breaks, first=call, lasts=lasts)), suppress(KilledError):
             run.run(at)
         lent = platform.api.quota() > 2 or platform.api.floor(LOWERED) < 9
-        assert not lent or platform.api.floor(RAISED) == 6, f"call {call}: lent before real time had its floor"
+        assert not lent or platform.api.floor(RAISED) == 6, f"call {call}: lent before that"
         run.run(at + 60)
         assert outcome(platform) == wanted, f"call {call}: the next run completes it"
 

@@ -116,7 +116,8 @@ def test_the_state_of_a_run_is_that_of_the_next(shifting: ShiftPlatform) -> None
     run.run(NOW + 60)
     first, second = [state for _, _, state, _ in shifting.script.seen]
     assert first is None
-    assert second is not None and second.deployments[shifting.workers.name].floor == 6
+    assert second is not None
+    assert second.deployments[shifting.workers.name].floor == 6
 
 
 def test_workers_that_the_api_server_does_not_show_have_no_batch(shifting: ShiftPlatform) -> None:
