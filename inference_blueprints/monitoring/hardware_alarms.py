@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from inference_blueprints import catalog
 from inference_blueprints.contracts.health_names import CODE_LABEL, FaultKind
+from inference_blueprints.contracts.operations_runbooks import HARDWARE_FAULTS_RUNBOOK
 from inference_blueprints.monitoring.alarm_table import MOST_CONTRIBUTORS
 from inference_blueprints.monitoring.recording_rules import RecordingRule
 from inference_blueprints.spec.types import Pool
@@ -57,7 +58,7 @@ class HardwareAlarm(BaseModel):
     @property
     def runbook(self) -> str:
         """Path of the runbook below the repository. All kinds have one."""
-        return "docs/runbooks/hardware-faults.md"
+        return HARDWARE_FAULTS_RUNBOOK
 
     def query(self, platform: str) -> str:
         """Return the query whose answer has a series for each node and code.

@@ -177,7 +177,7 @@ class ShiftRun:
         """Write the ceilings, and return what failed. Ceilings that are not renewed end by themselves."""
         try:
             self._actuators.set_ceilings(ceilings, now)
-        except TableError:
+        except TableError as error:
             return [f"ceilings of batch: {error}"]
         return []
 

@@ -165,6 +165,7 @@ class OperationsStack(cdk.Stack):
                 for alarm in hardware_alarms(pools)
             ],
             replaces=gpu_health.action == "replace",
+            reservations=any(pool.purchase.reservation or pool.purchase.capacity_block for pool in pools),
         )
 
 

@@ -10,12 +10,16 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import health_names, operations_names, shift_names
+from inference_blueprints.contracts import (
+    health_names,
+    operations_names,
+    operations_runbooks,
+    shift_names,
+)
 from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.operations.controller_place import ControllerPlace
 
 _MINUTE: Final = cdk.Duration.minutes(1)
-_RUNBOOKS: Final = "docs/runbooks"
 #: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`); after that it should have ended.
 _OLDEST_CASE_SECONDS: Final = 3600
 #: Name of the function that runs each minute, by what it writes as `service`.
@@ -55,7 +59,7 @@ class ControllerAlarms(Construct):
                 period=_MINUTE, statistic="Maximum"
             ),
             "An event or a call did not reach its controller.",
-            runbook="controller-events-lost",
+            runbook=operations_runbooks.EVENTS_LOST_RUNBOOK,
         )
 
     @property
@@ -68,7 +72,7 @@ class ControllerAlarms(Construct):
             f"{name}-errors",
             function.metric_errors(period=_MINUTE, statistic="Sum"),
             f"{name} failed in three of five minutes.",
-            runbook="controller-failing",
+            runbook=operations_runbooks.CONTROLLER_FAILING_RUNBOOK,
             periods=5,
             of=3,
         )
@@ -76,7 +80,7 @@ class ControllerAlarms(Construct):
             f"{name}-throttled",
             function.metric_throttles(period=_MINUTE, statistic="Sum"),
             f"Calls of {name} were throttled for five minutes.",
-            runbook="controller-failing",
+            runbook=operations_runbooks.CONTROLLER_FAILING_RUNBOOK,
             periods=5,
         )
         service = _EACH_MINUTE.get(name)
@@ -86,7 +90,7 @@ class ControllerAlarms(Construct):
             f"{name}-stopped",
             self._metric(operations_names.RUNS, service, "Sum"),
             f"{name} did not end a run for five minutes.",
-            runbook="controller-stopped",
+            runbook=operations_runbooks.CONTROLLER_STOPPED_RUNBOOK,
             periods=5,
             below=1,
         )
@@ -95,14 +99,14 @@ class ControllerAlarms(Construct):
                 "shift-incomplete",
                 self._metric(shift_names.SHIFT_FAILURES, service, "Sum"),
                 "The capacity shift could not carry out its decisions for five minutes.",
-                runbook="shift-incomplete",
+                runbook=operations_runbooks.SHIFT_INCOMPLETE_RUNBOOK,
                 periods=5,
             )
             self._add(
                 "shift-unmeasured",
                 self._metric(shift_names.SHIFT_UNMEASURED, service, "Maximum"),
                 "The demand of a deployment is not known for ten minutes, so batch gets nothing of it.",
-                runbook="shift-unmeasured",
+                runbook=operations_runbooks.SHIFT_UNMEASURED_RUNBOOK,
                 periods=10,
             )
         if service == operations_names.HEALTH_SERVICE:
@@ -110,7 +114,7 @@ class ControllerAlarms(Construct):
                 "replacement-stuck",
                 self._metric(health_names.OLDEST_CASE_SECONDS, service, "Maximum"),
                 "A replacement of a node did not end within an hour.",
-                runbook="replacement-stuck",
+                runbook=operations_runbooks.REPLACEMENT_STUCK_RUNBOOK,
                 above=_OLDEST_CASE_SECONDS,
                 periods=5,
             )
@@ -135,7 +139,7 @@ class ControllerAlarms(Construct):
         alarm = cloudwatch.Alarm(
             self,
             name,
-            alarm_description=f"{says} Runbook: {_RUNBOOKS}/{runbook}.md",
+            alarm_description=f"{says} Runbook: {runbook}",
             comparison_operator=operators.GREATER_THAN_THRESHOLD
             if below is None
             else operators.LESS_THAN_THRESHOLD,
@@ -150,7 +154,7 @@ class ControllerAlarms(Construct):
 
 
 def controller_metric(
-    place: ControllerPlace, name: str, service: str, *, statistic: str, label: str | None = None
+    place: ControllerPlace, name: str, service: str, *, statistic: str
 ) -> cloudwatch.Metric:
     """Return a metric that a controller writes.
 
@@ -164,15 +168,12 @@ def controller_metric(
         The controller.
     statistic
         Such as ``Sum``.
-    label
-        Text in graphs. None for the name.
     """
     values = (place.platform, place.cell, service)
     return cloudwatch.Metric(
         namespace=operations_names.METRIC_NAMESPACE,
         metric_name=name,
         dimensions_map=dict(zip(operations_names.METRIC_DIMENSIONS, values, strict=True)),
-        label=label or name,
         period=_MINUTE,
         statistic=statistic,
     )

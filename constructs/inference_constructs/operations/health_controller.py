@@ -49,6 +49,8 @@ class HealthController(Construct):
         Alarms on hardware by kind of fault.
     replaces
         Whether the functions may replace nodes. Otherwise they can only read.
+    reservations
+        Whether a pool has reserved capacity, whose spare places they look for.
     """
 
     def __init__(
@@ -63,10 +65,12 @@ class HealthController(Construct):
         layer_arns: Sequence[str],
         queries: Sequence[AlarmQuery],
         replaces: bool,
+        reservations: bool,
     ) -> None:
         super().__init__(scope, construct_id)
         role = controller_role(self, "Role", place)
         let_ask(role)
+        self._let_look(role, reservations=reservations)
         ControllerAccess(
             self,
             "Access",
@@ -104,6 +108,20 @@ class HealthController(Construct):
         self._signals = HardwareSignals(
             self, "Hardware", place=place, queries=queries, function=self._events
         )
+
+    def _let_look(self, role: iam.Role, *, reservations: bool) -> None:
+        """Let the functions see which alarms are raised, and the free places of reservations.
+
+        DescribeAlarms and DescribeCapacityReservations have no resource (Service Authorization Reference). Every
+        node of a pool has a NodeClaim, so there is no permission for Auto Scaling groups.
+        """
+        actions = ["cloudwatch:DescribeAlarms", "cloudwatch:DescribeAlarmContributors"]
+        looks = iam.PolicyStatement(
+            actions=[*actions, *(["ec2:DescribeCapacityReservations"] if reservations else [])],
+            resources=["*"],
+        )
+        role.add_to_policy(looks)
+        acknowledge_wildcards(role, [looks.to_statement_json()], "These actions have no resource.")
 
     @property
     def functions(self) -> Mapping[str, lambda_.IFunction]:

@@ -5,13 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
 from inference_blueprints.monitoring.alarm_table import CANARY_RUNBOOK, alarm_rows
 from inference_blueprints.resources import root
 
 _HEADINGS = ["What users see", "Why", "What to do"]
 
 
-@pytest.mark.parametrize("runbook", [*(row.runbook for row in alarm_rows()), CANARY_RUNBOOK])
+_RUNBOOKS = [*(row.runbook for row in alarm_rows()), CANARY_RUNBOOK, *OPERATIONS_RUNBOOKS]
+
+
+@pytest.mark.parametrize("runbook", _RUNBOOKS)
 def test_an_alarm_has_a_runbook(runbook: str) -> None:
     text = (root() / runbook).read_text(encoding="utf-8")
     assert text.startswith(f"# {Path(runbook).stem}\n")
@@ -20,7 +24,7 @@ def test_an_alarm_has_a_runbook(runbook: str) -> None:
 
 def test_a_runbook_has_an_alarm() -> None:
     found = {path.stem for path in (root() / "docs/runbooks").glob("*.md")}
-    assert found == {*(row.name for row in alarm_rows()), Path(CANARY_RUNBOOK).stem}
+    assert found == {Path(runbook).stem for runbook in _RUNBOOKS}
 
 
 def test_links_of_runbooks_lead_somewhere() -> None:

@@ -1,0 +1,256 @@
+"""The stack of operations: GPU health, and what controllers share."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inference_blueprints.contracts import health_names, operations_names
+from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
+from inference_blueprints.resources import root
+from tests.templates.conftest import Synthesise
+from tests.templates.support import Templates, listed, statements, text
+
+STACK = "Operations"
+GROUP = operations_names.HEALTH_GROUP
+
+
+def healthy(action: str) -> Any:
+    """Return a change that lets GPU health own the pool."""
+
+    def change(spec: dict[str, Any]) -> None:
+        spec["observability"] = {"logs": {"retentionDays": 60}}
+        spec["gpuHealth"] = {"action": action, "replacementsPerHour": 2}
+        spec["pools"][0]["repairedBy"] = "gpuHealth"
+
+    return change
+
+
+@pytest.fixture(scope="module")
+def replacing(synthesise: Synthesise) -> Templates:
+    return synthesise(healthy("replace"))
+
+
+@pytest.fixture(scope="module")
+def observing(synthesise: Synthesise) -> Templates:
+    return synthesise(healthy("observe"))
+
+
+def cluster_rules(templates: Templates) -> dict[str, list[str]]:
+    """Return the verbs of the ClusterRole by resource."""
+    role = templates.manifest(STACK, "ClusterRole", GROUP)
+    return {
+        f"{group}/{resource}": rule["verbs"]
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+def health_policy(templates: Templates) -> list[dict[str, Any]]:
+    """Return the statements of the functions' role."""
+    function, _ = templates.properties("AWS::Lambda::Function", STACK)
+    role = function["Role"]["Fn::GetAtt"][0]
+    (policy,) = (
+        each
+        for each in templates.resources("AWS::IAM::Policy", STACK)
+        if each["Properties"]["Roles"] == [{"Ref": role}]
+    )
+    return list(statements(policy))
+
+
+def test_without_the_section_there_is_no_stack(base_templates: Templates) -> None:
+    assert STACK not in base_templates.by_stack
+
+
+def test_health_may_do_in_the_cluster_what_a_replacement_needs_and_no_more(replacing: Templates) -> None:
+    entry = replacing.only("AWS::EKS::AccessEntry", STACK)
+    assert entry["KubernetesGroups"] == [GROUP]
+    assert entry["Type"] == "STANDARD"
+    assert "AccessPolicies" not in entry
+    function, _ = replacing.properties("AWS::Lambda::Function", STACK)
+    assert entry["PrincipalArn"] == function["Role"]
+    binding = replacing.manifest(STACK, "ClusterRoleBinding", GROUP)
+    assert binding["subjects"] == [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP},
+    ]
+    assert binding["roleRef"]["name"] == GROUP
+    assert cluster_rules(replacing) == {
+        "/nodes": ["get", "list", "patch"],
+        "/pods": ["get", "list"],
+        "/pods/eviction": ["create"],
+        "karpenter.sh/nodeclaims": ["get", "list", "delete"],
+    }
+
+
+def test_health_that_observes_can_only_read_the_cluster(observing: Templates) -> None:
+    verbs = {verb for each in cluster_rules(observing).values() for verb in each}
+    assert verbs == {"get", "list"}
+
+
+def test_health_has_no_permission_beyond_its_work(replacing: Templates) -> None:
+    allowed = {
+        (action, json.dumps(each["Resource"]))
+        for each in health_policy(replacing)
+        if each["Effect"] == "Allow"
+        for action in listed(each["Action"])
+    }
+    everywhere = {action for action, resource in allowed if resource == '"*"'}
+    assert everywhere == {
+        "cloudwatch:DescribeAlarmContributors",
+        "cloudwatch:DescribeAlarms",
+        "cloudwatch:GetMetricData",
+        "cloudwatch:ListMetrics",
+        "ec2:AssignPrivateIpAddresses",
+        "ec2:CreateNetworkInterface",
+        "ec2:DeleteNetworkInterface",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSubnets",
+        "ec2:UnassignPrivateIpAddresses",
+    }
+    assert {action for action, resource in allowed if resource != '"*"'} == {
+        "dynamodb:DeleteItem",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:Query",
+        "dynamodb:UpdateItem",
+        "kms:Decrypt",
+        "kms:GenerateDataKey",
+        "kms:GenerateDataKey*",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "sns:Publish",
+        "sqs:SendMessage",
+        "ssm:GetParameter",
+    }
+
+
+def test_the_functions_own_code_touches_no_network_interface(replacing: Templates) -> None:
+    (denied,) = (each for each in health_policy(replacing) if each["Effect"] == "Deny")
+    assert "ec2:DeleteNetworkInterface" in denied["Action"]
+    assert denied["Condition"] == {"ArnLike": {"lambda:SourceFunctionArn": "*"}}
+
+
+def test_items_of_other_cells_are_out_of_reach(replacing: Templates) -> None:
+    (table,) = (each for each in health_policy(replacing) if "dynamodb:PutItem" in listed(each["Action"]))
+    scope = operations_names.table_scope("try", operations_names.MAIN_CELL)
+    assert table["Condition"] == {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [scope]}}
+
+
+def test_reservations_are_read_only_where_a_pool_has_one(synthesise: Synthesise) -> None:
+    def reserved(spec: dict[str, Any]) -> None:
+        healthy("replace")(spec)
+        spec["pools"][0]["purchase"] = {"reservation": {"id": "cr-0a1b2c3d"}}
+        spec["pools"][0]["availabilityZone"] = "us-west-2a"
+
+    actions = {
+        action for each in health_policy(synthesise(reserved)) for action in listed(each["Action"])
+    }
+    assert "ec2:DescribeCapacityReservations" in actions
+
+
+def test_karpenter_leaves_repairs_to_their_owner(replacing: Templates, base_templates: Templates) -> None:
+    def gate(templates: Templates) -> bool:
+        values = json.loads(text(templates.charts("Platform")["karpenter"]["Properties"]["Values"]))
+        return bool(values["settings"]["featureGates"]["nodeRepair"])
+
+    assert gate(base_templates)
+    assert not gate(replacing)
+
+
+def test_the_functions_know_their_cell_and_the_section(replacing: Templates) -> None:
+    for function in replacing.properties("AWS::Lambda::Function", STACK):
+        variables = function["Environment"]["Variables"]
+        assert variables[operations_names.PLATFORM] == "try"
+        assert variables[operations_names.CELL] == operations_names.MAIN_CELL
+        assert variables[operations_names.CLUSTER] == "try"
+        assert {operations_names.CLUSTER_ENDPOINT, operations_names.CLUSTER_AUTHORITY} <= variables.keys()
+        assert json.loads(variables[health_names.HEALTH_SETTINGS]) == {
+            "action": "replace",
+            "repairedBy": {"l40s": "gpuHealth"},
+            "maxUnhealthyPercent": 5,
+            "replacementsPerHour": 2,
+            "slowGpus": True,
+            "accelerators": {"g6e.2xlarge": 1},
+        }
+        assert function["ReservedConcurrentExecutions"] == 1
+        assert function["Architectures"] == ["arm64"]
+        assert "VpcConfig" in function
+        assert "DeadLetterConfig" in function
+
+
+def test_the_freeze_switch_begins_open_under_the_name_that_the_functions_read(replacing: Templates) -> None:
+    parameter = replacing.only("AWS::SSM::Parameter", STACK)
+    assert parameter["Name"] == operations_names.freeze_parameter("try", operations_names.MAIN_CELL)
+    assert parameter["Value"] == "none"
+    assert parameter["AllowedPattern"] == "^(none|health|shift|all)$"
+
+
+def test_nodes_in_alarm_reach_the_function(replacing: Templates) -> None:
+    prefix = health_names.hardware_alarm_prefix("try", operations_names.MAIN_CELL)
+    (rule,) = replacing.properties("AWS::Events::Rule", STACK)
+    assert rule["EventPattern"] == {
+        "source": [health_names.ALARM_EVENT_SOURCE],
+        "detail-type": [health_names.CONTRIBUTOR_EVENT],
+        "detail": {"alarmName": [{"prefix": prefix}], "state": {"value": ["ALARM"]}},
+    }
+    names = {
+        each["AlarmName"].removeprefix(prefix)
+        for each in replacing.properties("AWS::CloudWatch::Alarm", STACK)
+        if "EvaluationCriteria" in each
+    }
+    assert names == {"xid", "row_remap", "pcie", "dcgm"}
+    assert names <= set(health_names.FAULT_KINDS)
+
+
+def test_every_minute_has_one_call_and_none_is_kept(replacing: Templates) -> None:
+    schedule = replacing.only("AWS::Scheduler::Schedule", STACK)
+    assert schedule["ScheduleExpression"] == "rate(1 minute)"
+    assert schedule["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
+    assert "DeadLetterConfig" in schedule["Target"]
+
+
+def test_every_alarm_has_a_runbook_and_the_controllers_ones_tell_people(replacing: Templates) -> None:
+    alarms = replacing.properties("AWS::CloudWatch::Alarm", STACK)
+    for alarm in alarms:
+        runbook = alarm["AlarmDescription"].partition(" Runbook: ")[2]
+        assert runbook in OPERATIONS_RUNBOOKS
+        assert (root() / runbook).is_file()
+        assert ("AlarmActions" in alarm) == ("EvaluationCriteria" not in alarm)
+
+
+def test_a_function_that_stopped_is_noticed_without_any_data(replacing: Templates) -> None:
+    (stopped,) = (
+        each
+        for each in replacing.properties("AWS::CloudWatch::Alarm", STACK)
+        if each.get("MetricName") == operations_names.RUNS
+    )
+    assert stopped["TreatMissingData"] == "breaching"
+    assert (stopped["EvaluationPeriods"], stopped["Period"]) == (5, 60)
+    assert {each["Name"]: each["Value"] for each in stopped["Dimensions"]} == {
+        "platform": "try",
+        "cell": operations_names.MAIN_CELL,
+        "service": operations_names.HEALTH_SERVICE,
+    }
+
+
+def test_the_control_plane_admits_the_functions_alone(replacing: Templates) -> None:
+    ingress = replacing.only("AWS::EC2::SecurityGroupIngress", STACK)
+    assert (ingress["FromPort"], ingress["ToPort"], ingress["IpProtocol"]) == (443, 443, "tcp")
+    (group,) = [
+        name
+        for name, each in replacing.by_stack[STACK]["Resources"].items()
+        if each["Type"] == "AWS::EC2::SecurityGroup"
+    ]
+    assert text(ingress["SourceSecurityGroupId"]) == f"${{{group}.GroupId}}"
+
+
+def test_logs_are_kept_under_the_key_of_the_platform(replacing: Templates) -> None:
+    groups = replacing.properties("AWS::Logs::LogGroup", STACK)
+    assert {each["LogGroupName"] for each in groups} == {
+        "/inference-blueprints/try/operations/health-minute",
+        "/inference-blueprints/try/operations/health-signals",
+    }
+    assert all(each["RetentionInDays"] == 60 and "KmsKeyId" in each for each in groups)
