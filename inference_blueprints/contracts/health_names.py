@@ -52,8 +52,9 @@ FAULT_KINDS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
 #: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-ec2-instance-topology-works.html
 RACK_LABEL: Final = "topology.k8s.aws/network-node-layer-3"
 
-# --- The functions of GPU health. Both need `operations_names`, and the packages `gpu_health` and `operations`
-# of `runtime/`, `inference_blueprints.gpu_health`, `aws_lambda_powertools`, and numpy, for `minute`. ---
+# --- The functions of GPU health. Both need the variables of `operations_names`, the packages `gpu_health`
+# and `operations` of `runtime/`, `inference_blueprints.gpu_health`, `aws_lambda_powertools`, `FAULTS_FILE`,
+# and numpy, for `minute`. ---
 
 #: Handler of the events of alarms, from EventBridge, or from a queue with ReportBatchItemFailures.
 HARDWARE_HANDLER: Final = "gpu_health.hardware.handle"

@@ -88,3 +88,8 @@ RECORDED_JOB: Final = "recorded"
 #: The cluster's Prometheus, which KEDA asks: chart ``prometheus``, release and namespace of this name.
 PROMETHEUS_NAMESPACE: Final = "monitoring"
 PROMETHEUS_ADDRESS: Final = "http://prometheus-server.monitoring.svc:80"
+#: Label of serving pods, and of nodes of some pools, with the name of the pool.
+POOL_LABEL_OF_PODS: Final = f"{POD_LABEL_PREFIX}pool"
+#: Label of serving pods with the name of the Helm release. Pods without it do not serve.
+RELEASE_LABEL_OF_PODS: Final = f"{POD_LABEL_PREFIX}release"
+ROLE_LABEL_OF_PODS: Final = f"{POD_LABEL_PREFIX}role"

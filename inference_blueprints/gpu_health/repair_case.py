@@ -66,6 +66,10 @@ class RepairCase:
         Why the case is where it is: a code of `repair_guards` or `repair_steps`.
     version
         Number of writes. A write succeeds only on the version that was read.
+    times
+        When the case came to each state.
+    boot
+        Identifier of the node's boot when the case was opened. Empty if it is not known.
     """
 
     platform: str
@@ -84,6 +88,7 @@ class RepairCase:
     reason: str = ""
     version: int = 0
     times: Mapping[str, float] = field(default_factory=dict)
+    boot: str = ""
 
     @property
     def ended(self) -> bool:

@@ -79,7 +79,9 @@ def _suspected(
 ) -> RepairStep:
     found = assess(case, live, settings, now)
     if found.outcome == "contradicted":
-        return RepairStep("none", "cleared", found.reason, "nothing speaks against the node any more")
+        # A run that was killed after its cordon stored nothing: the cordon is taken back.
+        act: Act = "uncordon" if live.cordoned_by_us else "none"
+        return RepairStep(act, "cleared", found.reason, "nothing speaks against the node any more")
     if found.outcome != "proved":
         return RepairStep("none", case.state, found.reason, "the evidence does not suffice")
     if case.state == "suspected":

@@ -28,6 +28,8 @@ from operations.operations_errors import KubernetesError
 KubernetesObject = dict[str, Any]
 
 _NOT_FOUND: Final = 404
+#: Difference of the clocks that is none: the header has whole seconds.
+_WHOLE_SECONDS: Final = 2.0
 _FIRST_ERROR: Final = 400
 #: Objects of a page: https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
 _PAGE: Final = 500
@@ -169,11 +171,11 @@ class KubernetesApi:
         return self._bearer
 
     def _compare_clocks(self, date: str | None) -> None:
-        """Note the difference of the clocks. The header has whole seconds, so less than two are none."""
+        """Note the difference of the clocks."""
         if date is None:
             return
         skew = parsedate_to_datetime(date).timestamp() + 0.5 - time.time()
-        self.clock_skew_seconds = skew if abs(skew) > 2 else 0.0
+        self.clock_skew_seconds = skew if abs(skew) > _WHOLE_SECONDS else 0.0
 
 
 def _message(text: bytes) -> str:
@@ -199,7 +201,7 @@ def eks_api(cluster: str, endpoint: str, authority: str) -> KubernetesApi:
         credentials = session.get_credentials()
         if credentials is None:
             raise KubernetesError("there are no AWS credentials")
-        return cluster_token(credentials.get_frozen_credentials(), session.region_name, cluster)
+        return cluster_token(credentials, session.region_name, cluster)
 
     pem = base64.b64decode(authority).decode() if endpoint.startswith("https:") else None
     return KubernetesApi(endpoint, token, authority=pem)

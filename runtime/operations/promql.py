@@ -1,7 +1,7 @@
 """Queries of CloudWatch in PromQL.
 
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-API-QueryMetrics.html: POST to
-``https://monitoring.<region>.amazonaws.com/api/v1/query`` and ``…/query_range``, signed for the service
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-API-QueryMetrics.html: POST
+to ``https://monitoring.<region>.amazonaws.com/api/v1/query`` and ``…/query_range``, signed for the service
 ``monitoring``; it needs cloudwatch:GetMetricData and cloudwatch:ListMetrics.
 """
 
@@ -28,7 +28,7 @@ MOST_QUERIES_PER_SECOND: Final = 300
 MOST_QUERIES_AT_ONCE: Final = 30
 _EXECUTION_SECONDS: Final = 20.0
 _OK: Final = 200
-#: Too many queries at once; too many per second or another limit (also of a query that is too large); failures.
+#: Too many queries at once, too many a second (422, as other limits), and failures.
 _PASSING: Final = (422, 429, 500, 502, 503, 504)
 #: Waits before another attempt, in seconds.
 _WAITS: Final = (0.2, 1.0)
@@ -43,8 +43,7 @@ class MetricSeries:
     labels
         Its labels, without its name.
     points
-        Times in seconds since the epoch, and values. Values that are not finite are left out by nobody: they
-        are ``nan`` or ``inf``.
+        Times in seconds since the epoch, and values, which may be ``nan`` or ``inf``.
     """
 
     labels: Mapping[str, str]

@@ -1,0 +1,220 @@
+"""Opens cases, and takes each through its steps. Everything is stored before the next step is decided."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from gpu_health.case_store import CaseStore, Observation, case_of
+from gpu_health.cluster_repairs import ClusterRepairs
+from gpu_health.node_reading import NodeObject
+from inference_blueprints.contracts import health_names as names
+from inference_blueprints.contracts.health_names import CASES_IN_FLIGHT
+from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
+from inference_blueprints.gpu_health.health_settings import HealthSettings
+from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase, opened_case
+from inference_blueprints.gpu_health.repair_guards import FleetView
+from inference_blueprints.gpu_health.repair_progress import advance
+from operations.operations_errors import VersionConflictError
+
+#: How long a shift is remembered: workers of one rack do not cross a limit in the same minute.
+SHIFT_SECONDS: Final = 300.0
+_ATTEMPTS: Final = 6
+#: Metric of each state that a case comes to.
+_COUNTED: Final = {
+    "suspected": names.CASES_OPENED,
+    "confirmed": names.CASES_CONFIRMED,
+    "cordoned": names.NODES_CORDONED,
+    "done": names.NODES_REPLACED,
+    "refused": names.CASES_REFUSED,
+    "gave_up": names.CASES_GIVEN_UP,
+}
+_logger = Logger(service=HEALTH_SERVICE, child=True)
+
+
+@dataclass(slots=True)
+class CaseProgress:
+    """The cases of one run.
+
+    Parameters
+    ----------
+    store
+        Where they are.
+    repairs
+        Acts on the cell.
+    settings
+        Limits, and whether everything is frozen.
+    observation
+        What the newest comparison of workers saw.
+    counts
+        How many cases came to each state in this run, as metrics.
+    """
+
+    store: CaseStore
+    repairs: ClusterRepairs
+    settings: HealthSettings
+    observation: Observation
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def find(self, name: str, instance: str) -> NodeObject | None:
+        """Return a node by its name, or that of an EC2 instance. None if there is none.
+
+        Raises
+        ------
+        OperationsError
+            If the API server does not answer.
+        """
+        if name:
+            return self.repairs.node(name)
+        return next((node for node in self.repairs.nodes() if node.instance == instance), None)
+
+    def add(self, node: NodeObject, evidence: Evidence, now: float) -> RepairCase | None:
+        """Add evidence to the case of a node, or open one. None if it is old news, or the case has ended.
+
+        Parameters
+        ----------
+        node
+            The node as it is now.
+        evidence
+            What speaks against it.
+        now
+            Seconds since the epoch.
+        """
+        if evidence.at < node.created_at:
+            return None  # it is about the machine that was there before
+        for _ in range(_ATTEMPTS):
+            known = self.store.read(node.uid, now)
+            if known is not None and ((known.ended and known.state != "cleared") or _has(known, evidence)):
+                return None if known.ended else known
+            case = self._with(known, node, evidence)
+            try:
+                written = self.store.write(case, now, before=None if case is not known else known)
+            except VersionConflictError:
+                continue
+            if known is None or known.ended:
+                self.counts[_COUNTED["suspected"]] += 1
+            return written
+        raise VersionConflictError(f"the case of {node.name} is written by others all the time")
+
+    def _with(self, known: RepairCase | None, node: NodeObject, evidence: Evidence) -> RepairCase:
+        if known is not None and not known.ended:
+            return known.with_evidence(evidence)
+        cell = self.repairs.platform.cell
+        opened = opened_case(
+            platform=cell.platform,
+            cell=cell.name,
+            pool=node.pool,
+            node=node.name,
+            node_uid=node.uid,
+            evidence=evidence,
+        )
+        return replace(opened, boot=node.boot, version=0 if known is None else known.version)
+
+    def recover(self, nodes: Iterable[NodeObject], now: float) -> None:
+        """Open the cases of nodes that we cordoned and whose case is lost, from their marks.
+
+        Parameters
+        ----------
+        nodes
+            All nodes.
+        now
+            Seconds since the epoch.
+        """
+        for node in nodes:
+            if not (node.cordoned and node.mark) or self.store.read(node.uid, now) is not None:
+                continue
+            try:
+                case = case_of(json.loads(node.mark))
+            except (ValueError, KeyError, TypeError):
+                _logger.warning("the mark of a node cannot be read", extra={"node": node.name})
+                continue
+            if case.node_uid == node.uid:
+                self.store.write(replace(case, reason="recovered"), now)
+                self.store.take_place(case, replace(self.settings, replacements_per_hour=10**6), now)
+
+    def give_back_orphans(self, now: float) -> None:
+        """Give places back whose case has ended: the run that should have done so was killed."""
+        held, _ = self.store.places(now)
+        for pool, uids in held.items():
+            for uid in uids:
+                case = self.store.read(uid, now)
+                if case is None or case.ended:
+                    self.store.give_place_back(pool, uid, now)
+
+    def advance(self, case: RepairCase, nodes: Sequence[NodeObject], now: float) -> RepairCase:
+        """Take steps of a case until it has to wait, and return it.
+
+        Parameters
+        ----------
+        case
+            An open case as it was read.
+        nodes
+            Nodes of its pool.
+        now
+            Seconds since the epoch.
+        """
+        self.repairs.boots[case.node] = case.boot
+        while not case.ended:
+            view = self._view(case, nodes, now)
+            after = advance(case, view, self.settings, self.repairs, now)
+            if after == case:
+                return case
+            try:
+                after = self.store.write(after, now, before=case)
+            except VersionConflictError:
+                _logger.info("another run advances the case", extra={"node": case.node})
+                return case
+            if after.state != case.state:
+                self._tell(case, after)
+            if after.state == case.state:
+                return after
+            case = after
+        return case
+
+    def _tell(self, before: RepairCase, case: RepairCase) -> None:
+        if case.state in _COUNTED:
+            self.counts[_COUNTED[case.state]] += 1
+        _logger.info(
+            "a case moved",
+            extra={
+                "node": case.node,
+                "pool": case.pool,
+                "from": before.state,
+                "to": case.state,
+                "reason": case.reason,
+            },
+        )
+
+    def _view(self, case: RepairCase, nodes: Sequence[NodeObject], now: float) -> FleetView:
+        """Return what the guards ask, read now: other runs may have moved other cases."""
+        open_cases = [each for each in self.store.cases(now) if not each.ended and each.pool == case.pool]
+        marked = {node.uid for node in nodes if node.cordoned and node.mark}
+        in_flight = {each.node_uid for each in open_cases if each.state in CASES_IN_FLIGHT} | marked
+        confirmed = {each.node_uid for each in open_cases if each.state != "suspected"} | {case.node_uid}
+        grown = now - self.settings.boot_seconds
+        not_ready = {node.uid for node in nodes if not node.ready and node.created_at < grown}
+        _, starts = self.store.places(now)
+        return FleetView(
+            pool=case.pool,
+            nodes=len(nodes),
+            unhealthy=len(confirmed | not_ready | marked),
+            in_flight=len(in_flight - {case.node_uid}),
+            started_last_hour=sum(uid != case.node_uid for uid, _ in starts),
+            metrics_at=self.observation.metrics_at,
+            shifted=frozenset(
+                unit for unit, at in self.observation.shifts.items() if now - at < SHIFT_SECONDS
+            ),
+        )
+
+
+def _has(case: RepairCase, evidence: Evidence) -> bool:
+    """Return whether a case has the same evidence, seen then or later."""
+    mark = (evidence.kind, evidence.code, evidence.source)
+    return any(
+        (each.kind, each.code, each.source) == mark and each.at >= evidence.at for each in case.evidence
+    )

@@ -1,0 +1,201 @@
+"""Cases, places of replacements and what was observed: records of the operations table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
+from inference_blueprints.gpu_health.health_settings import HealthSettings
+from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase
+from operations.operations_errors import VersionConflictError
+from operations.operations_table import AuditRecord, OperationsTable, StoredRecord
+
+_CASE: Final = "case#"
+_PLACES: Final = "places"
+_OBSERVED: Final = "observed"
+_TOLD: Final = "told#"
+_HOUR: Final = 3600.0
+#: How long an ended case still counts: until then the same report does not open another one.
+_KEPT_SECONDS: Final = 86400.0
+#: Attempts to write a record that others write too.
+_ATTEMPTS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the newest run of `minute` saw.
+
+    Parameters
+    ----------
+    metrics_at
+        End of the newest window that workers reported, in seconds since the epoch.
+    shifts
+        When each unit was last seen to move together, by unit and name.
+    """
+
+    metrics_at: float = 0.0
+    shifts: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+
+class CaseStore:
+    """The cases of one cell.
+
+    Parameters
+    ----------
+    table
+        The operations table.
+    """
+
+    def __init__(self, table: OperationsTable) -> None:
+        self._table = table
+
+    def read(self, node_uid: str, now: float) -> RepairCase | None:
+        """Return the case of a node. None if there is none, or it ended long ago."""
+        stored = self._table.read(f"{_CASE}{node_uid}", now)
+        return None if stored is None else _case(stored)
+
+    def cases(self, now: float) -> Iterator[RepairCase]:
+        """Return all cases, with those that ended lately."""
+        return map(_case, self._table.list(_CASE, now))
+
+    def write(self, case: RepairCase, now: float, *, before: RepairCase | None = None) -> RepairCase:
+        """Write a case if nobody else did since it was read, and an audit record if its state changed.
+
+        Parameters
+        ----------
+        case
+            The case. Its version is that which was read.
+        now
+            Seconds since the epoch.
+        before
+            The case as it was. None for a new case.
+
+        Raises
+        ------
+        VersionConflictError
+            If somebody else wrote it.
+        """
+        changed = before is None or (before.state, before.reason) != (case.state, case.reason)
+        version = self._table.write(
+            f"{_CASE}{case.node_uid}",
+            case.as_dict(),
+            version=case.version,
+            now=now,
+            expires=now + _KEPT_SECONDS if case.ended else None,
+            audit=_audit(case, before, now) if changed else None,
+        )
+        return replace(case, version=version)
+
+    def take_place(self, case: RepairCase, settings: HealthSettings, now: float) -> bool:
+        """Take a place of the case's pool and of the hour, atomically. False if all are taken.
+
+        Both are in one record, so that two runs at once cannot exceed either.
+        """
+        for _ in range(_ATTEMPTS):
+            stored = self._table.read(_PLACES, now)
+            held, starts = _places(stored, now)
+            mine = held.setdefault(case.pool, [])
+            if case.node_uid in mine:
+                return True
+            if len(mine) >= settings.in_flight_per_pool or len(starts) >= settings.replacements_per_hour:
+                return False
+            mine.append(case.node_uid)
+            if self._write_places(stored, held, [*starts, (case.node_uid, now)], now):
+                return True
+        raise VersionConflictError("the record of places is written by others all the time")
+
+    def give_place_back(self, pool: str, node_uid: str, now: float) -> None:
+        """Give a place back, if the node holds one. The start still counts for its hour."""
+        for _ in range(_ATTEMPTS):
+            stored = self._table.read(_PLACES, now)
+            held, starts = _places(stored, now)
+            if node_uid not in held.get(pool, []):
+                return
+            held[pool].remove(node_uid)
+            if self._write_places(stored, held, starts, now):
+                return
+        raise VersionConflictError("the record of places is written by others all the time")
+
+    def places(self, now: float) -> tuple[Mapping[str, list[str]], list[tuple[str, float]]]:
+        """Return who holds places, by pool, and the replacements that started within an hour."""
+        return _places(self._table.read(_PLACES, now), now)
+
+    def _write_places(
+        self,
+        stored: StoredRecord | None,
+        held: Mapping[str, list[str]],
+        starts: list[tuple[str, float]],
+        now: float,
+    ) -> bool:
+        content = {"held": held, "starts": starts}
+        try:
+            self._table.write(_PLACES, content, version=stored.version if stored else 0, now=now)
+        except VersionConflictError:
+            return False
+        return True
+
+    def observed(self, now: float) -> Observation:
+        """Return what the newest run of `minute` saw."""
+        stored = self._table.read(_OBSERVED, now)
+        if stored is None:
+            return Observation()
+        shifts = {(unit, name): float(at) for unit, name, at in stored.content["shifts"]}
+        return Observation(float(stored.content["metricsAt"]), shifts)
+
+    def observe(self, observation: Observation, now: float) -> None:
+        """Note what was seen. Of two runs at once, the first is stored."""
+        stored = self._table.read(_OBSERVED, now)
+        shifts = [[unit, name, at] for (unit, name), at in sorted(observation.shifts.items())]
+        content = {"metricsAt": observation.metrics_at, "shifts": shifts}
+        try:
+            self._table.write(_OBSERVED, content, version=stored.version if stored else 0, now=now)
+        except VersionConflictError:
+            return
+
+    def was_told(self, case: RepairCase, reason: str, now: float) -> bool:
+        """Return whether people were told of a case's reason."""
+        return self._table.read(f"{_TOLD}{case.node_uid}#{reason}", now) is not None
+
+    def told(self, case: RepairCase, reason: str, now: float) -> None:
+        """Note that people were told."""
+        entry = f"{_TOLD}{case.node_uid}#{reason}"
+        try:
+            self._table.write(entry, {"at": now}, version=0, now=now, expires=now + _KEPT_SECONDS)
+        except VersionConflictError:
+            return
+
+
+def _places(stored: StoredRecord | None, now: float) -> tuple[dict[str, list[str]], list[tuple[str, float]]]:
+    if stored is None:
+        return {}, []
+    starts = [(str(uid), float(at)) for uid, at in stored.content["starts"] if float(at) > now - _HOUR]
+    return {pool: list(uids) for pool, uids in stored.content["held"].items()}, starts
+
+
+def case_of(content: Mapping[str, Any], version: int = 0) -> RepairCase:
+    """Return the case of a record, or of the annotation of a node."""
+    evidence = tuple(Evidence(**each) for each in content["evidence"])
+    return RepairCase(**{**content, "evidence": evidence, "version": version})
+
+
+def _case(stored: StoredRecord) -> RepairCase:
+    return case_of(stored.content, stored.version)
+
+
+def _audit(case: RepairCase, before: RepairCase | None, now: float) -> AuditRecord:
+    content = {
+        "node": case.node,
+        "nodeUid": case.node_uid,
+        "pool": case.pool,
+        "from": None if before is None else before.state,
+        "to": case.state,
+        "reason": case.reason,
+        "evidence": case.as_dict()["evidence"],
+        "attempts": case.attempts,
+        "owner": case.owner_name,
+        "instance": case.instance,
+        "replacement": case.replacement,
+    }
+    return AuditRecord(HEALTH_SERVICE, content, now)

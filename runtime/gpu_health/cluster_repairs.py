@@ -1,0 +1,316 @@
+"""The acts of a repair on one cell: Kubernetes, EC2 Auto Scaling, and people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from gpu_health.case_store import CaseStore
+from gpu_health.dcgm_readings import dcgm_readings
+from gpu_health.health_platform import HealthPlatform
+from gpu_health.node_reading import (
+    RESERVATION_LABEL,
+    KubernetesObject,
+    NodeObject,
+    host_engines,
+    is_running,
+    ready_since,
+)
+from inference_blueprints.contracts.health_names import CORDON_ANNOTATION
+from inference_blueprints.contracts.metric_labels import RELEASE_LABEL_OF_PODS
+from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode, NodeOwner
+from inference_blueprints.gpu_health.repair_actions import RepairActionError, Verification
+from inference_blueprints.gpu_health.repair_case import RepairCase
+from operations import aws_clients
+from operations.operations_errors import KubernetesError, MetricsError, OperationsError
+
+_NODES: Final = "/api/v1/nodes"
+_CLAIMS: Final = "/apis/karpenter.sh/v1/nodeclaims"
+_NOT_FOUND, _CONFLICT, _TOO_MANY = 404, 409, 429
+#: Longest subject of a message: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+_SUBJECT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFigures:
+    """How far the worst worker of a node is from its peers, in the newest window.
+
+    Parameters
+    ----------
+    slower
+        Its slowdown, as a share. None if it is not known.
+    failing
+        Its share of failed requests, above that of the peers. None if it is not known.
+    """
+
+    slower: float | None = None
+    failing: float | None = None
+
+
+@dataclass(slots=True)
+class ClusterRepairs:
+    """The acts, with the methods of `RepairActions`. Each of them can be repeated.
+
+    Parameters
+    ----------
+    platform
+        The cell, and its settings.
+    store
+        Cases and places.
+    clock
+        Returns the time, in seconds since the epoch.
+    figures
+        What is known about the workers of nodes, by name of the node.
+    boots
+        Identifiers of the boots in which cases were opened, by name of the node.
+    """
+
+    platform: HealthPlatform
+    store: CaseStore
+    clock: Callable[[], float]
+    figures: Mapping[str, WorkerFigures] = field(default_factory=dict)
+    boots: dict[str, str] = field(default_factory=dict)
+
+    def read_live(self, node: str) -> LiveNode | None:
+        """Read a node, the pods on it, its owner and its GPUs. None if it is gone."""
+        with _acting(f"read {node}"):
+            found = self.node(node)
+            if found is None:
+                return None
+            pods = list(self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"))
+            owner, name = self._owner(found)
+            figures = self.figures.get(node, WorkerFigures())
+            return LiveNode(
+                name=found.name,
+                uid=found.uid,
+                pool=found.pool,
+                rack=found.rack,
+                read_at=self.clock(),
+                booted_at=self._booted_at(found),
+                ready=found.ready,
+                cordoned=found.cordoned,
+                cordoned_by_us=found.cordoned and bool(found.mark),
+                owner=owner,
+                owner_name=name,
+                instance=found.instance,
+                purchase=found.purchase,
+                spare=self._spare(found),
+                gpus_expected=found.gpus_expected(self.platform.accelerators),
+                gpus_allocatable=found.gpus_allocatable,
+                conditions=found.conditions,
+                dcgm=self._dcgm(node, pods),
+                slower=figures.slower,
+                failing=figures.failing,
+                serving_pods=sum(map(_serves, pods)),
+            )
+
+    def reserve(self, case: RepairCase) -> bool:
+        """Take a place of the pool and of the hour."""
+        with _acting("take a place"):
+            return self.store.take_place(case, self.platform.settings, self.clock())
+
+    def release(self, case: RepairCase) -> None:
+        """Give the place back. What is not given back now is when `minute` finds no open case for it."""
+        with _acting("give a place back"):
+            self.store.give_place_back(case.pool, case.node_uid, self.clock())
+
+    def cordon(self, case: RepairCase) -> None:
+        """Close the node, with the case as its mark: the case can be read from it if the table is lost."""
+        with _acting(f"cordon {case.node}"):
+            found = self.node(case.node)
+            if found is None or found.uid != case.node_uid:
+                raise RepairActionError(f"{case.node} is another node now")
+            if found.cordoned and not found.mark:
+                raise RepairActionError(f"somebody else cordoned {case.node}")
+            marked = replace(case, state="cordoned", times={**case.times, "cordoned": self.clock()})
+            self._change_node(case, unschedulable=True, mark=json.dumps(marked.as_dict(), sort_keys=True))
+
+    def uncordon(self, case: RepairCase) -> None:
+        """Open the node again if the cordon is ours."""
+        with _acting(f"uncordon {case.node}"):
+            found = self.node(case.node)
+            if found is not None and found.uid == case.node_uid and found.mark:
+                self._change_node(case, unschedulable=None, mark=None)
+
+    def drain(self, case: RepairCase) -> None:
+        """Ask for the eviction of each serving pod. Disruption budgets and the pods' own ends are kept.
+
+        https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/: 429 means that a budget
+        allows none now, so it is asked for again in a minute.
+        """
+        with _acting(f"drain {case.node}"):
+            for pod in self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={case.node}"):
+                if _serves(pod) and "deletionTimestamp" not in pod["metadata"]:
+                    self._evict(pod)
+
+    def replace(self, case: RepairCase, live: LiveNode) -> None:
+        """Ask the owner for another node, if this is still the one of the case."""
+        if live.uid != case.node_uid:
+            return
+        with _acting(f"replace {case.node}"):
+            if live.owner == "node_claim":
+                self._delete_claim(live)
+            elif live.owner == "auto_scaling_group":
+                self._terminate_in_group(live)
+            else:
+                raise RepairActionError(f"nothing owns {case.node}")
+
+    def verify(self, case: RepairCase) -> Verification:
+        """Return whether a node that joined after the cordon runs a ready serving pod.
+
+        A node that replaced that of another case does not count. Times are those of the API server, which
+        are corrected by the difference of the clocks.
+        """
+        with _acting("look for a replacement"):
+            taken = {each.replacement for each in self.store.cases(self.clock()) if each.replacement}
+            since = case.times.get("cordoned", case.opened_at)
+            for node in self.pool_nodes(case.pool):
+                young = node.created_at > since and node.name not in taken and node.uid != case.node_uid
+                if young and node.ready and not node.cordoned and self._serves_on(node):
+                    return Verification(serving=True, replacement=node.name)
+        return Verification(serving=False)
+
+    def notify(self, case: RepairCase, text: str) -> None:
+        """Tell people by the topic, once per case and state."""
+        with _acting("tell people"):
+            if self.store.was_told(case, case.state, self.clock()):
+                return
+            cell = self.platform.cell
+            aws_clients.client("sns").publish(
+                TopicArn=cell.topic_arn,
+                Subject=f"GPU health of {cell.platform}: {case.node}"[:_SUBJECT],
+                Message=(
+                    f"Node {case.node} ({case.instance or 'instance not known'}) of pool {case.pool}, cell"
+                    f" {cell.name}: {text}\n"
+                    + "\n".join(f"- {each.kind} {each.code} by {each.source}" for each in case.evidence)
+                ),
+            )
+            self.store.told(case, case.state, self.clock())
+
+    # --- Reading. ---
+
+    @property
+    def _api(self) -> Any:
+        return self.platform.cell.kubernetes
+
+    def node(self, name: str) -> NodeObject | None:
+        """Return a node's object. None if there is none."""
+        content = self._api.get(f"{_NODES}/{name}")
+        return None if content is None else NodeObject(content, self._api.clock_skew_seconds)
+
+    def nodes(self) -> list[NodeObject]:
+        """Return all nodes of the cell."""
+        contents = list(self._api.list(_NODES))
+        return [NodeObject(content, self._api.clock_skew_seconds) for content in contents]
+
+    def pool_nodes(self, pool: str) -> list[NodeObject]:
+        """Return the nodes of a pool."""
+        return [node for node in self.nodes() if node.pool == pool]
+
+    def _serves_on(self, node: NodeObject) -> bool:
+        pods = self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node.name}")
+        return any(_serves(pod) and ready_since(pod) is not None for pod in pods)
+
+    def _booted_at(self, node: NodeObject) -> float:
+        """Return when a node was booted: it joined then, or became ready again after another boot."""
+        boot = self.boots.get(node.name, "")
+        return node.created_at if boot in ("", node.boot) else node.ready_since
+
+    def _owner(self, node: NodeObject) -> tuple[NodeOwner, str]:
+        owner, name = node.owner
+        if owner != "auto_scaling_group":
+            return owner, name
+        group = _group_of(node.instance)
+        return ("none", "") if group is None else (owner, str(group["AutoScalingGroupName"]))
+
+    @staticmethod
+    def _spare(node: NodeObject) -> bool:
+        """Return whether the node's reservation has a place for another instance."""
+        if node.purchase not in ("reservation", "capacity_block"):
+            return True
+        identifier = node.labels.get(RESERVATION_LABEL)
+        if identifier is None:
+            return False
+        # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
+        answer = aws_clients.client("ec2").describe_capacity_reservations(CapacityReservationIds=[identifier])
+        return any(
+            each["State"] == "active" and each.get("AvailableInstanceCount", 0) > 0
+            for each in answer["CapacityReservations"]
+        )
+
+    def _dcgm(self, node: str, pods: list[KubernetesObject]) -> DcgmReading | None:
+        try:
+            found = dcgm_readings(self.platform.cell.metrics, [node], self.platform.rules, self.clock())
+        except MetricsError:
+            return None  # as if the exporter did not answer: nothing is proved or contradicted by it
+        reading = found.get(node)
+        return None if reading is None else replace(reading, host_engines=host_engines(pods))
+
+    # --- Acting. ---
+
+    def _change_node(self, case: RepairCase, *, unschedulable: bool | None, mark: str | None) -> None:
+        # The API server refuses the patch if the identifier differs.
+        change = {
+            "metadata": {"uid": case.node_uid, "annotations": {CORDON_ANNOTATION: mark}},
+            "spec": {"unschedulable": unschedulable},
+        }
+        self._api.patch(f"{_NODES}/{case.node}", change)
+
+    def _evict(self, pod: KubernetesObject) -> None:
+        metadata = pod["metadata"]
+        name, namespace = metadata["name"], metadata["namespace"]
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
+        }
+        try:
+            self._api.post(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", eviction)
+        except KubernetesError as error:
+            if error.status not in (_NOT_FOUND, _CONFLICT, _TOO_MANY):
+                raise
+
+    def _delete_claim(self, live: LiveNode) -> None:
+        claim = self._api.get(f"{_CLAIMS}/{live.owner_name}")
+        if claim is None or "deletionTimestamp" in claim["metadata"]:
+            return
+        if not str(claim.get("status", {}).get("providerID", "")).endswith(live.instance):
+            raise RepairActionError(f"the NodeClaim {live.owner_name} has another instance now")
+        self._api.delete(f"{_CLAIMS}/{live.owner_name}", uid=claim["metadata"]["uid"])
+
+    @staticmethod
+    def _terminate_in_group(live: LiveNode) -> None:
+        """Terminate the instance. Its group starts another one, because its desired size stays.
+
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
+        """
+        group = _group_of(live.instance)
+        if group is None or str(group["LifecycleState"]).startswith("Terminat"):
+            return
+        aws_clients.client("autoscaling").terminate_instance_in_auto_scaling_group(
+            InstanceId=live.instance, ShouldDecrementDesiredCapacity=False
+        )
+
+
+def _group_of(instance: str) -> Mapping[str, Any] | None:
+    answer = aws_clients.client("autoscaling").describe_auto_scaling_instances(InstanceIds=[instance])
+    return next(iter(answer["AutoScalingInstances"]), None)
+
+
+def _serves(pod: KubernetesObject) -> bool:
+    return is_running(pod) and RELEASE_LABEL_OF_PODS in pod["metadata"].get("labels", {})
+
+
+@contextmanager
+def _acting(what: str) -> Iterator[None]:
+    """Turn the errors of services into that of an act, which is tried again."""
+    try:
+        yield
+    except (OperationsError, ClientError, BotoCoreError) as error:
+        raise RepairActionError(f"cannot {what}: {error}") from error

@@ -1,0 +1,93 @@
+"""What the exporter of GPU metrics says about nodes, as CloudWatch has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from inference_blueprints.gpu_health.fault_rules import FaultRules
+from inference_blueprints.gpu_health.live_node import DcgmReading
+from operations.promql import MOST_SERIES, Promql, text_literal
+
+#: Label that tells the parts of one query apart.
+_WHAT: Final = "what"
+#: Fields: https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html. A field that the
+#: exporter does not export has no series, and counts as zero.
+_PARTS: Final[Mapping[str, str]] = {
+    "gpus": "count by (node) (last_over_time(DCGM_FI_DEV_GPU_UTIL{$nodes}[2m]))",
+    "uncorrectable": "sum by (node) (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{$nodes})",
+    "remapped": "sum by (node) (DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS{$nodes})",
+    "remap_failures": "sum by (node) (DCGM_FI_DEV_ROW_REMAP_FAILURE{$nodes})",
+    "corrected": "max by (node) (rate(DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{$nodes}[5m]))",
+    "xid": "max by (node, gpu) (DCGM_FI_DEV_XID_ERRORS{$nodes}) != 0",
+}
+#: Parts that count as uncorrectable errors.
+_UNCORRECTABLE: Final = ("uncorrectable", "remapped", "remap_failures")
+
+
+def dcgm_readings(
+    metrics: Promql, nodes: Iterable[str], rules: FaultRules, at: float
+) -> Mapping[str, DcgmReading]:
+    """Return the newest readings by node. Nodes whose exporter does not answer are left out.
+
+    Parameters
+    ----------
+    metrics
+        CloudWatch.
+    nodes
+        Names of nodes, a few.
+    rules
+        What XIDs mean. Those of applications say nothing about a GPU.
+    at
+        Seconds since the epoch.
+
+    Raises
+    ------
+    MetricsError
+        If CloudWatch does not answer.
+    """
+    names = sorted(nodes)
+    if not names:
+        return {}
+    found = dict[str, dict[str, list[float]]]()
+    for series in metrics.instant(_query(names), at):
+        node, what = series.labels.get("node", ""), series.labels.get(_WHAT, "")
+        found.setdefault(node, {}).setdefault(what, []).append(series.points[-1][1])
+    return {
+        node: DcgmReading(
+            at=at,
+            gpus=int(parts["gpus"][0]),
+            xids=tuple(sorted(int(value) for value in parts.get("xid", []) if _counts(value, rules))),
+            uncorrectable=int(sum(sum(parts.get(each, [])) for each in _UNCORRECTABLE)),
+            corrected_per_second=max(parts.get("corrected", [0.0])),
+        )
+        for node, parts in found.items()
+        if "gpus" in parts
+    }
+
+
+def listed_gpus(metrics: Promql, nodes: Iterable[str], at: float) -> Mapping[str, int]:
+    """Return how many GPUs the exporter of each node lists. Nodes whose exporter is silent are left out."""
+    names, found = sorted(nodes), dict[str, int]()
+    for start in range(0, len(names), MOST_SERIES // 4):
+        query = _PARTS["gpus"].replace("$nodes", _matcher(names[start : start + MOST_SERIES // 4]))
+        found |= {
+            series.labels.get("node", ""): int(series.points[-1][1]) for series in metrics.instant(query, at)
+        }
+    return found
+
+
+def _query(nodes: list[str]) -> str:
+    return " or ".join(
+        f'label_replace({part.replace("$nodes", _matcher(nodes))}, "{_WHAT}", "{what}", "", "")'
+        for what, part in _PARTS.items()
+    )
+
+
+def _matcher(nodes: list[str]) -> str:
+    return f"node=~{text_literal('|'.join(nodes).replace('.', '[.]'))}"
+
+
+def _counts(value: float, rules: FaultRules) -> bool:
+    rule = rules.rule("xid", str(int(value)))
+    return rule is not None and rule.counts

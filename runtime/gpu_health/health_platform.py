@@ -1,0 +1,74 @@
+"""What the functions of GPU health read from their environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints.contracts import health_names
+from inference_blueprints.gpu_health.fault_rules import FaultRules
+from inference_blueprints.gpu_health.health_settings import HealthSettings
+from operations.controller_settings import Cell, read_cell
+from operations.operations_errors import OperationsSettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class HealthPlatform:
+    """A cell, and how its GPUs are watched.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    settings
+        The section `gpuHealth` of the blueprint. It does not know whether replacements are frozen.
+    rules
+        What signals mean.
+    accelerators
+        Accelerators by instance type.
+    """
+
+    cell: Cell
+    settings: HealthSettings
+    rules: FaultRules
+    accelerators: Mapping[str, int]
+
+
+@cache
+def health_platform() -> HealthPlatform:
+    """Return what the environment says, once per process."""
+    return read_health(os.environ)
+
+
+def read_health(environment: Mapping[str, str]) -> HealthPlatform:
+    """Return what an environment says.
+
+    Raises
+    ------
+    OperationsSettingsError
+        If a variable is missing or invalid.
+    """
+    text = environment.get(health_names.HEALTH_SETTINGS, "")
+    try:
+        document: dict[str, Any] = json.loads(text)
+        settings = HealthSettings(
+            action=document["action"],
+            repaired_by=document["repairedBy"],
+            max_unhealthy_percent=float(document["maxUnhealthyPercent"]),
+            replacements_per_hour=int(document["replacementsPerHour"]),
+            slow_gpus=bool(document["slowGpus"]),
+        )
+        accelerators = {name: int(count) for name, count in document["accelerators"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OperationsSettingsError(f"{health_names.HEALTH_SETTINGS} cannot be read: {error!r}") from error
+    return HealthPlatform(read_cell(environment), settings, FaultRules.parsed(_faults()), accelerators)
+
+
+def _faults() -> str:
+    """Return the table of faults, which lies beside the packages in the folder of the code."""
+    return (Path(__file__).resolve().parents[1] / health_names.FAULTS_FILE).read_text("utf-8")

@@ -1,0 +1,204 @@
+"""Function that runs each minute: compares workers, reads nodes, and advances all open cases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from botocore.exceptions import BotoCoreError, ClientError
+
+from gpu_health.case_progress import SHIFT_SECONDS, CaseProgress
+from gpu_health.case_store import Observation
+from gpu_health.cluster_repairs import WorkerFigures
+from gpu_health.dcgm_readings import listed_gpus
+from gpu_health.hardware import alarm_signals, handle_signal
+from gpu_health.health_platform import health_platform
+from gpu_health.health_run import begin
+from gpu_health.node_reading import NodeObject
+from gpu_health.worker_metrics import LAG_SECONDS, WorkerPod, read_windows, worker_pods
+from inference_blueprints.contracts import health_names as names
+from inference_blueprints.contracts import operations_names
+from inference_blueprints.contracts.health_names import (
+    CASES_IN_FLIGHT,
+    FaultKind,
+    hardware_alarm_prefix,
+)
+from inference_blueprints.contracts.metric_labels import RELEASE_LABEL_OF_PODS
+from inference_blueprints.gpu_health.peer_comparison import compare
+from inference_blueprints.gpu_health.repair_case import Evidence
+from inference_blueprints.gpu_health.slow_workers import judge
+from inference_blueprints.gpu_health.verdicts import Verdicts
+from inference_blueprints.gpu_health.worker_windows import Numbers
+from operations import aws_clients
+from operations.operations_errors import MetricsError, OperationsError
+
+_PEERS: Final = "peers"
+_NODE: Final = "node"
+_logger = Logger(service=operations_names.HEALTH_SERVICE)
+_metrics = Metrics(namespace=operations_names.METRIC_NAMESPACE, service=operations_names.HEALTH_SERVICE)
+
+
+def handle(event: Mapping[str, Any], context: Any) -> None:
+    """Run once. A run that fails is not repeated: the next one is a minute later, and reads everything."""
+    del event, context
+    started, clock = time.monotonic(), time.time
+    platform = health_platform()
+    run = begin(platform, clock)
+    nodes = run.repairs.nodes()
+    run.recover(nodes, clock())
+    run.give_back_orphans(clock())
+    _compare_workers(run, nodes, clock)
+    _read_nodes(run, nodes, clock)
+    _read_alarms(run, clock)
+    _advance_all(run, nodes, clock)
+    _count(run, clock(), time.monotonic() - started)
+
+
+def _compare_workers(run: CaseProgress, nodes: Sequence[NodeObject], clock: Callable[[], float]) -> None:
+    """Open cases about workers that are worse than their peers, and note what moved together."""
+    now, cell = clock(), run.repairs.platform.cell
+    if not run.settings.slow_gpus:
+        # Nothing is compared, so no shift is known, and missing metrics hold nothing back.
+        run.observation = Observation(now, {})
+        return
+    pods = list(cell.kubernetes.list("/api/v1/pods", labelSelector=RELEASE_LABEL_OF_PODS))
+    by_name = {node.name: node for node in nodes}
+    workers = worker_pods(pods, by_name, cell.kubernetes.clock_skew_seconds)
+    if not workers:
+        return
+    try:
+        windows = read_windows(cell.metrics, cell.platform, workers, run.settings.detection, now)
+    except MetricsError as error:
+        _logger.warning("metrics cannot be read, so no worker is judged", extra={"error": str(error)})
+        _metrics.add_metric(operations_names.METRICS_UNREADABLE, MetricUnit.Count, 1)
+        return
+    comparison = compare(windows, run.settings.detection)
+    verdicts = judge(windows, comparison, run.settings.detection)
+    run.repairs.figures = _figures(workers, comparison.slower[-1], comparison.excess)
+    reported = numpy.isfinite(comparison.requests[-1]).any()
+    shifts = {unit: at for unit, at in run.observation.shifts.items() if now - at < SHIFT_SECONDS}
+    shifts |= {(shift.unit, shift.name): now for shift in verdicts.shifts}
+    metrics_at = now - LAG_SECONDS if reported else run.observation.metrics_at
+    run.observation = Observation(metrics_at, shifts)
+    run.store.observe(run.observation, now)
+    _add_suspicious(run, workers, verdicts, now)
+    _count_workers(verdicts)
+
+
+def _add_suspicious(run: CaseProgress, workers: Sequence[WorkerPod], verdicts: Verdicts, now: float) -> None:
+    for place in numpy.flatnonzero(verdicts.suspicious):
+        code = str(verdicts.kind[place])
+        kind: FaultKind = "slow_worker" if code == "slow" else "failing_worker"
+        slower = float(verdicts.slower[place])
+        evidence = Evidence(
+            kind=kind,
+            code=code,
+            at=now,
+            source=_PEERS,
+            fatal=False,
+            figure=slower if kind == "slow_worker" else run.settings.detection.excess_share,
+        )
+        run.add(workers[place].node, evidence, now)
+
+
+def _figures(
+    workers: Sequence[WorkerPod], slower: Numbers, excess: Mapping[str, Numbers]
+) -> dict[str, WorkerFigures]:
+    """Return how far the worst worker of each node is from its peers."""
+    figures = dict[str, WorkerFigures]()
+    for place, worker in enumerate(workers):
+        before = figures.get(worker.node.name, WorkerFigures())
+        failing = [float(each[-1, place]) for each in excess.values() if numpy.isfinite(each[-1, place])]
+        figures[worker.node.name] = WorkerFigures(
+            slower=_worst(before.slower, [float(numpy.expm1(slower[place]))]),
+            failing=_worst(before.failing, failing),
+        )
+    return figures
+
+
+def _worst(before: float | None, new: Sequence[float]) -> float | None:
+    known = [*([] if before is None else [before]), *(each for each in new if numpy.isfinite(each))]
+    return max(known, default=None)
+
+
+def _read_nodes(run: CaseProgress, nodes: Sequence[NodeObject], clock: Callable[[], float]) -> None:
+    """Open cases about what the nodes report: conditions, and fewer GPUs than they have."""
+    now, platform = clock(), run.repairs.platform
+    expected = {node.name: node.gpus_expected(platform.accelerators) for node in nodes}
+    equipped = [node for node in nodes if node.pool and expected[node.name]]
+    try:
+        listed = listed_gpus(platform.cell.metrics, [node.name for node in equipped], now)
+    except MetricsError as error:
+        _logger.warning("GPUs cannot be counted", extra={"error": str(error)})
+        listed = {}
+    for node in equipped:
+        for signal in node.signals():
+            evidence = platform.rules.evidence(signal)
+            if evidence is not None:
+                run.add(node, evidence, now)
+        offered = min(node.gpus_allocatable, listed.get(node.name, expected[node.name]))
+        # A node that boots, or boots again, has no GPUs yet.
+        started = max(node.created_at, node.ready_since)
+        if offered < expected[node.name] and now - started >= run.settings.boot_seconds:
+            run.add(
+                node,
+                Evidence(kind="gpus_missing", code="allocatable", at=now, source=_NODE, fatal=False),
+                now,
+            )
+
+
+def _read_alarms(run: CaseProgress, clock: Callable[[], float]) -> None:
+    """Read raised alarms: an event that was lost, or came while a service was away, is made up for."""
+    cell = run.repairs.platform.cell
+    prefix = hardware_alarm_prefix(cell.platform, cell.name)
+    try:
+        pages = aws_clients.client("cloudwatch").get_paginator("describe_alarms")
+        alarms = [
+            alarm["AlarmName"]
+            for page in pages.paginate(AlarmNamePrefix=prefix, StateValue="ALARM", AlarmTypes=["MetricAlarm"])
+            for alarm in page["MetricAlarms"]
+        ]
+        for alarm in alarms:
+            for signal in alarm_signals(alarm, prefix, clock()):
+                handle_signal(run, signal, clock)
+    except (ClientError, BotoCoreError, OperationsError) as error:
+        _logger.warning("raised alarms cannot be read", extra={"error": str(error)})
+
+
+def _advance_all(run: CaseProgress, nodes: Sequence[NodeObject], clock: Callable[[], float]) -> None:
+    for case in list(run.store.cases(clock())):
+        if not case.ended:
+            run.advance(case, [node for node in nodes if node.pool == case.pool], clock())
+
+
+def _count_workers(verdicts: Verdicts) -> None:
+    _metrics.add_metric(names.WORKERS_COMPARED, MetricUnit.Count, int(verdicts.decidable.sum()))
+    _metrics.add_metric(names.WORKERS_SUSPICIOUS, MetricUnit.Count, int(verdicts.suspicious.sum()))
+    _metrics.add_metric(names.UNITS_MOVED, MetricUnit.Count, len(verdicts.shifts))
+
+
+def _count(run: CaseProgress, now: float, seconds: float) -> None:
+    cell = run.repairs.platform.cell
+    _metrics.set_default_dimensions(platform=cell.platform, cell=cell.name)
+    open_cases = [case for case in run.store.cases(now) if not case.ended]
+    in_flight = [case for case in open_cases if case.state in CASES_IN_FLIGHT]
+    oldest = max((now - case.times.get("cordoned", now) for case in in_flight), default=0.0)
+    figures: Mapping[str, tuple[MetricUnit, float]] = {
+        operations_names.RUNS: (MetricUnit.Count, 1),
+        operations_names.RUN_SECONDS: (MetricUnit.Seconds, seconds),
+        operations_names.FROZEN: (MetricUnit.Count, int(run.settings.frozen)),
+        operations_names.METRIC_QUERIES: (MetricUnit.Count, cell.metrics.queries),
+        operations_names.METRIC_SERIES: (MetricUnit.Count, cell.metrics.series),
+        names.CASES_OPEN: (MetricUnit.Count, len(open_cases)),
+        names.CASES_IN_FLIGHT_METRIC: (MetricUnit.Count, len(in_flight)),
+        names.OLDEST_CASE_SECONDS: (MetricUnit.Seconds, oldest),
+        **{name: (MetricUnit.Count, count) for name, count in run.counts.items()},
+    }
+    for name, (unit, value) in figures.items():
+        _metrics.add_metric(name, unit, value)
+    cell.metrics.queries = cell.metrics.series = 0
+    _metrics.flush_metrics()

@@ -1,0 +1,229 @@
+"""What Kubernetes says about nodes and the pods on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from inference_blueprints.contracts.health_names import CORDON_ANNOTATION, RACK_LABEL, FaultKind
+from inference_blueprints.contracts.metric_labels import POOL_LABEL_OF_PODS
+from inference_blueprints.gpu_health.fault_rules import HardwareSignal
+from inference_blueprints.gpu_health.live_node import LiveCondition, NodeOwner, Purchase
+
+KubernetesObject = Mapping[str, Any]
+
+#: https://karpenter.sh/v1.15/concepts/scheduling/#well-known-labels
+_NODEPOOL_LABEL: Final = "karpenter.sh/nodepool"
+_CAPACITY_LABEL: Final = "karpenter.sh/capacity-type"
+_RESERVATION_TYPE_LABEL: Final = "karpenter.k8s.aws/capacity-reservation-type"
+RESERVATION_LABEL: Final = "karpenter.k8s.aws/capacity-reservation-id"
+_COUNT_LABELS: Final = (
+    "karpenter.k8s.aws/instance-gpu-count",
+    "karpenter.k8s.aws/instance-accelerator-count",
+)
+#: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
+_NODEGROUP_LABEL: Final = "eks.amazonaws.com/nodegroup"
+_NODEGROUP_CAPACITY_LABEL: Final = "eks.amazonaws.com/capacityType"
+INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+#: What device plug-ins offer: https://docs.aws.amazon.com/eks/latest/userguide/device-management.html
+_RESOURCES: Final = ("nvidia.com/gpu", "aws.amazon.com/neuron")
+_PURCHASES: Final[Mapping[str, Purchase]] = {
+    "spot": "spot",
+    "SPOT": "spot",
+    "CAPACITY_BLOCK": "capacity_block",
+    "capacity-block": "capacity_block",
+    "default": "reservation",
+    "reserved": "reservation",
+}
+#: Reasons of conditions of the node monitoring agent:
+#: https://docs.aws.amazon.com/eks/latest/userguide/learn-status-conditions.html. ``DCGMError`` is a lost
+#: connection to the DCGM host process.
+_XID_REASON: Final = re.compile(r"NvidiaXID(\d+)(?:Error|Warning)?")
+_DCGM_REASON: Final = re.compile(r"DCGM\w*?(\d+)")
+_ACCELERATORS: Final = "AcceleratedHardwareReady"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeObject:
+    """A node of Kubernetes, and what its object says.
+
+    Parameters
+    ----------
+    content
+        The object.
+    skew
+        How far the API server's clock is ahead of ours, in seconds.
+    """
+
+    content: KubernetesObject
+    skew: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.content["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        """Its identifier."""
+        return str(self.content["metadata"]["uid"])
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        return self.content["metadata"].get("labels", {})  # type: ignore[no-any-return]
+
+    @property
+    def pool(self) -> str:
+        """Name of its pool. Empty if it is of none."""
+        return self.labels.get(_NODEPOOL_LABEL) or self.labels.get(POOL_LABEL_OF_PODS, "")
+
+    @property
+    def rack(self) -> str:
+        """The network node that it hangs on. Empty if it is not known."""
+        return self.labels.get(RACK_LABEL, "")
+
+    @property
+    def instance(self) -> str:
+        """Identifier of its EC2 instance, the end of ``aws:///us-west-2a/i-0123``."""
+        return str(self.content["spec"].get("providerID", "")).rsplit("/", 1)[-1]
+
+    @property
+    def instance_type(self) -> str:
+        """Its instance type."""
+        return self.labels.get(INSTANCE_TYPE_LABEL, "")
+
+    @property
+    def ready(self) -> bool | None:
+        """Whether the kubelet reports it ready. None if it stopped reporting."""
+        status = next((each["status"] for each in self._conditions() if each["type"] == "Ready"), "Unknown")
+        return {"True": True, "False": False}.get(status)
+
+    @property
+    def cordoned(self) -> bool:
+        """Whether it is closed to new pods."""
+        return bool(self.content["spec"].get("unschedulable", False))
+
+    @property
+    def mark(self) -> str:
+        """The mark of our cordon: the case as JSON. Empty if it is not ours."""
+        return str(self.content["metadata"].get("annotations", {}).get(CORDON_ANNOTATION, ""))
+
+    @property
+    def created_at(self) -> float:
+        """When it joined, in seconds since the epoch by our clock."""
+        return seconds_of(self.content["metadata"]["creationTimestamp"]) - self.skew
+
+    @property
+    def boot(self) -> str:
+        """Identifier of the boot."""
+        return str(self.content["status"].get("nodeInfo", {}).get("bootID", ""))
+
+    @property
+    def ready_since(self) -> float:
+        """When its readiness last changed. After a reboot it is later than the boot."""
+        times = [each for each in self._conditions() if each["type"] == "Ready"]
+        return seconds_of(times[0]["lastTransitionTime"]) - self.skew if times else self.created_at
+
+    @property
+    def owner(self) -> tuple[NodeOwner, str]:
+        """What replaces it, and the name of its NodeClaim. That of an Auto Scaling group is asked for."""
+        for reference in self.content["metadata"].get("ownerReferences", []):
+            if reference["kind"] == "NodeClaim":
+                return "node_claim", str(reference["name"])
+        return ("auto_scaling_group", "") if self.labels.get(_NODEGROUP_LABEL) else ("none", "")
+
+    @property
+    def purchase(self) -> Purchase:
+        """How it was bought."""
+        for label in (_RESERVATION_TYPE_LABEL, _CAPACITY_LABEL, _NODEGROUP_CAPACITY_LABEL):
+            if (found := _PURCHASES.get(self.labels.get(label, ""))) is not None:
+                return found
+        return "on_demand"
+
+    @property
+    def gpus_allocatable(self) -> int:
+        """Accelerators that the kubelet offers."""
+        allocatable = self.content["status"].get("allocatable", {})
+        return sum(int(allocatable.get(name, 0)) for name in _RESOURCES)
+
+    def gpus_expected(self, accelerators: Mapping[str, int]) -> int:
+        """Return the accelerators of its instance type. 0 if it has none, or is not known."""
+        for label in _COUNT_LABELS:
+            if self.labels.get(label, "").isdigit():
+                return int(self.labels[label])
+        return accelerators.get(self.instance_type, 0)
+
+    @property
+    def conditions(self) -> tuple[LiveCondition, ...]:
+        """Its conditions. Those of pressure are healthy if they are False, and none of them is about GPUs."""
+        return tuple(
+            LiveCondition(
+                each["type"],
+                {"True": True, "False": False}.get(each["status"]),
+                each.get("reason", ""),
+                seconds_of(each["lastTransitionTime"]) - self.skew,
+            )
+            for each in self._conditions()
+            if each["type"].endswith("Ready") and "lastTransitionTime" in each
+        )
+
+    def signals(self) -> Iterator[HardwareSignal]:
+        """Return what the node monitoring agent reports about the accelerators."""
+        for condition in self.conditions:
+            if condition.kind == _ACCELERATORS and condition.healthy is False:
+                kind, code = fault_of(condition.reason)
+                yield HardwareSignal(
+                    kind=kind, code=code, node=self.name, at=condition.since, source="node-condition"
+                )
+
+    def _conditions(self) -> Sequence[Mapping[str, str]]:
+        return self.content["status"].get("conditions", [])  # type: ignore[no-any-return]
+
+
+def fault_of(reason: str) -> tuple[FaultKind, str]:
+    """Return kind and code of a reason of the node monitoring agent."""
+    if found := _XID_REASON.fullmatch(reason):
+        return "xid", found[1]
+    if reason.startswith("Neuron"):
+        return "neuron", reason
+    if reason == "DCGMError":
+        return "dcgm", "connection"
+    found = _DCGM_REASON.match(reason)
+    return "dcgm", found[1] if found else reason
+
+
+def seconds_of(moment: str) -> float:
+    """Return a time of Kubernetes, such as ``2026-11-01T00:00:00Z``, in seconds since the epoch."""
+    return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+
+
+def ready_since(pod: KubernetesObject) -> float | None:
+    """Return since when a pod is ready, by the API server's clock. None if it is not."""
+    for condition in pod.get("status", {}).get("conditions", []):
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            return seconds_of(condition["lastTransitionTime"])
+    return None
+
+
+def is_running(pod: KubernetesObject) -> bool:
+    """Return whether a pod has not ended."""
+    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
+def host_engines(pods: Sequence[KubernetesObject]) -> int:
+    """Return the DCGM host engines among the containers of a node's pods; at least one.
+
+    An exporter that is told of a remote engine runs none of its own
+    (https://github.com/NVIDIA/dcgm-exporter, ``DCGM_REMOTE_HOSTENGINE_INFO``).
+    """
+    engines = 0
+    for pod in pods:
+        for container in pod["spec"].get("containers", []):
+            variables = {each["name"] for each in container.get("env", [])}
+            runs_dcgm = "dcgm" in str(container.get("image", "")).rsplit("/", 1)[-1]
+            engines += runs_dcgm and "DCGM_REMOTE_HOSTENGINE_INFO" not in variables
+    return max(1, engines)
