@@ -1,8 +1,8 @@
 """What a deployment's demand may be until capacity can be back.
 
 There are two horizons. `soon` is the time until batch has left a shared deployment, `later` the time until
-lent replicas serve again. Both take a point forecast, widen it by how far the same forecast fell short in the last
-hours, and add the margin of the blueprint. How far a forecast falls short differs between services and hours,
+lent replicas serve again. Both take a point forecast, widen it by how far the same forecast fell short in the
+last hours, and add the margin of the blueprint. How far a forecast falls short differs between services and hours,
 so it is measured and no distribution is assumed. The constants were chosen on the first four days of three
 services (docs/capacity-shift.md).
 """
