@@ -42,7 +42,7 @@ class DemandHistory:
         samples
             End of the measured time in seconds since the epoch, and demand.
         """
-        pairs = numpy.array([each for each in samples], dtype=float).reshape(-1, 2)
+        pairs = numpy.array(list(samples), dtype=float).reshape(-1, 2)
         pairs = pairs[numpy.isfinite(pairs).all(axis=1) & (pairs[:, 1] >= 0)]
         if not len(pairs):
             return cls(0, numpy.empty(0))
@@ -63,6 +63,11 @@ class DemandHistory:
         return DemandHistory(
             self.end - surplus * BIN_SECONDS, self.values[: max(0, len(self.values) - surplus)]
         )
+
+    @property
+    def measured_seconds(self) -> int:
+        """Time with measurements."""
+        return int(numpy.count_nonzero(~numpy.isnan(self.values))) * BIN_SECONDS
 
     @property
     def measured_at(self) -> float | None:

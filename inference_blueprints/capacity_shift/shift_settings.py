@@ -7,8 +7,8 @@ from typing import Literal
 
 from inference_blueprints.contracts.shift_names import ShiftAction
 
-#: ``frozen``: people stopped the shift, and nothing changes until they thaw it. ``unknown``: the switch cannot
-#: be read. Then nothing more is lent, but real time gets back what it needs.
+#: ``frozen``: people stopped the shift, and nothing changes until they thaw it. ``unknown``: the switch
+#: cannot be read. Then nothing more is lent, but real time gets back what it needs.
 FreezeSwitch = Literal["thawed", "frozen", "unknown"]
 
 
@@ -43,11 +43,11 @@ class ShiftSettings:
 
     action: ShiftAction = "observe"
     freeze: FreezeSwitch = "thawed"
-    safety_percent: float = 15.0
+    safety_percent: float = 2.0
     reclaim_seconds: float = 600.0
     admission_seconds: float = 60.0
     stale_seconds: float = 180.0
-    lower_after_seconds: float = 300.0
+    lower_after_seconds: float = 600.0
     lower_percent_per_minute: float = 10.0
-    lend_percent_per_minute: float = 20.0
+    lend_percent_per_minute: float = 25.0
     learn_seconds: float = 86400.0
