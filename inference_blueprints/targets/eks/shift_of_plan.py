@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
+from inference_blueprints.catalog.charts import charts
 from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
 from inference_blueprints.contracts.shift_configuration import (
     ShiftConfiguration,
@@ -68,7 +68,7 @@ def _shifted_workers(
         yield ShiftedWorkers(
             # The names of ScaledObjects in the charts of both stacks.
             name=f"{deployment.release}-{part}{process.name}",
-            namespace=catalog.charts()[deployment.chart].namespace,
+            namespace=charts()[deployment.chart].namespace,
             release=deployment.release,
             role=process.role,
             model=deployment.model,
