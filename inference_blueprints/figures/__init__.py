@@ -17,6 +17,7 @@ from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.figures.platform_cost import CostItem, PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
+from inference_blueprints.figures.repair_summary import RepairSummary
 from inference_blueprints.figures.scaling_summary import ScalingSummary, TriggerSummary
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "PriceNote",
     "ProcessSummary",
     "QuotaNeed",
+    "RepairSummary",
     "ScalingSummary",
     "ServiceQuotaUse",
     "SignalStorePrice",

@@ -18,6 +18,7 @@ from inference_blueprints.figures.objective_check import ObjectiveCheck
 from inference_blueprints.figures.platform_cost import PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, ServiceQuotaUse
+from inference_blueprints.figures.repair_summary import RepairSummary
 from inference_blueprints.figures.scaling_summary import ScalingSummary
 
 
@@ -53,6 +54,8 @@ class PlanSummary:
         Price of the signal store; None if there is none.
     batch_workers
         Resources and price of the batch workers; None without batch.
+    repairs
+        Who replaces broken nodes of each pool; empty if Karpenter does and nothing looks for slow GPUs.
     """
 
     name: str
@@ -74,6 +77,7 @@ class PlanSummary:
     service_quotas: tuple[ServiceQuotaUse, ...]
     signal_store: SignalStorePrice | None
     batch_workers: BatchWorkersSummary | None
+    repairs: tuple[RepairSummary, ...]
     cold_starts: tuple[ColdStart, ...]
     addresses: AddressUse
     fits: tuple[PodFit, ...]

@@ -46,7 +46,7 @@ class HardwareAlarm(BaseModel):
     pending_seconds: int
     recovery_seconds: int
     source: str
-    #: CloudWatch's shortest interval is 10 s. Series arrive each minute, so a shorter one finds nothing sooner.
+    #: CloudWatch's shortest interval is 10 s. Series arrive each minute, so it would find nothing sooner.
     evaluation_seconds: int = 60
 
     @model_validator(mode="before")

@@ -159,6 +159,10 @@ def _telemetry(scene: Scene) -> list[Card]:
     if observability.traces:
         share = f"{observability.traces.sample_ratio:.4g} of requests"
         cards.append(Card("X-Ray", (f"traces, {share}",), glyphs.ROUTER))
+    if health := scene.blueprint.spec.gpu_health:
+        acts = "replaces their nodes" if health.action == "replace" else "only records"
+        looks = "broken and slow GPUs" if health.slow_gpus else "broken GPUs"
+        cards.append(Card("GPU health", (f"{looks}, {acts}",), glyphs.CONTROLLER))
     return cards
 
 

@@ -23,6 +23,7 @@ from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.planning.frontend_summaries import summarise_frontends
 from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.planning.objective_summary import objective_checks
+from inference_blueprints.planning.repair_summaries import summarise_repairs
 from inference_blueprints.planning.scaling_summaries import summarise_scaling
 from inference_blueprints.pricing.batch_worker_price import batch_worker_price
 from inference_blueprints.pricing.platform_price import platform_price
@@ -125,6 +126,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         service_quotas=service_quota_uses(days, spec.environment.region),
         signal_store=signal_store,
         batch_workers=batch_workers,
+        repairs=tuple(summarise_repairs(spec)),
         cold_starts=tuple(
             cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
         ),

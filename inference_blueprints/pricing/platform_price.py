@@ -20,6 +20,7 @@ from inference_blueprints.figures import (
     ProcessSummary,
     SignalStorePrice,
 )
+from inference_blueprints.pricing.operations_price import operations_items
 from inference_blueprints.pricing.rates import Prices
 from inference_blueprints.pricing.telemetry_price import telemetry_items
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
@@ -73,6 +74,7 @@ def platform_price(
         *_storage(roles, services),
         *_optional_parts(signal_store, batch_workers),
         *telemetry_items(spec, processes, recorded_series, services),
+        *operations_items(spec, services),
         *_by_use(spec, services),
     )
     return PlatformCost(

@@ -152,7 +152,12 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "rules": {"groups": []},
     },
     "dynamo-platform": {"spans_nodes": True},
-    "karpenter": {"cluster_name": "quickstart", "interruption_queue": "queue", "keeps_nodes": True, "repairs_nodes": True},
+    "karpenter": {
+        "cluster_name": "quickstart",
+        "interruption_queue": "queue",
+        "keeps_nodes": True,
+        "repairs_nodes": True,
+    },
     "aws-load-balancer-controller": {"cluster_name": "quickstart", "region": "us-west-2", "vpc_id": "vpc-1"},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -21,3 +22,23 @@ def observability(region: str, account: str) -> st.SearchStrategy[dict[str, Any]
         "canary": st.sampled_from([{}, {"everyMinutes": 60}]),
     }
     return st.fixed_dictionaries({}, optional=optional)
+
+
+@st.composite
+def repairs(draw: Callable[..., Any], pools: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return GPU health or nothing, and name who repairs each pool: Karpenter all of them or none."""
+    if draw(st.booleans()):
+        return {}
+    action = draw(st.sampled_from(["observe", "replace"]))
+    if action == "replace" or draw(st.booleans()):
+        owners = st.sampled_from(["gpuHealth", "nvSentinel", "nobody"])
+        for pool in pools:
+            pool["repairedBy"] = draw(owners)
+        if action == "replace":
+            pools[0]["repairedBy"] = "gpuHealth"
+    limits: dict[str, st.SearchStrategy[Any]] = {
+        "maxUnhealthyPercent": st.integers(1, 50),
+        "replacementsPerHour": st.integers(1, 100),
+        "slowGpus": st.booleans(),
+    }
+    return {"gpuHealth": {"action": action} | draw(st.fixed_dictionaries({}, optional=limits))}

@@ -21,7 +21,7 @@ from tests.templates.elastic_strategies import with_elastic_workers
 from tests.templates.environment_strategies import environments
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_no_snapshot_can_be
 from tests.templates.network_strategies import networks, vpcs
-from tests.templates.observability_strategies import observability
+from tests.templates.observability_strategies import observability, repairs
 from tests.templates.options import with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 
@@ -123,6 +123,7 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
     pools, models = draw(_serving(region, zones))
     measured = draw(_some(observability=observability(region, ACCOUNT)))
     models = draw(with_elastic_workers(models)) if measured else models
+    watched = draw(repairs(pools)) if measured else {}
     eks = {"version": ground.version} | draw(
         _some(endpointAccess=st.sampled_from(["private", "publicAndPrivate"]), extendedSupport=st.booleans())
     )
@@ -138,6 +139,7 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
             "models": models,
             **draw(_some(queueing=st.sampled_from([{"kueue": {}}, {"kueue": {"borrowing": {}}}]))),
             **measured,
+            **watched,
             **draw(batches([model["name"] for model in models if "task" not in model], ACCOUNT)),
         },
     }

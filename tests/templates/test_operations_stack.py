@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from inference_blueprints.contracts import health_names, operations_names
+from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
 from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
 from inference_blueprints.resources import root
+from inference_constructs.code_staging import stage_packages
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -145,9 +150,7 @@ def test_reservations_are_read_only_where_a_pool_has_one(synthesise: Synthesise)
         spec["pools"][0]["purchase"] = {"reservation": {"id": "cr-0a1b2c3d"}}
         spec["pools"][0]["availabilityZone"] = "us-west-2a"
 
-    actions = {
-        action for each in health_policy(synthesise(reserved)) for action in listed(each["Action"])
-    }
+    actions = {action for each in health_policy(synthesise(reserved)) for action in listed(each["Action"])}
     assert "ec2:DescribeCapacityReservations" in actions
 
 
@@ -175,10 +178,34 @@ def test_the_functions_know_their_cell_and_the_section(replacing: Templates) -> 
             "slowGpus": True,
             "accelerators": {"g6e.2xlarge": 1},
         }
-        assert function["ReservedConcurrentExecutions"] == 1
+        assert function["ReservedConcurrentExecutions"] in CONTROLLER_CALLS.values()
         assert function["Architectures"] == ["arm64"]
         assert "VpcConfig" in function
         assert "DeadLetterConfig" in function
+
+
+def test_every_handler_is_a_function_of_the_runtime(replacing: Templates) -> None:
+    for function in replacing.properties("AWS::Lambda::Function", STACK):
+        package, module, name = function["Handler"].split(".")
+        source = (root() / "runtime" / package / f"{module}.py").read_text("utf-8")
+        assert f"\ndef {name}(event" in source
+
+
+def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> None:
+    """The staged folder comes first in the path, so a package that it lacks is not found elsewhere."""
+    runtime = root() / "runtime"
+    stage_packages((runtime / "gpu_health", runtime / "operations"), tmp_path, ("gpu_health",))
+    program = "import gpu_health.hardware, gpu_health.minute, inference_blueprints as l; print(l.__file__)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "AWS_DEFAULT_REGION": "us-west-2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == str(tmp_path / "inference_blueprints" / "__init__.py")
 
 
 def test_the_freeze_switch_begins_open_under_the_name_that_the_functions_read(replacing: Templates) -> None:

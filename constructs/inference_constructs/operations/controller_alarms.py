@@ -20,7 +20,7 @@ from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.operations.controller_place import ControllerPlace
 
 _MINUTE: Final = cdk.Duration.minutes(1)
-#: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`); after that it should have ended.
+#: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`). Then it should have ended.
 _OLDEST_CASE_SECONDS: Final = 3600
 #: Name of the function that runs each minute, by what it writes as `service`.
 _EACH_MINUTE: Final = {
@@ -134,7 +134,7 @@ class ControllerAlarms(Construct):
         above: float = 0,
         below: float | None = None,
     ) -> None:
-        """Add an alarm for values above or below a threshold; without values, one below a threshold is raised."""
+        """Add an alarm for values above or below a threshold. Below one, it is also raised without values."""
         operators, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
         alarm = cloudwatch.Alarm(
             self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -11,10 +12,13 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints.catalog.log_groups import controller_log_group
+from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
 from inference_constructs.findings import acknowledge
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
+
+_ITEM_ACTIONS: Final = ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query")
 
 
 class ControllerFunction(lambda_.Function):
@@ -25,7 +29,7 @@ class ControllerFunction(lambda_.Function):
     place
         What the controllers of the cell share.
     name
-        What it does, such as ``health-minute``. Part of the name of its log group.
+        What it does, one of `CONTROLLER_CALLS`. Part of the name of its log group.
     role
         Its role. Functions of one controller may share it: each has an access entry of the cluster.
     code, handler
@@ -75,8 +79,7 @@ class ControllerFunction(lambda_.Function):
             ],
             log_group=log,
             memory_size=memory_mib,
-            # One call at a time: the next one continues where it ended. Two would only wait for each other.
-            reserved_concurrent_executions=1,
+            reserved_concurrent_executions=CONTROLLER_CALLS[name],
             role=role,
             runtime=lambda_.Runtime.PYTHON_3_14,
             security_groups=[place.security_group],
@@ -110,8 +113,7 @@ def controller_role(scope: Construct, construct_id: str, place: ControllerPlace)
     )
     role.add_to_policy(
         iam.PolicyStatement(
-            actions=["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"]
-            + ["dynamodb:Query"],
+            actions=[f"dynamodb:{name}" for name in _ITEM_ACTIONS],
             conditions={
                 "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [f"{place.platform}#{place.cell}"]}
             },

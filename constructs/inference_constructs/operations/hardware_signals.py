@@ -19,10 +19,10 @@ from inference_constructs.operations.controller_place import ControllerPlace
 class HardwareSignals(Construct):
     """One PromQL alarm per kind of fault, about all nodes. Each node in alarm is a contributor.
 
-    CloudWatch sends an event for each contributor that goes into alarm, with its labels
-    (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html, *Multi Time
-    Series Alarm*), so one alarm names any number of nodes. The alarms tell people nothing: the function
-    decides, and tells them if they have to act.
+    CloudWatch sends an event for each contributor that goes into alarm, with its labels: *Multi Time Series
+    Alarm* of https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html.
+    So one alarm names any number of nodes. The alarms tell people nothing: the function decides, and tells
+    them if they have to act.
 
     Parameters
     ----------

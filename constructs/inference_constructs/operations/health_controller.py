@@ -20,8 +20,8 @@ from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.hardware_signals import HardwareSignals
 from inference_constructs.operations.minute_schedule import MinuteSchedule
 
-#: What the functions may do in the cluster. They change no node but by `spec.unschedulable` and an annotation;
-#: RBAC cannot say which fields a patch has.
+#: What the functions may do in the cluster. They patch `spec.unschedulable` and an annotation of nodes; RBAC
+#: cannot say which fields a patch has.
 HEALTH_RULES: Final[tuple[Mapping[str, Any], ...]] = (
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
@@ -81,7 +81,7 @@ class HealthController(Construct):
             rules=HEALTH_RULES if replaces else _reading(HEALTH_RULES),
         )
 
-        def function(name: str, timeout_seconds: int) -> ControllerFunction:
+        def function(name: str, module: str, timeout_seconds: int) -> ControllerFunction:
             return ControllerFunction(
                 self,
                 name.capitalize(),
@@ -89,7 +89,7 @@ class HealthController(Construct):
                 name=f"health-{name}",
                 role=role,
                 code=code,
-                handler=f"gpu_health.{name}.handle",
+                handler=f"gpu_health.{module}.handle",
                 environment=environment,
                 timeout_seconds=timeout_seconds,
                 # One vCPU: the comparison of thousands of workers takes a second.
@@ -97,7 +97,8 @@ class HealthController(Construct):
                 layer_arns=layer_arns,
             )
 
-        self._minute, self._events = function("minute", 55), function("signals", 30)
+        self._minute = function("minute", "minute", 55)
+        self._events = function("signals", "hardware", 30)
         MinuteSchedule(
             self,
             "Schedule",
@@ -105,15 +106,13 @@ class HealthController(Construct):
             function=self._minute,
             says="Compares workers and continues replacements",
         )
-        self._signals = HardwareSignals(
-            self, "Hardware", place=place, queries=queries, function=self._events
-        )
+        self._signals = HardwareSignals(self, "Hardware", place=place, queries=queries, function=self._events)
 
     def _let_look(self, role: iam.Role, *, reservations: bool) -> None:
         """Let the functions see which alarms are raised, and the free places of reservations.
 
-        DescribeAlarms and DescribeCapacityReservations have no resource (Service Authorization Reference). Every
-        node of a pool has a NodeClaim, so there is no permission for Auto Scaling groups.
+        DescribeAlarms and DescribeCapacityReservations have no resource (Service Authorization Reference).
+        Every node of a pool has a NodeClaim, so there is no permission for Auto Scaling groups.
         """
         actions = ["cloudwatch:DescribeAlarms", "cloudwatch:DescribeAlarmContributors"]
         looks = iam.PolicyStatement(
@@ -144,7 +143,9 @@ def let_ask(role: iam.Role) -> None:
     role
         Role of the controller.
     """
-    asks = iam.PolicyStatement(actions=["cloudwatch:GetMetricData", "cloudwatch:ListMetrics"], resources=["*"])
+    asks = iam.PolicyStatement(
+        actions=["cloudwatch:GetMetricData", "cloudwatch:ListMetrics"], resources=["*"]
+    )
     role.add_to_policy(asks)
     acknowledge_wildcards(role, [asks.to_statement_json()], "CloudWatch's metrics have no ARNs.")
 

@@ -103,5 +103,7 @@ class SignalPublisher(Construct):
             store.grant_objects(function, part.published, "s3:PutObject"),
             signals.grant_write_history(function),
             store.grant_encrypt_decrypt(function),
-            iam.Grant.add_to_principal(grantee=function, actions=list(INTERFACE_ACTIONS), resource_arns=["*"]),
+            iam.Grant.add_to_principal(
+                grantee=function, actions=list(INTERFACE_ACTIONS), resource_arns=["*"]
+            ),
         ]

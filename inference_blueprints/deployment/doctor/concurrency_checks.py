@@ -1,4 +1,4 @@
-"""Checks that Lambda lets the account reserve the calls of batch's functions."""
+"""Checks that Lambda lets the account reserve the calls of the platform's functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inference_blueprints import catalog
 from inference_blueprints.contracts.batch_limits import RESERVED_CALLS, UNRESERVED_CALLS
+from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 
@@ -13,19 +14,22 @@ _NAME = "function calls"
 
 
 def reserved_calls(context: DoctorContext) -> Iterator[CheckResult]:
-    """Compare the calls that batch reserves with the account's concurrency; new accounts have little.
+    """Compare the calls that batch and controllers reserve with the concurrency of the account.
 
-    Lambda's own answer counts what other functions have reserved
+    New accounts have little. Lambda's own answer counts what other functions have reserved
     (https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html).
     """
-    if context.blueprint.spec.batch is None:
+    spec = context.blueprint.spec
+    reserved = (sum(RESERVED_CALLS.values()) if spec.batch else 0) + (
+        sum(CONTROLLER_CALLS.values()) if spec.gpu_health else 0
+    )
+    if not reserved:
         return
     limit = context.account.client("lambda").get_account_settings()["AccountLimit"]
     total, unreserved = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
-    reserved = sum(RESERVED_CALLS.values())
     message = (
-        f"the account runs {total:,} calls at the same time, {unreserved:,} are not reserved; batch reserves "
-        f"{reserved}, and {UNRESERVED_CALLS} must stay unreserved"
+        f"the account runs {total:,} calls at the same time, {unreserved:,} are not reserved; the platform "
+        f"reserves {reserved}, and {UNRESERVED_CALLS} must stay unreserved"
     )
     if unreserved >= reserved + UNRESERVED_CALLS:
         yield CheckResult(_NAME, "ok", message)

@@ -13,6 +13,7 @@ from inference_blueprints.planning.tables import (
     node_tables,
     objective_table,
     price_tables,
+    repair_table,
     scaling_table,
 )
 from inference_blueprints.tables.text_table import TextTable
@@ -38,6 +39,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         batch_tables.service_quotas,
         price_tables.batch_workers,
         price_tables.signal_store,
+        repair_table.repairs,
         limit_tables.addresses,
     )
     return [table for builder in builders if (table := builder(summary)).rows]

@@ -45,7 +45,8 @@ def repaired_pool_has_health(spec: Spec) -> Iterator[Finding]:
         if pool.repaired_by == "gpuHealth" and spec.gpu_health is None:
             yield Finding(
                 ("spec", "pools", index, "repairedBy"),
-                f"nothing repairs {quote(pool.name)} without spec.gpuHealth; add that section, or say 'karpenter'",
+                f"nothing repairs {quote(pool.name)} without spec.gpuHealth; add that section, or say "
+                "'karpenter'",
             )
 
 

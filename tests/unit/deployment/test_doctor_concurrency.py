@@ -46,3 +46,14 @@ def test_batch_needs_reserved_calls(
 
 def test_without_batch_no_calls_are_reserved(make_context: Make) -> None:
     assert list(concurrency_checks.reserved_calls(make_context())) == []
+
+
+def test_gpu_health_reserves_calls_too(make_context: Make, account: Account) -> None:
+    def with_health(spec: dict[str, Any]) -> None:
+        spec.update(observability={}, gpuHealth={})
+
+    limit = {"AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 105}}
+    Faults((200, json.dumps(limit).encode())).into(account.client("lambda"), "GetAccountSettings")
+    (finding,) = concurrency_checks.reserved_calls(make_context(with_health))
+    assert finding.severity == "warning"
+    assert "reserves 6," in finding.message

@@ -49,6 +49,8 @@ KINDS = {
         r"aws (cloudwatch|lambda|logs|sqs|stepfunctions) "
         r"|export (JOB|MACHINE|SCHEDULER|API|OBJECT|CRON|QUEUE|DEAD|EXECUTION)="
     ),
+    # Held to AWS's own model and to the name that the functions read: test_freeze_command.py.
+    "freeze": r"aws ssm put-parameter ",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",

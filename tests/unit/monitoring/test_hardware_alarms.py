@@ -1,4 +1,4 @@
-"""Alarms on hardware: kinds and codes are those of the table of faults, and the numbers fit CloudWatch's limits."""
+"""Alarms on hardware: kinds and codes are those of the table of faults; numbers fit the limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts.health_names import CODE_LABEL, NODE_LABELS, WORKER_SERIES
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.monitoring.alarm_table import MOST_CONTRIBUTORS, MOST_QUERY_LETTERS
-from inference_blueprints.monitoring.hardware_alarms import HardwareAlarm, hardware_alarm_rows, hardware_alarms
+from inference_blueprints.monitoring.hardware_alarms import (
+    HardwareAlarm,
+    hardware_alarm_rows,
+    hardware_alarms,
+)
 from inference_blueprints.monitoring.platform_rules import health_rules
 from inference_blueprints.monitoring.worker_recordings import WORKER_LABELS, worker_recordings
 from inference_blueprints.serving.plan import build_plan

@@ -1,0 +1,52 @@
+"""Summarises who replaces broken nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.contracts.health_names import RepairOwner
+from inference_blueprints.figures import RepairSummary
+from inference_blueprints.spec.types import GpuHealth, Pool, Spec
+
+_RECORDED = "recorded, and left in service"
+_NOT_SEEN = "not noticed"
+_BY_OTHERS: dict[RepairOwner, str] = {
+    "karpenter": "Karpenter terminates it after 10 minutes, without a drain",
+    "nvSentinel": "left to the NVSentinel that you install",
+    "nobody": "stays until people replace it",
+}
+
+
+def summarise_repairs(spec: Spec) -> Iterator[RepairSummary]:
+    """Yield the repairs of each pool, if the blueprint says something about them.
+
+    Parameters
+    ----------
+    spec
+        The blueprint's section.
+    """
+    health = spec.gpu_health
+    if health is None and all(pool.repaired_by == "karpenter" for pool in spec.pools):
+        return
+    for pool in spec.pools:
+        owned = health is not None and pool.repaired_by == "gpuHealth"
+        broken = _by_health(health, pool) if health and owned else _BY_OTHERS.get(pool.repaired_by, _RECORDED)
+        slow = _slow(health, broken, owned=owned)
+        yield RepairSummary(pool=pool.name, owner=pool.repaired_by, broken=broken, slow=slow)
+
+
+def _by_health(health: GpuHealth, pool: Pool) -> str:
+    if health.action == "observe":
+        return _RECORDED
+    replaced = (
+        f"drained, then replaced; at most {health.replacements_per_hour} an hour, "
+        f"not while over {health.max_unhealthy_percent} % are unhealthy"
+    )
+    reserved = pool.purchase.capacity_block or pool.purchase.reservation
+    return f"{replaced}, and only into an unused place of the reservation" if reserved else replaced
+
+
+def _slow(health: GpuHealth | None, broken: str, *, owned: bool) -> str:
+    if health is None or not health.slow_gpus:
+        return _NOT_SEEN
+    return broken if owned else _RECORDED

@@ -1,0 +1,81 @@
+"""The plan says who replaces broken nodes, and what happens to slow ones."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.picture.picture import picture
+from inference_blueprints.planning.repair_summaries import summarise_repairs
+from inference_blueprints.planning.summary import summarise
+from inference_blueprints.planning.tables.plan_tables import plan_tables
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.types import Blueprint
+
+BASE = yaml.safe_load(shipped()["quickstart-g6e"].read_text("utf-8"))
+
+
+def changed(health: dict[str, Any] | None, **pool: Any) -> Blueprint:
+    """Return the quickstart with GPU health and other keys of its pool."""
+    document = copy.deepcopy(BASE)
+    document["spec"].setdefault("observability", {})
+    if health is not None:
+        document["spec"]["gpuHealth"] = health
+    document["spec"]["pools"][0].update(pool)
+    return parse_blueprint(yaml.safe_dump(document), "own.yaml").blueprint
+
+
+def test_nothing_is_said_where_karpenter_repairs_and_nothing_looks_for_slow_gpus() -> None:
+    assert list(summarise_repairs(changed(None).spec)) == []
+
+
+@pytest.mark.parametrize(
+    ("health", "pool", "broken", "slow"),
+    [
+        ({"action": "observe"}, {}, "Karpenter terminates it", "recorded"),
+        ({"action": "replace"}, {"repairedBy": "gpuHealth"}, "at most 4 an hour", "at most 4 an hour"),
+        ({"action": "replace", "slowGpus": False}, {"repairedBy": "gpuHealth"}, "drained", "not noticed"),
+        ({"action": "observe"}, {"repairedBy": "gpuHealth"}, "recorded", "recorded"),
+        ({}, {"repairedBy": "nobody"}, "until people replace it", "recorded"),
+        (None, {"repairedBy": "nvSentinel"}, "NVSentinel that you install", "not noticed"),
+        (
+            {"action": "replace"},
+            {"repairedBy": "gpuHealth", "purchase": {"reservation": {"id": "cr-0a1b2c3d"}}},
+            "only into an unused place of the reservation",
+            "only into an unused place of the reservation",
+        ),
+    ],
+)
+def test_each_owner_is_told(
+    health: dict[str, Any] | None, pool: dict[str, Any], broken: str, slow: str
+) -> None:
+    (found,) = summarise_repairs(changed(health, **pool).spec)
+    assert found.owner == pool.get("repairedBy", "karpenter")
+    assert broken in found.broken
+    assert slow in found.slow
+
+
+def test_plan_and_picture_show_the_section() -> None:
+    blueprint = changed({"action": "replace"}, repairedBy="gpuHealth")
+    plan = build_plan(blueprint)
+    summary = summarise(blueprint, plan)
+    assert "Broken and slow GPUs" in {table.title for table in plan_tables(summary)}
+    items = {item.name: item for item in summary.platform_cost.items}
+    assert items["GPU health"].usd_per_month is None
+    assert "GPU health" in summary.platform_cost.not_priced
+    assert items["key of the topic of operations"].usd_per_month == 1.0
+    assert "broken and slow GPUs" in picture(blueprint, plan)
+
+
+def test_the_price_counts_the_series_of_workers() -> None:
+    def recorded(blueprint: Blueprint) -> str:
+        summary = summarise(blueprint, build_plan(blueprint))
+        return next(i.assumption for i in summary.platform_cost.items if i.name == "metrics in CloudWatch")
+
+    assert recorded(changed({})) != recorded(changed({"slowGpus": False}))
+    assert recorded(changed({"slowGpus": False})) == recorded(changed(None))
