@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 
 from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.zones import platform_zones
-from inference_blueprints.targets.eks.shift_of_plan import shift_configuration_of
 from stacks.data_stack import DataStack
 from stacks.eks.eks_stacks import EksStacks
 from stacks.network_stack import NetworkStack

@@ -7,10 +7,10 @@ import aws_cdk as cdk
 from inference_blueprints import catalog
 from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster
 from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
-from inference_blueprints.targets.eks.shift_of_plan import shift_configuration_of
 from inference_constructs.eks.pod_scaler import PodScaler
 from inference_constructs.serving.model_route import listener_priorities
 from stacks.eks.capacity_stack import CapacityStack

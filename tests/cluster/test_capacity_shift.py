@@ -1,15 +1,16 @@
-"""The capacity shift on a real API server: it patches its own objects under its narrow role, and nothing else."""
+"""On a real API server, the capacity shift patches its own objects under its narrow role, and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import Any
 
 import boto3
 import pytest
-
 from capacity_shift.cell_reader import CellReader, quota_of
 from capacity_shift.shift_changes import ShiftActuators, make
+
 from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
@@ -46,7 +47,7 @@ def _scaled_object(name: str) -> dict[str, Any]:
 
 
 def _objects() -> list[dict[str, Any]]:
-    """What the charts of KEDA and the capacity stack create, the role of the shift, and an account with it."""
+    """What charts and the capacity stack create, the role of the shift, and an account with it."""
     quotas = [{"name": "cpu", "nominalQuota": "64"}, {"name": "nvidia.com/gpu", "nominalQuota": "2"}]
     autoscaler = {
         "apiVersion": "autoscaling/v2",
@@ -124,7 +125,8 @@ def test_floors_and_quotas_are_patched_under_the_narrow_role(
     decision = script.decide({}, live.view, None, ShiftSettings(action="shift"), NOW)
     done, failed = make(actuators.changes(decision, live), may_lend=True)
     assert (len(done), failed) == (2, [])
-    assert kubectl.get("scaledobject", _OWN.name, "--namespace", _NAMESPACE)[0]["spec"]["minReplicaCount"] == 6
+    (scaled,) = kubectl.get("scaledobject", _OWN.name, "--namespace", _NAMESPACE)
+    assert scaled["spec"]["minReplicaCount"] == 6
     (queue,) = kubectl.get("clusterqueue", "l40s")
     assert quota_of(configuration.queues[0], queue) == 8
     cpu = queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
@@ -138,28 +140,23 @@ def test_floors_and_quotas_are_patched_under_the_narrow_role(
     assert "409" in failed[0]
 
 
-@pytest.mark.parametrize(
-    ("verb", "path"),
-    [
-        ("patch", f"/apis/keda.sh/v1alpha1/namespaces/{_NAMESPACE}/scaledobjects/{_OTHER.name}"),
-        ("get", f"/apis/keda.sh/v1alpha1/namespaces/{_NAMESPACE}/scaledobjects/{_OTHER.name}"),
-        ("delete", f"/apis/keda.sh/v1alpha1/namespaces/{_NAMESPACE}/scaledobjects/{_OWN.name}"),
-        ("list", f"/apis/keda.sh/v1alpha1/namespaces/{_NAMESPACE}/scaledobjects"),
-        ("patch", f"/apis/autoscaling/v2/namespaces/{_NAMESPACE}/horizontalpodautoscalers/keda-hpa-{_OWN.name}"),
-        ("delete", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/l40s"),
-        ("list", "/api/v1/nodes"),
-        ("list", f"/api/v1/namespaces/{_NAMESPACE}/secrets"),
-        ("list", f"/api/v1/namespaces/{_NAMESPACE}/pods"),
-    ],
-)
-def test_everything_else_is_forbidden(api: KubernetesApi, verb: str, path: str) -> None:
+_KEDA = f"/apis/keda.sh/v1alpha1/namespaces/{_NAMESPACE}/scaledobjects"
+_HPA = f"/apis/autoscaling/v2/namespaces/{_NAMESPACE}/horizontalpodautoscalers/keda-hpa-{_OWN.name}"
+_FORBIDDEN: dict[str, Callable[[KubernetesApi], object]] = {
+    "patch another ScaledObject": lambda api: api.patch(f"{_KEDA}/{_OTHER.name}", {"spec": {}}),
+    "get another ScaledObject": lambda api: api.get(f"{_KEDA}/{_OTHER.name}"),
+    "delete its ScaledObject": lambda api: api.delete(f"{_KEDA}/{_OWN.name}", uid="none"),
+    "list ScaledObjects": lambda api: [*api.list(_KEDA)],
+    "patch an autoscaler": lambda api: api.patch(_HPA, {"spec": {}}),
+    "delete a queue": lambda api: api.delete("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/l40s", uid="none"),
+    "list nodes": lambda api: [*api.list("/api/v1/nodes")],
+    "list secrets": lambda api: [*api.list(f"/api/v1/namespaces/{_NAMESPACE}/secrets")],
+    "list pods": lambda api: [*api.list(f"/api/v1/namespaces/{_NAMESPACE}/pods")],
+}
+
+
+@pytest.mark.parametrize("act", _FORBIDDEN)
+def test_everything_else_is_forbidden(api: KubernetesApi, act: str) -> None:
     with pytest.raises(KubernetesError) as refused:
-        if verb == "patch":
-            api.patch(path, {"spec": {}})
-        elif verb == "delete":
-            api.delete(path, uid="none")
-        elif verb == "list":
-            list(api.list(path))
-        else:
-            api.get(path)
-    assert refused.value.status == 403
+        _FORBIDDEN[act](api)
+    assert refused.value.status == HTTPStatus.FORBIDDEN

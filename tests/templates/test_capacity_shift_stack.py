@@ -13,7 +13,7 @@ from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOO
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.eks.shift_of_plan import shift_configuration_of
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements
 

@@ -1,4 +1,4 @@
-"""Whatever call fails, or is the last before a kill: real time comes first, and the next run ends the work."""
+"""Whatever call fails, or is the last one before a kill: real time comes first, the next run completes it."""
 
 from __future__ import annotations
 
