@@ -142,7 +142,8 @@ def gpus_missing(live: LiveNode, settings: HealthSettings, now: float) -> bool:
     """
     if now - live.booted_at < settings.boot_seconds:
         return False
-    listed = live.gpus_allocatable
-    if live.dcgm is not None and now - live.dcgm.at <= settings.stale_seconds:
-        listed = min(listed, live.dcgm.gpus)
+    listed, dcgm = live.gpus_allocatable, live.dcgm
+    # With a second engine of DCGM, what the exporter lists says nothing.
+    if dcgm is not None and dcgm.host_engines == 1 and now - dcgm.at <= settings.stale_seconds:
+        listed = min(listed, dcgm.gpus)
     return listed < live.gpus_expected

@@ -1,7 +1,7 @@
 """An API server and a CloudWatch on loopback that have what GPU health asks for, and nothing else.
 
-The API server of the other tests is real (`tests/cluster`); this one has nodes that break, and is told when to
-fail. Its CloudWatch answers the queries of `worker_metrics` and `dcgm_readings` from samples.
+The API server of the other tests is real (`tests/cluster`); this one has nodes that break, and is told when
+to fail. Its CloudWatch answers the queries of `worker_metrics` and `dcgm_readings` from samples.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ def pod_object(name: str, node: str, *, ready: float, release: str = "main") -> 
 class Samples:
     """Samples of workers, and what exporters say of nodes."""
 
-    #: Time, series and pod: value.
-    workers: dict[tuple[float, str, str], float] = field(default_factory=dict)
+    #: Values by time, by series and pod.
+    workers: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
     #: GPUs and other parts of the query of readings, by node.
     nodes: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def put(self, at: float, series: str, pod: str, value: float) -> None:
-        self.workers[at, series, pod] = value
+        self.workers.setdefault((series, pod), {})[at] = value
 
     def answer(self, path: str, form: dict[str, str]) -> list[dict[str, Any]]:
         query = form["query"]
@@ -120,11 +120,7 @@ class Samples:
         times = [start + step * number for number in range(round((end - start) / step) + 1)]
         answer = []
         for pod in found[2].replace("[.]", ".").split("|"):
-            mine = {
-                at: value
-                for (at, name, whose), value in self.workers.items()
-                if (name, whose) == (found[1], pod)
-            }
+            mine = self.workers.get((found[1], pod), {})
             points = [
                 [at, str(value)] for at in times for when, value in mine.items() if at - step < when <= at
             ]
@@ -148,7 +144,7 @@ class FakeCluster:
         #: Whether an eviction lets the pod end at once.
         self.pods_end = True
         #: What happens when a NodeClaim is deleted.
-        self.on_claim_deleted: Callable[[str], None] = lambda name: None
+        self.on_claim_deleted: Callable[[str], object] = str
         #: How far the clock of the API server is ahead.
         self.skew = 0.0
         server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=self._handler())
@@ -175,6 +171,7 @@ class FakeCluster:
                 """Say nothing."""
 
             def date_time_string(self, timestamp: float | None = None) -> str:
+                del timestamp
                 return super().date_time_string(time.time() + cluster.skew)
 
         return Handler

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
@@ -25,10 +26,8 @@ OPERATIONS = ("GetParameter", "GetItem", "Query", "TransactWriteItems", "Describ
 
 def attempt(act: Callable[[], object]) -> None:
     """Call a function as Lambda does: an error ends the invocation."""
-    try:
+    with suppress(OperationsError):
         act()
-    except OperationsError:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_an_answer_that_is_not_complete_judges_nobody(
 def test_killed_after_every_call_a_replacement_is_resumed_and_not_doubled(
     world: HealthWorld, function: str
 ) -> None:
-    """The function is killed after its first call, its second, and so on, each time on a cell of its own."""
+    """The function is killed after its first change, its second, and so on, each time in another cell."""
     replaced = 0
     for last in range(1, 200):
         world.lose_the_table()
@@ -128,9 +127,11 @@ def test_killed_after_every_call_a_replacement_is_resumed_and_not_doubled(
             world.settings(action="observe")
             world.hardware(event)
             world.settings()
-        act = (lambda: world.hardware(event)) if function == "hardware" else world.minute
         with world.killed_after(last) as calls:
-            act()
+            if function == "hardware":
+                world.hardware(event)
+            else:
+                world.minute()
         world.hardware(event)
         world.minutes(3)
         assert len(world.cluster.deleted_claims()) == 1, f"killed after {calls.made[-1]}"
@@ -141,7 +142,7 @@ def test_killed_after_every_call_a_replacement_is_resumed_and_not_doubled(
         world.now += 7200
         if len(calls.made) < last:
             break
-    assert replaced > 20
+    assert replaced > 8
 
 
 def test_the_table_that_is_lost_in_the_middle_is_filled_from_the_nodes(world: HealthWorld) -> None:
@@ -205,12 +206,12 @@ def test_two_runs_at_once_take_one_place(world: HealthWorld) -> None:
     assert world.state("node-4") == "confirmed"
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=strategies.integers(0, 10_000))
 def test_under_random_kills_and_doubled_events_no_node_and_no_place_is_doubled(
     world: HealthWorld, seed: int
 ) -> None:
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - repeatable
     world.lose_the_table()
     for store in (world.cluster.nodes, world.cluster.pods, world.cluster.claims):
         store.clear()
@@ -233,7 +234,7 @@ def test_under_random_kills_and_doubled_events_no_node_and_no_place_is_doubled(
     for step in range(18):
         world.now += 20
         report(world.cluster, world.now)
-        with world.killed_after(chance.randrange(1, 60) if chance.random() < 0.5 else 0):
+        with world.killed_after(chance.randrange(1, 12) if chance.random() < 0.5 else 0):
             if events and step % 2:
                 world.hardware(events.pop())
             else:

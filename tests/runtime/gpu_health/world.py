@@ -42,21 +42,28 @@ PARAMETER = operations_names.freeze_parameter(PLATFORM, operations_names.MAIN_CE
 PREFIX = health_names.hardware_alarm_prefix(PLATFORM, operations_names.MAIN_CELL)
 
 
+#: How calls begin that change something.
+_CHANGES = ("PATCH", "POST", "DELETE", "TransactWriteItems", "Publish", "TerminateInstance")
+
+
 class KilledError(BaseException):
     """The process ended here. No `except Exception` of the code may catch it."""
 
 
 @dataclass
 class Calls:
-    """Calls of a function to AWS and Kubernetes, after one of which its process ends."""
+    """Calls of a function that change something, after one of which its process ends.
+
+    To be killed after a call that only reads is the same as to be killed after the change before it.
+    """
 
     #: Number of the call after which it ends; none is 0.
     last: int = 0
     made: list[str] = field(default_factory=list)
-    #: Number of calls that changed something.
-    writes: int = 0
 
     def count(self, name: str) -> None:
+        if not name.startswith(_CHANGES):
+            return
         self.made.append(name)
         if self.last and len(self.made) >= self.last:
             raise KilledError
@@ -81,6 +88,8 @@ class HealthWorld:
     calls: Calls = field(default_factory=Calls)
     #: Errors of AWS, by operation.
     failing: dict[str, BaseException] = field(default_factory=dict)
+    #: Answers of AWS that the emulation has not got, by operation.
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     def minute(self) -> None:
@@ -247,6 +256,8 @@ def _intercept(world: HealthWorld) -> None:
             raise world.failing[operation]
         if operation == "Publish":
             world.messages.append(dict(parameters))
+        if operation in world.answers:
+            return world.answers[operation]
         answer = plain_aws(client, operation, parameters)
         world.calls.count(operation)
         return answer

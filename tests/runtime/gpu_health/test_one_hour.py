@@ -1,0 +1,227 @@
+"""One simulated hour, event by event, through the handlers on the emulator: as in the simulation of a fleet.
+
+The table, the freeze switch and the topic are those of the emulator that `blueprints local` starts. The nodes
+are the simulated ones, behind an API server of the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import numpy
+import pytest
+
+from gpu_health import hardware, minute
+from inference_blueprints.catalog.fleet_faults import fleet_faults
+from inference_blueprints.catalog.gpu_faults import gpu_faults_file
+from inference_blueprints.contracts import health_names
+from inference_blueprints.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault, SharedEvent
+from inference_blueprints.fleet.fleet_layout import one_release
+from inference_blueprints.fleet.health_simulation import FleetRun, HealthSimulation
+from inference_blueprints.gpu_health.fault_rules import FaultRules
+from inference_blueprints.gpu_health.health_settings import HealthSettings
+from inference_blueprints.gpu_health.worker_windows import WorkerWindows
+from inference_blueprints.local.emulator.emulator import Emulator
+from operations import aws_clients
+from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object, pod_object
+from tests.runtime.gpu_health.world import NOW, REGION, HealthWorld, prepared, xid_event
+
+MINUTES = 60
+POOL = "0"
+SETTINGS = HealthSettings(action="replace", repaired_by={POOL: "gpuHealth"})
+#: A worker that becomes slow, a broken GPU, an error of an application, and a rack that is slow for a while.
+EVENTS = FleetEvents(
+    grey=(GreyFailure(5, 930.0, 0.5),),
+    hardware=(
+        HardwareFault(9, 2200.0, "xid", "79", broken=True),
+        HardwareFault(3, 700.0, "xid", "31", broken=False),
+    ),
+    shared=(SharedEvent("rack", 2, 3000.0, 3400.0, slower=0.5),),
+)
+
+
+class SimulatedCluster(FakeCluster):
+    """An API server whose nodes are those of a simulation."""
+
+    simulation: HourOfHandlers
+
+    def refresh(self) -> None:
+        """Show the nodes and pods as they are now."""
+        nodes, now, layout = self.simulation.nodes, self.simulation.nodes.now, self.simulation.layout
+        marks = {name: each["metadata"]["annotations"] for name, each in self.nodes.items()}
+        for store in (self.nodes, self.pods, self.claims):
+            store.clear()
+        for number in range(layout.nodes):
+            name = nodes.name(number)
+            live = nodes.read_live(name)
+            if live is None:
+                continue
+            since = self.simulation.started.get(name, -86400.0)
+            node = node_object(
+                name, created=NOW + since, pool=POOL, rack=live.rack, allocatable=live.gpus_allocatable
+            )
+            node["metadata"]["annotations"] = marks.get(name, {})
+            if live.cordoned:
+                node["spec"]["unschedulable"] = True
+            pods = [
+                pod_object(f"worker-{worker}-{name}", name, ready=NOW + since)
+                for worker in layout.workers_of(number)
+            ]
+            self.add_node(node, *(pods if live.serving_pods else []))
+            self.samples.nodes[name] = {"gpus": float(live.gpus_allocatable)}
+        del now
+
+    def _kubernetes(
+        self, method: str, path: str, query: dict[str, str], body: Any
+    ) -> tuple[int, dict[str, Any]]:
+        answer = super()._kubernetes(method, path, query, body)
+        if method != "GET":
+            self.refresh()
+        return answer
+
+    def patched(self, name: str, change: Any) -> None:
+        case: Any = SimpleNamespace(node=name)
+        if change["spec"]["unschedulable"]:
+            self.simulation.nodes.cordon(case)
+        else:
+            self.simulation.nodes.uncordon(case)
+
+    def _evict(self, name: str) -> tuple[int, dict[str, Any]]:
+        case: Any = SimpleNamespace(node=self.pods[name]["spec"]["nodeName"])
+        self.simulation.nodes.drain(case)
+        return 201, {"status": "Success"}
+
+    def claim_deleted(self, claim: str) -> None:
+        name = claim.removeprefix("claim-")
+        case: Any = SimpleNamespace(node=name, node_uid=name)
+        live: Any = SimpleNamespace(uid=name)
+        self.simulation.nodes.replace(case, live)
+
+
+class HourOfHandlers(HealthSimulation):
+    """The same fleet, whose decisions are those of the handlers.
+
+    The base class draws the fleet, lets time pass and keeps the score; what it decided itself is replaced.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, world: HealthWorld) -> None:
+        super().__init__(
+            one_release(16, racks=4),
+            EVENTS,
+            settings=SETTINGS,
+            rules=FaultRules.parsed(gpu_faults_file().read_text()),
+            figures=fleet_faults(),
+            seed=1,
+        )
+        self.nodes, self.layout = self._nodes, self._layout
+        self.started: dict[str, float] = {}
+        self._cluster, self._world = cluster, world
+        self._scored = dict[str, str]()
+        cluster.simulation = self
+        cluster.on_claim_deleted = cluster.claim_deleted
+
+    def run(self, minutes: int) -> FleetRun:
+        delays = fleet_faults().delays
+        late: WorkerWindows | None = None
+        for number in range(minutes):
+            now = (number + 1) * 60.0 + delays["window_lag_seconds"] + delays["invocation_seconds"]
+            self._hardware(until=now)
+            self._pass_time(now)
+            reported = self._metrics.minute(number)
+            if late is not None:
+                self._put(number * 60.0, late)
+            self._put((number + 1) * 60.0, reported.at_once)
+            late = reported.later
+            minute.handle({}, None)
+            self._score(now)
+        return self.run_so_far
+
+    def _hardware(self, until: float) -> None:
+        while self._signals and self._signals[0][0] <= until:
+            at, fault = self._signals.popleft()
+            self._pass_time(at)
+            if fault.broken:
+                self._nodes.broken.add(fault.node)
+                self._metrics.stop(fault.node, fault.at)
+            event = xid_event(self._nodes.name(fault.node), fault.code, at=NOW + fault.at, kind=fault.kind)
+            hardware.handle(event, None)
+            self._score(at)
+
+    def _pass_time(self, now: float) -> None:
+        before = {number: self._nodes.name(number) for number in range(self._layout.nodes)}
+        serves = {number: each.serves_at for number, each in self._nodes._absent.items()}
+        self._served(now)
+        for number, name in before.items():
+            if self._nodes.name(number) != name:
+                self.started[self._nodes.name(number)] = serves[number]
+        self._world.now = NOW + now
+        self._cluster.refresh()
+
+    def _put(self, at: float, windows: WorkerWindows) -> None:
+        matrices = {
+            health_names.WORKER_LOAD: windows.load,
+            health_names.WORKER_LATENCY: windows.latency,
+            health_names.WORKER_REQUESTS: windows.requests,
+            health_names.WORKER_FAILED: windows.failed,
+        }
+        for worker in range(self._layout.workers):
+            pod = f"worker-{worker}-{self._nodes.name(int(self._layout.node[worker]))}"
+            for series, values in matrices.items():
+                if numpy.isfinite(values[0, worker]):
+                    self._cluster.samples.put(NOW + at, series, pod, float(values[0, worker]))
+
+    def _score(self, now: float) -> None:
+        """Keep the score as the base class does, by what the table says."""
+        for case in self._world.store().cases(self._world.now):
+            before = self._scored.get(case.node, "")
+            if before == "" and "confirmed" in case.times:
+                self._found(case, now)
+                self._scored[case.node] = before = "confirmed"
+            if before == "confirmed" and "cordoned" in case.times:
+                self._nodes.now = now
+                self._cordoned(replace(case, cell="0"), now)
+                self._scored[case.node] = "cordoned"
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    with Emulator(tmp_path_factory.mktemp("emulator"), region=REGION) as running:
+        yield running
+
+
+@pytest.fixture
+def hour(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HourOfHandlers]:
+    for name, value in {
+        **emulator.environment(),
+        "POWERTOOLS_METRICS_DISABLED": "true",
+        "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    aws_clients.client.cache_clear()
+    aws_clients.resource.cache_clear()
+    with SimulatedCluster() as cluster, prepared(cluster, monkeypatch, tmp_path) as world:
+        world.settings(repairedBy={POOL: "gpuHealth"}, maxUnhealthyPercent=5)
+        yield HourOfHandlers(cluster, world)
+
+
+def test_an_hour_through_the_handlers_is_that_of_the_simulation(hour: HourOfHandlers) -> None:
+    simulated = HealthSimulation(
+        one_release(16, racks=4),
+        EVENTS,
+        settings=SETTINGS,
+        rules=FaultRules.parsed(gpu_faults_file().read_text()),
+        figures=fleet_faults(),
+        seed=1,
+    ).run(MINUTES)
+    handled = hour.run(MINUTES)
+    assert [(each.found_at, each.serving_at) for each in handled.faults] == [
+        (each.found_at, each.serving_at) for each in simulated.faults
+    ]
+    assert all(each.serving_at is not None for each in simulated.faults)
+    assert (handled.drains, handled.false_drains) == (simulated.drains, simulated.false_drains) == (2, [])

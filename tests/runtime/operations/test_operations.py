@@ -1,0 +1,141 @@
+"""The table, the freeze switch and the clients that controllers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from operations.freeze_switch import read_freeze
+from operations.kubernetes_api import KubernetesApi
+from operations.operations_errors import KubernetesError, MetricsError, VersionConflictError
+from operations.operations_table import AuditRecord, OperationsTable
+from operations.promql import Promql
+from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object
+from tests.runtime.gpu_health.world import REGION, TABLE, create_table
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_DEFAULT_REGION": REGION,
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    with mock_aws():
+        yield
+
+
+@pytest.fixture
+def table(aws: None) -> OperationsTable:
+    create_table()
+    return OperationsTable(boto3.resource("dynamodb").Table(TABLE), "chat", "main")
+
+
+def test_of_two_writes_of_one_version_one_is_stored(table: OperationsTable) -> None:
+    assert table.write("case#a", {"by": 1}, version=0, now=NOW) == 1
+    with pytest.raises(VersionConflictError):
+        table.write("case#a", {"by": 2}, version=0, now=NOW)
+    assert table.write("case#a", {"by": 3}, version=1, now=NOW) == 2
+    with pytest.raises(VersionConflictError):
+        table.write("case#a", {"by": 4}, version=1, now=NOW)
+    stored = table.read("case#a", NOW)
+    assert stored is not None
+    assert (stored.content, stored.version) == ({"by": 3}, 2)
+
+
+def test_an_expired_record_is_none_and_can_be_written_anew(table: OperationsTable) -> None:
+    table.write("case#a", {}, version=0, now=NOW, expires=NOW + 10)
+    with pytest.raises(VersionConflictError):
+        table.write("case#a", {}, version=0, now=NOW)
+    assert table.read("case#a", NOW + 10) is None
+    assert list(table.list("case#", NOW + 10)) == []
+    assert table.write("case#a", {}, version=0, now=NOW + 10) == 1
+
+
+def test_an_audit_record_is_written_with_its_record_or_not_at_all(table: OperationsTable) -> None:
+    audit = AuditRecord("gpu-health", {"to": "done"}, NOW)
+    table.write("case#a", {}, version=0, now=NOW, audit=audit)
+    with pytest.raises(VersionConflictError):
+        table.write("case#a", {}, version=0, now=NOW, audit=audit)
+    table.audit(AuditRecord("gpu-health", {"to": "later"}, NOW + 1))
+    assert [each.content["to"] for each in table.list("audit#gpu-health#", NOW)] == ["done", "later"]
+
+
+@pytest.mark.parametrize(
+    ("value", "health", "shift"),
+    [
+        ("none", False, False),
+        ("health", True, False),
+        ("shift", False, True),
+        ("all", True, True),
+        ("yes", True, True),
+        (None, True, True),
+    ],
+)
+def test_a_switch_freezes_whom_it_names_and_everybody_if_it_cannot_be_read(
+    aws: None, value: str | None, *, health: bool, shift: bool
+) -> None:
+    ssm = boto3.client("ssm")
+    if value is not None:
+        ssm.put_parameter(Name="/frozen", Value=value, Type="String")
+    assert read_freeze(ssm, "/frozen", "health").frozen == health
+    assert read_freeze(ssm, "/frozen", "shift").frozen == shift
+
+
+def test_the_client_of_kubernetes_reads_changes_and_deletes() -> None:
+    with FakeCluster() as cluster:
+        cluster.add_node(node_object("a", created=NOW))
+        api = KubernetesApi(cluster.address, lambda: "token")
+        assert api.get("/api/v1/nodes/none") is None
+        assert [each["metadata"]["name"] for each in api.list("/api/v1/nodes")] == ["a"]
+        claims = "/apis/karpenter.sh/v1/nodeclaims"
+        with pytest.raises(KubernetesError) as refused:
+            api.delete(f"{claims}/claim-a", uid="another")
+        assert refused.value.status == 409
+        assert api.delete(f"{claims}/claim-a", uid="uid-claim-a")
+        assert not api.delete(f"{claims}/none", uid="any")
+
+
+def test_the_client_of_kubernetes_knows_how_far_the_clocks_differ() -> None:
+    with FakeCluster() as cluster:
+        api = KubernetesApi(cluster.address, lambda: "token")
+        list(api.list("/api/v1/nodes"))
+        assert api.clock_skew_seconds == 0
+        cluster.skew = 300
+        list(api.list("/api/v1/nodes"))
+        assert abs(api.clock_skew_seconds - 300) < 3
+
+
+def test_an_api_server_that_is_away_is_an_error_without_a_status() -> None:
+    with FakeCluster() as cluster:
+        address = cluster.address
+    with pytest.raises(KubernetesError) as away:
+        KubernetesApi(address, lambda: "token", timeout_seconds=1).get("/api/v1/nodes/a")
+    assert away.value.status == 0
+
+
+def test_a_query_is_tried_again_while_the_account_asks_too_much(aws: None) -> None:
+    waits = list[float]()
+    with FakeCluster() as cluster:
+        cluster.failing["POST /api/v1/query"] = 429
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            cluster.failing.clear()
+
+        query = 'count by (node) (last_over_time(DCGM_FI_DEV_GPU_UTIL{node=~"a"}[2m]))'
+        cluster.samples.nodes["a"] = {"gpus": 8.0}
+        (series,) = Promql(cluster.address, wait=wait).instant(query, NOW)
+        assert (series.labels, series.points) == ({"node": "a"}, ((NOW, 8.0),))
+        assert len(waits) == 1
+        cluster.failing["POST /api/v1/query"] = 400
+        with pytest.raises(MetricsError, match="400"):
+            Promql(cluster.address, wait=wait).instant(query, NOW)
+        assert len(waits) == 1
