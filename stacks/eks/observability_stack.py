@@ -119,7 +119,7 @@ class ObservabilityStack(cdk.Stack):
             ),
         )
         if gpu_nodes:
-            exporter = self._install("GpuMetrics", "dcgm-exporter")
+            exporter = self._install("GpuMetrics", "dcgm-exporter", gpu_health=gpu_health is not None)
             # Both charts are in one namespace, which the first one creates.
             exporter.node.add_dependency(prometheus)
 

@@ -112,7 +112,10 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
     # NVIDIA/dcgm-exporter, deployment/values.yaml and templates/daemonset.yaml of 4.8.2
     "dcgm-exporter": (
         "4.8.2",
-        {"extraEnv", "arguments", "serviceMonitor.enabled", "tolerations", "affinity", "resources"},
+        {
+            *("extraEnv", "arguments", "serviceMonitor.enabled", "tolerations", "affinity", "resources"),
+            "customMetrics",
+        },
     ),
     # aws/eks-charts, stable/aws-efa-k8s-device-plugin/values.yaml and templates/daemonset.yaml
     "aws-efa-k8s-device-plugin": (
@@ -151,6 +154,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "platform": "quickstart",
         "rules": {"groups": []},
     },
+    "dcgm-exporter": {"gpu_health": True},
     "dynamo-platform": {"spans_nodes": True},
     "karpenter": {
         "cluster_name": "quickstart",

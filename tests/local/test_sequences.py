@@ -5,6 +5,7 @@ The lives are the same in every run. ``LIVES`` is their number; ``make check-liv
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -24,6 +25,7 @@ from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deplo
 from inference_blueprints.local.emulator.records import EmulatorRecords
 from inference_blueprints.synthesis import synthesise
 from tests.local.inventory import inventory
+from tests.templates.conftest import BASE
 from tests.templates.strategies import ACCOUNT, PLATFORM, Document, lives
 from tests.templates.support import Templates, text
 
@@ -73,10 +75,15 @@ class Life:
         """Whether it is still there."""
         return self._storage.list_objects_v2(Bucket=self._bucket(), Prefix=SAVED)["KeyCount"] == 1
 
-    def destroy(self, document: Document) -> None:
-        """Take everything away but data that the blueprint keeps."""
+    def remove(self) -> set[str]:
+        """Take every stack away, and return what stays."""
         kept = {each.physical_id for each in self._removal.destroy()}
         assert self._removal.stacks() == []
+        return kept
+
+    def destroy(self, document: Document) -> None:
+        """Take everything away but data that the blueprint keeps."""
+        kept = self.remove()
         assert bool(kept) == (document["spec"]["environment"].get("dataRemoval", "retain") == "retain")
         assert inventory(self._emulator) - self._before == kept
         # Namespaces that Helm made are left to the cluster, which is gone.
@@ -168,6 +175,24 @@ def test_any_blueprint_follows_any_other_and_nothing_stays(
             life.save()
         assert life.has_saved(), "data of a bucket is lost"
     life.destroy(documents[-1])
+
+
+@pytest.mark.timeout(900)
+def test_gpu_health_comes_changes_and_goes(
+    emulator: Emulator, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    life = Life(emulator, tmp_path_factory.mktemp("health"))
+    document = copy.deepcopy(dict(BASE))
+    document["spec"] |= {"observability": {}, "gpuHealth": {"action": "observe"}}
+    document["spec"]["environment"] = {"region": REGION, "account": ACCOUNT, "dataRemoval": "destroy"}
+    life.step(document)
+    document["spec"]["gpuHealth"]["action"] = "replace"
+    document["spec"]["pools"][0]["repairedBy"] = "gpuHealth"
+    life.step(document)
+    del document["spec"]["gpuHealth"], document["spec"]["pools"][0]["repairedBy"]
+    life.step(document)
+    # A call of the last minute may still write its log here, which on AWS the function may not create.
+    life.remove()
 
 
 def _equal(wanted: str, found: str) -> bool:

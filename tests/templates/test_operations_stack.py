@@ -228,7 +228,7 @@ def test_nodes_in_alarm_reach_the_function(replacing: Templates) -> None:
         for each in replacing.properties("AWS::CloudWatch::Alarm", STACK)
         if "EvaluationCriteria" in each
     }
-    assert names == {"xid", "row_remap", "pcie", "dcgm"}
+    assert names == {"xid", "row_remap", "ecc", "nvlink", "pcie", "dcgm"}
     assert names <= set(health_names.FAULT_KINDS)
 
 

@@ -66,8 +66,8 @@ def blocks_have_a_spare(spec: Spec) -> Iterator[Finding]:
     for index, pool in usable(spec.pools):
         if pool.repaired_by == "gpuHealth" and pool.purchase.capacity_block:
             message = (
-                f"a broken node of {quote(pool.name)} is replaced only while its Capacity Block has an unused "
-                "instance; otherwise GPU health tells people, and the node stays"
+                f"a broken node of {quote(pool.name)} is replaced only while its Capacity Block has an "
+                "unused instance; otherwise GPU health tells people, and the node stays"
             )
             yield Finding(("spec", "pools", index, "purchase", "capacityBlock"), message, "warning")
 

@@ -56,6 +56,12 @@ def test_an_old_xid_is_no_fault_for_a_prometheus_that_has_just_started() -> None
             f"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS{{{ON}}} 0x30 1x{MINUTES - 31}",
             ("a", "row_remap", "uncorrectable"),
         ),
+        (f"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{{ON}}} 0x30 1x{MINUTES - 31}", ("a", "ecc", "uncorrectable")),
+        (f"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{{{ON}}} 0+66000x{MINUTES}", ("a", "ecc", "corrected_storm")),
+        (
+            f"DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL{{{ON}}} 0x30 1x{MINUTES - 31}",
+            ("a", "nvlink", "recovery"),
+        ),
         (f"DCGM_FI_DEV_PCIE_REPLAY_COUNTER{{{ON}}} 0+20x{MINUTES}", ("a", "pcie", "replays")),
         (f"{UP} 0x{MINUTES}", ("a", "dcgm", "stalled")),
     ],
@@ -71,6 +77,8 @@ def test_nothing_is_recorded_of_a_healthy_node() -> None:
         f"DCGM_FI_DEV_ROW_REMAP_FAILURE{{{ON}}} 0x{MINUTES}",
         f"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS{{{ON}}} 1x{MINUTES}",
         f"DCGM_FI_DEV_PCIE_REPLAY_COUNTER{{{ON}}} 0+1x{MINUTES}",
+        f"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{{ON}}} 1x{MINUTES}",
+        f"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{{{ON}}} 0+600x{MINUTES}",
         f"{UP} 1x{MINUTES}",
     ]
     assert recorded(series, minute=35) == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -19,6 +20,7 @@ from inference_blueprints.monitoring.platform_rules import health_rules
 from inference_blueprints.monitoring.worker_recordings import WORKER_LABELS, worker_recordings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import GpuHealth
+from inference_blueprints.targets.eks.chart_values import chart_values
 
 FAULTS = json.loads(gpu_faults_file().read_text("utf-8"))["faults"]
 ROWS = pytest.mark.parametrize("row", hardware_alarm_rows(), ids=lambda row: row.kind)
@@ -44,7 +46,9 @@ def test_its_query_names_the_node_and_fits_the_limits(row: HardwareAlarm) -> Non
 
 def test_hardware_that_no_pool_has_raises_no_alarm() -> None:
     blueprint = load_blueprint("quickstart-g6e").blueprint
-    assert [row.kind for row in hardware_alarms(blueprint.spec.pools)] == ["xid", "row_remap", "pcie", "dcgm"]
+    assert [row.kind for row in hardware_alarms(blueprint.spec.pools)] == [
+        *("xid", "row_remap", "ecc", "nvlink", "pcie", "dcgm")
+    ]
     with_efa = [blueprint.spec.pools[0].model_copy(update={"efa": True})]
     assert "efa" in {row.kind for row in hardware_alarms(with_efa)}
 
@@ -69,3 +73,16 @@ def test_the_rules_follow_the_section() -> None:
     counted = health_rules(name, plan, pools=pools, gpu_health=GpuHealth())
     workers = sum(each.replicas for model in plan.models for d in model.deployments for each in d.workers)
     assert sum(rule.series for rule in counted) == workers * len(worker_recordings())
+
+
+def test_the_exporter_reports_every_metric_that_a_rule_reads() -> None:
+    counters = chart_values("dcgm-exporter", gpu_health=True)["customMetrics"]
+    reported = {line.split(",")[0].strip() for line in counters.splitlines()}
+    read = {
+        metric
+        for row in hardware_alarm_rows()
+        for fault in row.faults
+        for metric in re.findall(r"DCGM_\w+", fault.promql)
+    }
+    assert read <= reported
+    assert "customMetrics" not in chart_values("dcgm-exporter", gpu_health=False)
