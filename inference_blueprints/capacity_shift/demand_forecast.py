@@ -4,7 +4,7 @@ There are two horizons. `soon` is the time until batch has left a shared deploym
 lent replicas serve again. Both take a point forecast, widen it by how far the same forecast fell short in
 the last hours, and add the margin of the blueprint. How far a forecast falls short differs between services
 and hours, so it is measured and no distribution is assumed. The constants were chosen on the first four
-days of three services (docs/capacity-shift.md).
+days of three services (docs/capacity-shift-decisions.md).
 """
 
 from __future__ import annotations
