@@ -1,10 +1,12 @@
 """How much of a pool the capacity shift frees for batch, beside a schedule and an autoscaler.
 
-The demand is that of ServeGen's services m-large, m-mid and m-small (`benchmarks/data/servegen.json`): rates
-that change evenly between the middles of windows of ten minutes, with random arrivals around them, in bins of a
-minute. The pool is sized to the peak of the counted days: sixty replicas. Each minute the function that a
-platform runs decides from the minutes before. Structure and settings were chosen on days 1 to 4. Days 5 to 7
-and the second week were replayed once, after that.
+The demand is that of ServeGen's services m-large, m-mid and m-small (`benchmarks/data/servegen.json`):
+rates that change evenly between the middles of windows of ten minutes, with random arrivals around them, in
+bins of a minute. The pool is sized to the peak of the counted days: sixty replicas. Each minute the
+function that a platform runs decides from the minutes before. Structure and settings were chosen on days 1
+to 4. Days 5 to 7 and the second week were then replayed twice: after the first time, the most cautious
+settings were taken with which days 1 to 4 still free 91 % of the oracle's hours.
+`docs/capacity-shift-decisions.md` has the figures of both times.
 
 - `shift` has both speeds: places of batch in the deployment that it shares with real time (60 s until batch
   has left) above floors of replicas (600 s until they are back).
@@ -34,7 +36,7 @@ from inference_blueprints.autoscaling.request_rates import RequestRates
 from inference_blueprints.capacity_shift.demand_history import Numbers
 from inference_blueprints.capacity_shift.shift_replay import (
     PoolDemand,
-    ShiftOutcome,
+    SharingOutcome,
     both_speeds,
     reactive,
     replay,
@@ -92,7 +94,7 @@ def _demand(service: str, first: int, end: int, *, steps: bool) -> PoolDemand:
     return PoolDemand(values=values, first=counted, replicas=_REPLICAS, capacity=capacity)
 
 
-def _of(name: str, outcome: ShiftOutcome, *, goals: bool) -> Iterator[Figure]:
+def _of(name: str, outcome: SharingOutcome, *, goals: bool) -> Iterator[Figure]:
     missing = 100.0 * (1.0 - outcome.freed_of_oracle)
     yield Figure(
         f"shifted_capacity {name}, not freed", missing, "%", goal=10.0 if goals else None, simulated=True

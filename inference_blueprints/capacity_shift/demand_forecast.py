@@ -1,10 +1,10 @@
 """What a deployment's demand may be until capacity can be back.
 
 There are two horizons. `soon` is the time until batch has left a shared deployment, `later` the time until
-lent replicas serve again. Both take a point forecast, widen it by how far the same forecast fell short in the
-last hours, and add the margin of the blueprint. How far a forecast falls short differs between services and hours,
-so it is measured and no distribution is assumed. The constants were chosen on the first four days of three
-services (docs/capacity-shift.md).
+lent replicas serve again. Both take a point forecast, widen it by how far the same forecast fell short in
+the last hours, and add the margin of the blueprint. How far a forecast falls short differs between services
+and hours, so it is measured and no distribution is assumed. The constants were chosen on the first four
+days of three services (docs/capacity-shift-decisions.md).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _DAY = 86400 // BIN_SECONDS
 #: Bins whose slope goes on, and how many bins it goes on.
 _SLOPE_BINS, _SLOPE_AHEAD = 5, 3
 #: Last shortfalls of a forecast that count, and the share of them that the upper forecast covers.
-_SOON_BINS, _SOON_SHARE = 360, 0.9
-_LATER_BINS, _LATER_SHARE = _DAY, 0.98
+_SOON_BINS, _SOON_SHARE = 360, 0.95
+_LATER_BINS, _LATER_SHARE = _DAY, 0.995
 #: Level of the later forecast: the largest demand within these bins.
 _LEVEL_BINS = 10
 #: Earlier days with the same hours, how far from the hour peaks count, and the part of them that is covered.
-_SEASON_DAYS, _SEASON_MARGIN_BINS, _SEASON_SHARE = (1, 7), 30, 0.9
+_SEASON_DAYS, _SEASON_MARGIN_BINS, _SEASON_SHARE = (1, 7), 30, 1.0
 #: Demand below this share of its largest in these bins has collapsed: clients that cannot reach the service
 #: come back all at once. Replicas are kept for them.
 _COLLAPSE_SHARE, _COLLAPSE_BINS = 0.3, 240

@@ -51,7 +51,7 @@ class PoolDemand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShiftOutcome:
+class SharingOutcome:
     """What one way to share a pool came to.
 
     Parameters
@@ -126,7 +126,7 @@ def decide_at(
     return decide({"replay": DemandHistory(now, known)}, CellView((deployment,)), state, settings, now)
 
 
-def both_speeds(demand: PoolDemand, replayed: ShiftReplay, settings: ShiftSettings) -> ShiftOutcome:
+def both_speeds(demand: PoolDemand, replayed: ShiftReplay, settings: ShiftSettings) -> SharingOutcome:
     """Return what comes of a deployment that batch shares: by its places, on top of floors.
 
     Batch has what the places leave. Replicas above the floor may be with batch's own workers, so that real
@@ -138,7 +138,7 @@ def both_speeds(demand: PoolDemand, replayed: ShiftReplay, settings: ShiftSettin
     return _outcome(demand, served, _most_of_last(replayed.kept, fast))
 
 
-def replicas_only(demand: PoolDemand, floors: Numbers, settings: ShiftSettings) -> ShiftOutcome:
+def replicas_only(demand: PoolDemand, floors: Numbers, settings: ShiftSettings) -> SharingOutcome:
     """Return what comes of lending whole replicas only.
 
     Parameters
@@ -193,7 +193,7 @@ def _most_of_last(values: Numbers, bins: int) -> Numbers:
     return sliding_window_view(padded, bins + 1).max(axis=1)
 
 
-def _outcome(demand: PoolDemand, served: Numbers, held: Numbers) -> ShiftOutcome:
+def _outcome(demand: PoolDemand, served: Numbers, held: Numbers) -> SharingOutcome:
     pool = demand.replicas * demand.capacity
     counted = slice(demand.first, None)
     known = ~numpy.isnan(demand.values[counted])
@@ -201,7 +201,7 @@ def _outcome(demand: PoolDemand, served: Numbers, held: Numbers) -> ShiftOutcome
     missing = numpy.maximum(0.0, needed - served[counted][known])
     hours = BIN_SECONDS / 3600.0
     total = float(needed.sum())
-    return ShiftOutcome(
+    return SharingOutcome(
         freed_hours=float((1.0 - numpy.minimum(held[counted][known], pool) / pool).sum()) * hours,
         oracle_hours=float((1.0 - needed / pool).sum()) * hours,
         pool_hours=len(needed) * hours,

@@ -217,7 +217,7 @@ def test_demand_of_the_future_is_not_read() -> None:
 def test_yesterdays_rise_is_expected_again() -> None:
     values = numpy.full(2 * DAY, 30.0)
     values[-DAY + 10 : -DAY + 200] = 150.0
-    assert of(decided(DemandHistory(NOW, values), before(4))).floor == 14
+    assert of(decided(DemandHistory(NOW, values), before(4))).floor == 16
 
 
 def test_replicas_are_kept_while_a_demand_has_collapsed() -> None:
