@@ -1,4 +1,4 @@
-"""On a real API server, the capacity shift patches its own objects under its narrow role, and nothing else."""
+"""On a real API server the capacity shift patches its own objects under its narrow role, and nothing else."""
 
 from __future__ import annotations
 

@@ -108,9 +108,7 @@ def test_a_shift_that_observes_changes_nothing_anywhere(watching: Templates) -> 
 
 def test_the_shift_writes_ceilings_of_batch_and_none_of_its_jobs(lending: Templates) -> None:
     (ceilings,) = (
-        each
-        for each in policy(lending)
-        if each.get("Condition", {}).get("ForAllValues:StringLike")
+        each for each in policy(lending) if each.get("Condition", {}).get("ForAllValues:StringLike")
     )
     assert listed(ceilings["Action"]) == ["dynamodb:PutItem"]
     assert ceilings["Condition"] == {
