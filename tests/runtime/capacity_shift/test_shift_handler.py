@@ -6,10 +6,9 @@ import base64
 import json
 from pathlib import Path
 
-import boto3
 import pytest
-
 from capacity_shift import handlers
+
 from inference_blueprints.contracts import operations_names, shift_names
 from operations import aws_clients
 from tests.runtime.capacity_shift.shift_platform import (
