@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
@@ -125,7 +126,7 @@ class ShiftActuators:
                 yield ShiftChange(
                     f"floor of {each.name}: {before} to {floor}",
                     floor < before,
-                    lambda workers=workers, floor=floor: self._set_floor(workers, floor),
+                    partial(self._set_floor, workers, floor),
                 )
 
     def _quotas(self, decision: ShiftDecision, live: LiveCell) -> Iterator[ShiftChange]:
@@ -138,7 +139,7 @@ class ShiftActuators:
                 yield ShiftChange(
                     f"quota of {each.name}: {before} to {quota} {queue.resource}",
                     quota > before,
-                    lambda queue=queue, found=found, quota=quota: self._set_quota(queue, found, quota),
+                    partial(self._set_quota, queue, found, quota),
                 )
 
     def _set_floor(self, workers: ShiftedWorkers, floor: int) -> None:

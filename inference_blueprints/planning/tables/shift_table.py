@@ -9,7 +9,7 @@ from inference_blueprints.tables.text_table import TextTable
 def capacity_shift(summary: PlanSummary) -> TextTable:
     """Return the table of the capacity shift, which has rows if the blueprint has the section."""
     first = next(iter(summary.shift), None)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if first:
         acts = "carried out" if first.carried_out else "recorded, and not carried out"
         notes = (

@@ -48,7 +48,10 @@ def throttled(service: str) -> BaseException:
         return KubernetesError("429 too many requests", 429)
     if service == "metrics":
         return MetricsError("429")
-    return ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, service)
+    error: BaseException = ClientError(
+        {"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, service
+    )
+    return error
 
 
 def timed_out(service: str) -> BaseException:
@@ -56,7 +59,8 @@ def timed_out(service: str) -> BaseException:
         return KubernetesError("the API server did not answer")
     if service == "metrics":
         return MetricsError("CloudWatch did not answer")
-    return ReadTimeoutError(endpoint_url=service)
+    error: BaseException = ReadTimeoutError(endpoint_url=service)
+    return error
 
 
 def killed(_service: str) -> BaseException:
