@@ -16,61 +16,45 @@ from __future__ import annotations
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.scaled_blueprint import scaled_blueprint
+from benchmarks.harness.scaled_platform import aggregated, disaggregated, serving
 from inference_blueprints.local.scaling.counted_load import CountedLoad, StreamLengths
 from inference_blueprints.local.scaling.counted_streaming import Streamed, stream_while
 from inference_blueprints.local.scaling.ending_workers import ScaleDown, ScaleDowns
 from inference_blueprints.measurement.statistics.percentiles import percentile
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.local_serving import LocalServing
-from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
 _SCALE_DOWNS = 500
 _FINISH_SECONDS = 2
 _CLIENTS = 12
 _LENGTHS = StreamLengths((50, 1000), (20, 250))
 _STREAM_SECONDS = 300.0
-_REPLICAS = {
-    "aggregated": ("quickstart-g6e", {"aggregated": 6}),
-    "disaggregated": ("p5en-disaggregated", {"prefill": 4, "decode": 4}),
-}
+_LAYOUTS = {"aggregated": partial(aggregated, 6), "disaggregated": partial(disaggregated, 4, 4)}
 
 
 def measure() -> list[Figure]:
     """Take the measurement."""
     with ThreadPoolExecutor() as both:
-        measured = list(both.map(_scale_down, _REPLICAS))
-    return [
-        figure for name, done in zip(_REPLICAS, measured, strict=True) for figure in _figures(name, *done)
-    ]
+        measured = list(both.map(_scale_down, _LAYOUTS))
+    return [figure for name, done in zip(_LAYOUTS, measured, strict=True) for figure in _figures(name, *done)]
 
 
 def _scale_down(layout: str) -> tuple[Streamed, list[ScaleDown]]:
-    blueprint, done = scaled_blueprint(*_REPLICAS[layout]), list[ScaleDown]()
+    done: list[ScaleDown] = []
 
     async def disturb(workers: ScaleDowns, _: CountedLoad) -> None:
         await workers.at_random(_SCALE_DOWNS, seed=1, each=done.append)
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        ProcessGroup() as group,
-        LocalServing(
-            build_plan(blueprint),
-            blueprint,
-            Path(folder),
-            group,
-            engines=SimulatedKind(blueprint, finish_seconds=_FINISH_SECONDS),
-        ) as serving,
+        serving(_LAYOUTS[layout](), Path(folder), finish_seconds=_FINISH_SECONDS) as running,
     ):
-        serving.start(lambda _: None)
         streamed = stream_while(
-            serving, disturb, _LENGTHS, clients=_CLIENTS, timeout_seconds=_STREAM_SECONDS, seed=1
+            running, disturb, _LENGTHS, clients=_CLIENTS, timeout_seconds=_STREAM_SECONDS, seed=1
         )
-        serving.check()
+        running.check()
     for fault in streamed.count.faults:
         print(f"{layout}: cut stream: {fault}", file=sys.stderr)
     return streamed, done

@@ -175,10 +175,7 @@ class LocalPlatform:
     @property
     def is_elastic(self) -> bool:
         """Whether the number of some workers follows the load."""
-        processes = (
-            each for model in self._plan.models for part in model.deployments for each in part.workers
-        )
-        return self._engines.scales and any(each.scaling is not None for each in processes)
+        return self._engines.scales and self._plan.is_elastic
 
     def follow_load(self, steps: Steps) -> tuple[ElasticRun, tuple[PlatformPart, ...]]:
         """Start Prometheus. Return what lets workers follow the load, and its rows of the table of parts.

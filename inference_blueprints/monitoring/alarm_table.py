@@ -43,6 +43,7 @@ class AlarmRow(BaseModel):
     query: str
     pending_seconds: int
     recovery_seconds: int
+    elastic: bool = False
 
     @property
     def dashboard(self) -> str:
@@ -101,6 +102,8 @@ def alarm_rows() -> tuple[AlarmRow, ...]:
 def platform_alarms(platform: str, plan: ServingPlan) -> tuple[PlatformAlarm, ...]:
     """Return the alarms of a platform, each with no more contributors than CloudWatch lists.
 
+    Those about elastic workers are left out if it has none.
+
     Parameters
     ----------
     platform
@@ -109,7 +112,8 @@ def platform_alarms(platform: str, plan: ServingPlan) -> tuple[PlatformAlarm, ..
         Its serving plan. An alarm about more series than CloudWatch lists becomes several, each about some
         of the models.
     """
-    return tuple(alarm for row in alarm_rows() for alarm in _alarms(row, platform, plan))
+    rows = (row for row in alarm_rows() if plan.is_elastic or not row.elastic)
+    return tuple(alarm for row in rows for alarm in _alarms(row, platform, plan))
 
 
 def _alarms(row: AlarmRow, platform: str, plan: ServingPlan) -> Iterator[PlatformAlarm]:

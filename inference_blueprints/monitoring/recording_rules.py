@@ -101,6 +101,8 @@ def rules(
     """
     found: list[RecordingRule] = []
     for recording in recordings():
+        if recording.elastic and not plan.is_elastic:
+            continue
         if _CONSTANT in recording.promql.values():
             found += _constants(recording, platform, plan, prices)
         for scope in _scopes(recording, platform, plan, objectives):

@@ -29,6 +29,8 @@ class Recording(BaseModel):
     ----------
     name
         Name of the recorded series. A window or a percentile is appended to it.
+    elastic
+        Whether only a platform with elastic workers has it.
     by
         Labels of the result besides those of the scope.
     objective
@@ -46,6 +48,7 @@ class Recording(BaseModel):
     windows: tuple[str, ...] = ()
     percentiles: tuple[int, ...] = ()
     objective: str | None = None
+    elastic: bool = False
     by: tuple[str, ...] = ()
 
     @property

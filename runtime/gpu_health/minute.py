@@ -90,7 +90,7 @@ def _compare_workers(run: CaseProgress, nodes: Sequence[NodeObject], clock: Call
 
 
 def _add_suspicious(run: CaseProgress, workers: Sequence[WorkerPod], verdicts: Verdicts, now: float) -> None:
-    for place in numpy.flatnonzero(verdicts.suspicious):
+    for place in numpy.flatnonzero(verdicts.suspicious).tolist():
         code = str(verdicts.kind[place])
         kind: FaultKind = "slow_worker" if code == "slow" else "failing_worker"
         slower = float(verdicts.slower[place])

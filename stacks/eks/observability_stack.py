@@ -93,18 +93,12 @@ class ObservabilityStack(cdk.Stack):
             encryption_key=encryption_key,
             traces=observability.traces is not None,
         )
-        elastic = any(
-            process.scaling
-            for model in plan.models
-            for deployment in model.deployments
-            for process in deployment.processes
-        )
         prometheus = self._install(
             "Prometheus",
             "prometheus",
             namespace=namespace,
             gpu_namespace=gpu_namespace,
-            keda_namespace=releases.charts["keda"].namespace if elastic else None,
+            keda_namespace=releases.charts["keda"].namespace if plan.is_elastic else None,
             dropped=shipped().serving_metrics.dropped_names,
             platform=access.cluster_name,
             rules=rule_groups(

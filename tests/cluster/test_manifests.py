@@ -55,6 +55,17 @@ def test_a_mirror_of_weights_is_among_them(matrix_platform: Templates) -> None:
     assert "Job" in {each["kind"] for each in own_objects(matrix_platform)}
 
 
+def test_the_objects_of_elastic_workers_are_taken_and_a_mistake_in_them_is_not(
+    kubectl: Kubectl, synthesise: Callable[[str], Templates]
+) -> None:
+    (scaled,) = [each for each in own_objects(synthesise("elastic-g6e")) if each["kind"] == "ScaledObject"]
+    kubectl.check([scaled])
+    broken = copy.deepcopy(scaled)
+    broken["spec"].update(minReplicas=2)
+    with pytest.raises(KubectlFailed, match=r'unknown field "spec\.minReplicas"|unknown field "minReplicas"'):
+        kubectl.check([broken])
+
+
 def _charts_out_of_modules(platform: Templates) -> list[KubernetesObject]:
     foreign = {
         name: release for name, release in releases(platform).items() if "ChartAssetURL" not in release

@@ -80,7 +80,7 @@ class Killer:
     def step(self) -> None:
         """Start again what has ended; kill an engine and a worker of batch if all are there."""
         self._platform.restart_workers(self._restarts)
-        registered = registered_workers(self._port, MODEL)
+        registered = registered_workers(self._port, MODEL) or 0
         self._was_missed |= registered < self._workers
         if not self._was_missed or registered != self._workers or self.killed["batch.worker"] == MOST_KILLS:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,7 +26,7 @@ from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.request_outcome import TokenUsage
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.statistics.request_statistics import Basis, Measurement, measure
-from inference_blueprints.measurement.statistics.serving_capacity import capacity_of
+from inference_blueprints.measurement.statistics.serving_capacity import ServingCapacity, capacity_of
 from inference_blueprints.planning.summary import as_dict as plan_as_dict
 from inference_blueprints.spec.types import Objectives
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
@@ -77,7 +77,7 @@ def build_report(
     simulated = any(part.state == "simulated" for part in parts)
     whole = Basis(
         elapsed_seconds=max(run.result.elapsed_seconds for run in runs),
-        capacity=capacity_of({run.result.model for run in runs}, summary),
+        capacity=_capacity({run.result.model for run in runs}, summary, scaling),
         simulated=simulated,
         profiled=all(run.profile is not None for run in runs),
         timed=timed,
@@ -90,7 +90,7 @@ def build_report(
         parts=tuple(parts),
         replacements=replacements,
         measurement=measure([outcome for run in runs for outcome in run.result.outcomes], whole),
-        models=tuple(_model(run, summary, simulated=simulated, timed=timed) for run in runs),
+        models=tuple(_model(run, summary, scaling, simulated=simulated, timed=timed) for run in runs),
         plan=plan_as_dict(summary),
         worker_losses=worker_losses,
         batch=batch,
@@ -140,12 +140,24 @@ def curl_line(endpoint: str, model: str) -> str:
     return shlex.join([*command, "-d", json.dumps(body)])
 
 
-def _model(run: ModelRun, summary: PlanSummary, *, simulated: bool, timed: bool) -> ModelReport:
+def _capacity(
+    models: Collection[str], summary: PlanSummary, scaling: ScalingOutcome | None
+) -> ServingCapacity:
+    """Return what served some models: of workers that followed the load, only what they held."""
+    planned = capacity_of(models, summary)
+    if scaling is None or not any(model in scaling.unused_gpus for model in models):
+        return planned
+    return planned.without(sum(scaling.unused_gpus.get(model, 0.0) for model in models))
+
+
+def _model(
+    run: ModelRun, summary: PlanSummary, scaling: ScalingOutcome | None, *, simulated: bool, timed: bool
+) -> ModelReport:
     """Report one model."""
     result = run.result
     basis = Basis(
         result.elapsed_seconds,
-        capacity_of({result.model}, summary),
+        _capacity({result.model}, summary, scaling),
         simulated,
         profiled=run.profile is not None,
         timed=timed,

@@ -97,11 +97,13 @@ def worker_loss(loss: WorkerLoss) -> str:
 
 def scaling_lines(outcome: ScalingOutcome) -> list[str]:
     """Return sentences about workers that followed the load."""
-    starts = ", ".join(f"{role} {seconds:.0f} s" for role, seconds in outcome.start_seconds.items())
+    starts = ", ".join(f"{role} {seconds:.1f} s" for role, seconds in outcome.start_seconds.items())
     changes = len(changing(outcome))
+    unanswered = sum(None in each.readings.values() for each in outcome.decisions)
+    blind = f" {unanswered} lacked an answer of Prometheus." if unanswered else ""
     return [
         f"Workers followed the load: {outcome.workers_min} to {outcome.workers_max} were ready. "
-        f"{len(outcome.decisions)} decisions, {changes} of them changed the number.",
+        f"{len(outcome.decisions)} decisions, {changes} of them changed the number.{blind}",
         f"{outcome.cut_streams} streams cut, {outcome.lost} requests lost; every token was counted.",
         f"{outcome.gpu_hours:.2f} GPU-hours (simulated), {outcome.gpu_hours_at_most:.2f} with the largest "
         "number of workers all the time.",

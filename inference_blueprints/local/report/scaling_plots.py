@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
@@ -23,8 +24,8 @@ def scaling_plots(outcome: ScalingOutcome) -> list[Plot]:
     workers = Plot(
         "scaling-workers",
         "Workers (simulated)",
-        "Wanted workers (red), ready workers (first colour), and workers that hold accelerators because they "
-        "start, serve or end (second colour).",
+        "Wanted workers (red), ready workers (blue), and workers that hold accelerators because they start, "
+        "serve or end (green).",
         Axis(_TIME, seconds),
         Axis("workers", max(each.occupying for each in outcome.samples)),
         (
@@ -37,19 +38,27 @@ def scaling_plots(outcome: ScalingOutcome) -> list[Plot]:
 
 
 def _reading(outcome: ScalingOutcome, seconds: float, role: str, name: str) -> Plot:
-    points = [
-        (each.seconds, value)
-        for each in outcome.decisions
-        if each.role == role and (value := each.readings.get(name)) is not None
-    ]
+    readings = [(each.seconds, each.readings.get(name)) for each in outcome.decisions if each.role == role]
     return Plot(
         f"scaling-{role}-{name}",
         f"What decisions saw: {name} of {role} (simulated)",
-        "The answer of Prometheus to the query of the trigger, for all workers together.",
+        "The answer of Prometheus to the query of the trigger, for all workers together. Without an "
+        "answer, the line has a gap.",
         Axis(_TIME, seconds),
-        Axis(name, max((value for _, value in points), default=1.0)),
-        (Curve(points, "first"),),
+        Axis(name, max((value for _, value in readings if value is not None), default=1.0)),
+        tuple(Curve(points, "first") for points in _answered(readings)),
     )
+
+
+def _answered(readings: Sequence[tuple[float, float | None]]) -> list[list[Point]]:
+    """Return each stretch of readings with an answer."""
+    stretches: list[list[Point]] = [[]]
+    for seconds, value in readings:
+        if value is None:
+            stretches.append([])
+        else:
+            stretches[-1].append((seconds, value))
+    return [points for points in stretches if points]
 
 
 def _steps(points: list[Point]) -> list[Point]:

@@ -55,7 +55,9 @@ class ElasticRun:
         ]
         self._decisions: list[ScalingDecision] = []
         self._samples: list[WorkerSample] = []
-        self._gpu_seconds = 0.0
+        self._gpu_seconds: dict[str, float] = dict.fromkeys((role.model for role, _ in roles), 0.0)
+        self._ready: dict[str, int] = {}
+        self._before = 0.0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="elastic run", daemon=True)
         self._error: BaseException | None = None
@@ -85,32 +87,44 @@ class ElasticRun:
             What the clients of the models saw.
         """
         failed = [each for run in runs for each in run.result.outcomes if each.failure is not None]
-        most = sum(role.accelerators * rules.most for role, rules, _, _ in self._roles)
+        hours = self._samples[-1].seconds / _HOUR_SECONDS
+        most = dict.fromkeys(self._gpu_seconds, 0)
+        for role, rules, _, _ in self._roles:
+            most[role.model] += role.accelerators * rules.most
+        held = {model: seconds / _HOUR_SECONDS for model, seconds in self._gpu_seconds.items()}
         return ScalingOutcome(
             workers_min=min(each.ready for each in self._samples),
             workers_max=max(each.ready for each in self._samples),
             decisions=tuple(self._decisions),
             cut_streams=sum(each.first_token_seconds is not None for each in failed),
             lost=len(failed),
-            gpu_hours=self._gpu_seconds / _HOUR_SECONDS,
-            gpu_hours_at_most=most * self._samples[-1].seconds / _HOUR_SECONDS,
+            gpu_hours=sum(held.values()),
+            gpu_hours_at_most=sum(most.values()) * hours,
+            unused_gpus={model: most[model] - held[model] / hours if hours else 0.0 for model in most},
             time_factor=TIME_FACTOR,
             start_seconds={role.name: role.start_seconds for role, _, _, _ in self._roles},
             samples=tuple(self._samples),
         )
 
+    def step(self, now: float) -> None:
+        """Decide and scale once. The context manager does it in the background.
+
+        Parameters
+        ----------
+        now
+            Seconds since the start of the run.
+        """
+        for role, _, _, stand_in in self._roles:
+            self._gpu_seconds[role.model] += role.accelerators * stand_in.occupying * (now - self._before)
+        self._before = now
+        self._decide(now)
+        self._prometheus.scrape(self._targets())
+
     def _follow(self) -> None:
         try:
-            before = 0.0
             while not self._stopped.is_set():
                 now = time.monotonic() - self._begin
-                occupying = sum(
-                    role.accelerators * stand_in.occupying for role, _, _, stand_in in self._roles
-                )
-                self._gpu_seconds += occupying * (now - before)
-                before = now
-                self._decide(now)
-                self._prometheus.scrape(self._targets())
+                self.step(now)
                 self._stopped.wait(
                     max(0.0, _SYNC_SECONDS / TIME_FACTOR - (time.monotonic() - self._begin - now))
                 )
@@ -120,9 +134,7 @@ class ElasticRun:
     def _decide(self, now: float) -> None:
         ready = 0
         for role, rules, autoscaler, stand_in in self._roles:
-            listed = min(self._serving.registered(role.deployment))
-            others = sum(each.replicas for each in role.deployment.workers if each is not role.workers)
-            role_ready = max(0, min(listed - others, stand_in.serving))
+            role_ready = self._ready_of(role, stand_in)
             readings = self._readings(rules)
             decision = autoscaler.decide(_BEGIN + now * TIME_FACTOR, stand_in.wanted, role_ready, readings)
             self._decisions.append(
@@ -140,6 +152,14 @@ class ElasticRun:
                 sum(stand_in.occupying for _, _, _, stand_in in self._roles),
             )
         )
+
+    def _ready_of(self, role: ElasticRole, stand_in: OperatorStandIn) -> int:
+        """Return how many workers every frontend lists. One that is too busy to answer changes nothing."""
+        listed = [each for each in self._serving.registered(role.deployment) if each is not None]
+        others = sum(each.replicas for each in role.deployment.workers if each is not role.workers)
+        if listed:
+            self._ready[role.name] = max(0, min(listed) - others)
+        return min(self._ready.get(role.name, 0), stand_in.serving)
 
     def _readings(self, rules: ScaledObject) -> Mapping[str, float | None]:
         asked = [each for each in rules.triggers if isinstance(each, MetricTrigger)]

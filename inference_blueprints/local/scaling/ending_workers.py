@@ -117,7 +117,7 @@ class ScaleDowns:
         for victim in victims:
             self._workers.end(victim)
         staying = sum(self._workers.runs(worker) for worker in self._workers.of(self._deployment))
-        left_out = await self._until(lambda: max(self._listed()) <= staying, begun)
+        left_out = await self._until(lambda: self._all_list(lambda count: count <= staying), begun)
         seconds = [await self._until(partial(self._has_ended, each), begun) for each in victims]
         return [
             ScaleDown(victim.kind.name, streams, left_out, ended)
@@ -139,13 +139,15 @@ class ScaleDowns:
         """
         self._workers.begin_all(workers)
         running = sum(self._workers.runs(worker) for worker in self._workers.of(self._deployment))
-        await self._until(lambda: min(self._listed()) >= running, time.monotonic())
+        await self._until(lambda: self._all_list(lambda count: count >= running), time.monotonic())
 
     def _has_ended(self, worker: WorkerProcess) -> bool:
         return not self._workers.is_ending(worker)
 
-    def _listed(self) -> tuple[int, ...]:
-        return self._serving.registered(self._deployment)
+    def _all_list(self, wanted: Callable[[int], bool]) -> bool:
+        """Return whether every frontend answers, and lists a wanted number of workers."""
+        listed = self._serving.registered(self._deployment)
+        return all(each is not None and wanted(each) for each in listed)
 
     async def _until(self, condition: Callable[[], bool], begun: float) -> float:
         """Wait until a condition is true, and return the time since a moment in seconds."""

@@ -33,6 +33,11 @@ class ElasticRole:
         return f"{self.deployment.plan.release}-{self.workers.name}"
 
     @property
+    def model(self) -> str:
+        """Name of their model."""
+        return self.deployment.model.name
+
+    @property
     def accelerators(self) -> int:
         """Accelerators of one worker."""
         accelerators = self.workers.planned.resources.accelerators

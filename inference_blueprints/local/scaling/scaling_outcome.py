@@ -73,6 +73,8 @@ class ScalingOutcome:
         Accelerators that workers held, from the begin of their start to their end, times hours of the run.
     gpu_hours_at_most
         The same with the largest number of workers all the time.
+    unused_gpus
+        Accelerators of the largest number of workers that no worker held, on average, by model.
     time_factor
         By how much windows, periods and starts of workers are shortened. Requests are not.
     start_seconds
@@ -88,6 +90,7 @@ class ScalingOutcome:
     lost: int
     gpu_hours: float
     gpu_hours_at_most: float
+    unused_gpus: Mapping[str, float]
     time_factor: float
     start_seconds: Mapping[str, float]
     samples: tuple[WorkerSample, ...]

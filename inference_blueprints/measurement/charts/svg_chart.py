@@ -11,7 +11,7 @@ from typing import Protocol
 from inference_blueprints.measurement.statistics.figure_text import number
 
 WIDTH, HEIGHT = 440.0, 250.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 26.0, 12.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74.0, 26.0, 12.0, 44.0
 _TICKS = 5
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 

@@ -170,12 +170,16 @@ def _cost(usages: Sequence[TokenUsage], basis: Basis) -> tuple[PerTokens | None,
         return None, None, "Left out: no tokens were counted, or the plan has no accelerators."
     per_gpu = basis.elapsed_seconds * accelerators
     throughput = PerTokens(both / per_gpu, output / per_gpu)
-    note = (
-        f"At the replayed load, which is not the maximum of {accelerators} accelerators: "
-        f"tokens of the answered requests over {basis.elapsed_seconds:.0f} s."
+    at_most = basis.capacity.at_most
+    load = (
+        f"At the replayed load, which is not the maximum of {accelerators} accelerators"
+        if at_most is None
+        else f"Workers followed the load and held {accelerators:.1f} of {at_most} accelerators on average"
     )
+    note = f"{load}: tokens of the answered requests over {basis.elapsed_seconds:.0f} s."
     if usd_per_hour is None:
         return throughput, None, f"{note} No price: the price of a pool's instances is unknown."
     usd = usd_per_hour * basis.elapsed_seconds / _SECONDS_AN_HOUR * _MILLION
-    note = f"{note} The used nodes cost {usd_per_hour:.2f} USD per hour. {basis.capacity.price_note}"
+    nodes = "The used nodes cost" if at_most is None else "On average, their nodes cost"
+    note = f"{note} {nodes} {usd_per_hour:.2f} USD per hour. {basis.capacity.price_note}"
     return throughput, PerTokens(usd / both, usd / output), note

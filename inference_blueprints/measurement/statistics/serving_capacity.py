@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inference_blueprints.figures import PlanSummary
 from inference_blueprints.pricing.deployment_share import share_of
@@ -16,16 +16,35 @@ class ServingCapacity:
     Parameters
     ----------
     accelerators
-        Number of accelerators of their workers.
+        Number of accelerators of their workers; a mean if the workers followed the load.
     usd_per_hour
         Their share of the price of the used nodes. None if the price of a pool is unknown.
     price_note
         Kind of the price, with its date, source and region.
+    at_most
+        Largest number of accelerators of workers that followed the load. None if their number was fixed.
     """
 
-    accelerators: int
+    accelerators: float
     usd_per_hour: float | None
     price_note: str
+    at_most: int | None = None
+
+    def without(self, unused: float) -> ServingCapacity:
+        """Return what workers held that followed the load.
+
+        Parameters
+        ----------
+        unused
+            Accelerators of the largest number of workers that no worker held, on average.
+        """
+        share = 1 - unused / self.accelerators
+        return replace(
+            self,
+            accelerators=self.accelerators - unused,
+            usd_per_hour=None if self.usd_per_hour is None else self.usd_per_hour * share,
+            at_most=round(self.accelerators),
+        )
 
 
 def capacity_of(models: Collection[str], summary: PlanSummary) -> ServingCapacity:

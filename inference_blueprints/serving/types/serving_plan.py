@@ -211,6 +211,16 @@ class ServingPlan:
             if any(process.nodes > 1 for process in deployment.processes)
         )
 
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the number of some workers follows the load."""
+        return any(
+            process.scaling is not None
+            for model in self.models
+            for deployment in model.deployments
+            for process in deployment.processes
+        )
+
     def model(self, name: str) -> ModelPlan:
         """Return the plan of one model.
 

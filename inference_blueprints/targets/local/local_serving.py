@@ -217,8 +217,8 @@ class LocalServing:
         ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
         return tuple(f"http://127.0.0.1:{port}" for port in ports)
 
-    def registered(self, deployment: LocalDeployment) -> tuple[int, ...]:
-        """Return how many workers each frontend of a deployment lists now.
+    def registered(self, deployment: LocalDeployment) -> tuple[int | None, ...]:
+        """Return how many workers each frontend of a deployment lists now; None if it does not answer.
 
         Parameters
         ----------

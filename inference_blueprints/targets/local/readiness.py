@@ -51,7 +51,7 @@ def wait_until_ready(
     NotReady
         If they are not registered in time.
     """
-    while (found := registered_workers(port, model)) < workers:
+    while (found := registered_workers(port, model) or 0) < workers:
         _pause(name, found, workers, deadline, check)
 
 
@@ -72,8 +72,8 @@ def wait_until_forgotten(
     NotReady
         If it still lists dead workers.
     """
-    while (found := registered_workers(port, model)) > workers:
-        _pause(name, found, workers, deadline, check)
+    while (found := registered_workers(port, model)) is None or found > workers:
+        _pause(name, found or 0, workers, deadline, check)
 
 
 def _pause(name: str, found: int, workers: int, deadline: float, check: Callable[[], None]) -> None:
@@ -83,8 +83,8 @@ def _pause(name: str, found: int, workers: int, deadline: float, check: Callable
     time.sleep(_PERIOD_SECONDS)
 
 
-def registered_workers(port: int, model: str) -> int:
-    """Return how many workers a frontend lists. 0 if it does not list the model or does not answer.
+def registered_workers(port: int, model: str) -> int | None:
+    """Return how many workers a frontend lists; 0 if it does not list the model, None if it does not answer.
 
     Parameters
     ----------
@@ -93,15 +93,19 @@ def registered_workers(port: int, model: str) -> int:
     model
         Name of the model.
     """
-    listed = {entry["id"] for entry in _get(port, "/v1/models").get("data", [])}
-    if model not in listed:
+    models = _get(port, "/v1/models")
+    if models is None:
+        return None
+    if model not in {entry["id"] for entry in models.get("data", [])}:
         return 0
-    instances = _get(port, "/health").get("instances", [])
-    return sum(instance["endpoint"] == "generate" for instance in instances)
+    health = _get(port, "/health")
+    if health is None:
+        return None
+    return sum(instance["endpoint"] == "generate" for instance in health.get("instances", []))
 
 
-def _get(port: int, path: str) -> dict[str, list[dict[str, str]]]:
-    """Return a JSON response, empty if the frontend is not running yet."""
+def _get(port: int, path: str) -> dict[str, list[dict[str, str]]] | None:
+    """Return a JSON response, empty for an error; None if the frontend does not answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_REQUEST_SECONDS)
     try:
         connection.request("GET", path)
@@ -109,6 +113,6 @@ def _get(port: int, path: str) -> dict[str, list[dict[str, str]]]:
         body = response.read()
         return json.loads(body) if response.status == http.client.OK else {}
     except (OSError, http.client.HTTPException):
-        return {}
+        return None
     finally:
         connection.close()

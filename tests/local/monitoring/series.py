@@ -62,6 +62,11 @@ def well(minutes: int) -> Series:
         f"dynamo_frontend_input_sequence_tokens_sum{{{FRONTEND}}}": f"0+60000x{minutes}",
         f'up{{{SERVING},role="frontend",pool="system",pod="frontend-1",node="system-1"}}': f"1x{minutes}",
         f"keda_scaler_detail_errors_total{{{PLATFORM},{SCALED}}}": f"0x{minutes}",
+        **{
+            f'up{{{PLATFORM},job="keda",app="{app}",instance="{number}"}}': f"1x{minutes}"
+            for app in ("keda-operator", "keda-operator-metrics-apiserver")
+            for number in (1, 2)
+        },
         f'{{"efa_rx_dropped",{_EFA_NODE},"aws.efa.device"="rdmap16s27"}}': f"0x{minutes}",
     }
     for number in (1, 2):

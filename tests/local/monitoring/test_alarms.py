@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from inference_blueprints.monitoring.alarm_states import in_alarm
 from inference_blueprints.monitoring.alarm_table import (
@@ -23,6 +22,7 @@ from inference_blueprints.monitoring.recording_rules import NodePrice, Recording
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Objectives
 from tests.local.monitoring import series as of
+from tests.local.monitoring.asked import quickstart
 
 _BEFORE = 20  # minutes without the fault
 _Fault = Callable[[of.Series, int], of.Series]
@@ -64,6 +64,17 @@ def _late(name: str, seconds: float) -> _Fault:
     return break_
 
 
+def _gone(words: str) -> _Fault:
+    """Return a fault: from a time on, there are no series with these words."""
+
+    def break_(series: of.Series, minutes: int) -> of.Series:
+        found = {name: values for name, values in series.items() if words in name}
+        assert found, words
+        return series | {name: f"{values.partition('x')[0]}x{_BEFORE - 1}" for name, values in found.items()}
+
+    return break_
+
+
 def _stopped(series: of.Series, minutes: int) -> of.Series:
     """Return a Prometheus that has stopped."""
     return {name: f"{values.partition('x')[0]}x{_BEFORE - 1}" for name, values in series.items()}
@@ -77,6 +88,7 @@ FAULTS: Mapping[str, tuple[_Fault, int]] = {
     "targets-down": (_replace('role="frontend",pool="system",pod="frontend-1",node=', "1", "0"), 60),
     "metrics-missing": (_stopped, 60),
     "scaler-errors": (_replace("keda_scaler_detail_errors_total", "0", "0+4"), 60),
+    "scaler-gone": (_gone('job="keda"'), 60),
     "gpu-errors": (_replace("DCGM_FI_DEV_XID_ERRORS", "0", "79"), 60),
     "gpus-idle": (_replace("DCGM_FI_DEV_GPU_UTIL", "80", "0"), 420),
     "efa-drops": (_replace("efa_rx_dropped", "0", "0+6000"), 60),
@@ -89,12 +101,20 @@ FAULTS: Mapping[str, tuple[_Fault, int]] = {
 }
 
 
+#: One program of KEDA is enough to stop scaling, and a pod that does not answer is as good as none.
+PARTLY: Mapping[str, _Fault] = {
+    "no operator": _gone('app="keda-operator",'),
+    "no adapter": _gone('app="keda-operator-metrics-apiserver"'),
+    "silent operators": _replace('app="keda-operator",', "1", "0"),
+}
 _PRICE = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=2.2)
 
 
 @pytest.fixture(scope="module")
 def platform() -> tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]]:
-    blueprint = load_blueprint("quickstart-g6e").blueprint
+    load = {"load": {"metric": "queueLength", "target": 10}}
+    workers = {"pool": "l40s", "tensorParallelSize": 1, "replicas": {"min": 2, "max": 3}, "scaledBy": load}
+    blueprint = quickstart(deployments=[{"name": "main", "aggregated": workers}])
     plan = build_plan(blueprint)
     name = blueprint.metadata.name
     objectives = {"qwen3-8b": Objectives(time_to_first_token_p90_ms=1000, time_per_output_token_p90_ms=50)}
@@ -153,3 +173,21 @@ def test_the_fault_raises_the_alarm(
     at = alarm_minutes([alarms[name]], found, fault(of.well(minutes), minutes), minutes)[name]
     assert at
     assert min(at) >= _BEFORE
+
+
+@pytest.mark.parametrize("name", PARTLY)
+def test_one_program_of_keda_is_not_enough(
+    name: str, platform: tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]]
+) -> None:
+    found, alarms = platform
+    at = alarm_minutes([alarms["scaler-gone"]], found, PARTLY[name](of.well(60), 60), 60)["scaler-gone"]
+    assert at
+    assert min(at) >= _BEFORE
+
+
+def test_one_pod_of_each_program_is_enough(
+    platform: tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]],
+) -> None:
+    found, alarms = platform
+    series = _gone('instance="1"')(of.well(60), 60)
+    assert alarm_minutes([alarms["scaler-gone"]], found, series, 60) == {"scaler-gone": ()}

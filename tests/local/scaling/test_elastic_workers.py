@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.harness.scaled_platform import serving
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
 from inference_blueprints.targets.local.readiness import wait_until_ready
-from tests.local.scaling.streaming import serving
 
 pytestmark = pytest.mark.faults
 _PATIENCE_SECONDS = 120.0

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.harness.scaled_platform import aggregated, disaggregated, serving
 from inference_blueprints.local.scaling.counted_load import CountedLoad
 from inference_blueprints.local.scaling.ending_workers import ScaleDown, ScaleDowns
 from inference_blueprints.spec.types import Blueprint
-from tests.local.scaling.streaming import aggregated, disaggregated, serving, stream_while
+from tests.local.scaling.streaming import stream_while
 
 pytestmark = pytest.mark.faults
 

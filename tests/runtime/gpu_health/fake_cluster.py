@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs
 
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -152,7 +152,7 @@ class FakeCluster:
         self._thread = threading.Thread(target=server.serve_forever, daemon=True)
         self.address = f"http://127.0.0.1:{server.server_port}"
 
-    def __enter__(self) -> FakeCluster:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

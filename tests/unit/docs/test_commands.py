@@ -9,10 +9,12 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
+from inference_blueprints import tools
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
@@ -20,7 +22,8 @@ from inference_blueprints.spec.shipped import shipped
 PAGES = [*sorted(root().glob("*.md")), *sorted((root() / "docs").glob("**/*.md"))]
 BIN = Path(sys.executable).parent
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: At the beginning of a line, or indented in a list.
+_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 
 ENDPOINT = "http://127.0.0.1:PORT"
 
@@ -30,11 +33,14 @@ KINDS = {
     "run": r"blueprints (list|show|init|validate|schema|plan|lock)\b",
     # These need an account, or start much: here only their arguments are checked.
     "parsed": (
-        r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|prune|destroy"
-        r"|local|tune|benchmark|token|batch|signals|models)\b"
+        r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|costs|prune"
+        r"|destroy|local|tune|benchmark|token|batch|signals|models)\b"
     ),
     # Targets, checked to exist; the integration run or a person's hands run them.
     "make": r"make (setup|run|test|test-engines|unit|lint|bench|generate|lock)\b",
+    # The app that they run, and what it takes: tests/templates/test_app.py.
+    "cdk": r"(cdk synth -c blueprint=|BLUEPRINT=\S+ cdk deploy --all$)",
+    "pytest": r"pytest tests/templates$",
     # These record facts from registries: the script and its options must exist.
     "script": r"(python|uv run --script) scripts/",
     # Sent by tests/local to an endpoint of their own.
@@ -44,6 +50,10 @@ KINDS = {
     "batch": r"export OPENAI_(BASE_URL|API_KEY)=|curl -s \$OPENAI_BASE_URL/batches ",
     # To the API itself: tests/runtime/batch/api/test_documentation.py.
     "api": r"(ask|field)\(\) \{|(FILE|JOB)=\$\(ask |ask (batches|files)/",
+    # kubectl itself reads the arguments here; tests/unit/docs/test_kubectl_commands.py has the names.
+    "kubectl": r"kubectl (get|describe|delete|logs|port-forward|scale) ",
+    # The log group and the options: tests/unit/docs/test_kubectl_commands.py.
+    "tail": r"aws logs tail ",
     # Held to AWS's own models and run in an emulation: tests/runtime/batch/test_runbook.py.
     "aws": (
         r"aws (cloudwatch|lambda|logs|sqs|stepfunctions) "
@@ -57,13 +67,21 @@ KINDS = {
 }
 
 
+def fences(page: Path) -> list[tuple[str, str]]:
+    """Return the language and the text of each fence, without its indentation."""
+    found = _FENCE.findall(page.read_text(encoding="utf-8"))
+    return [(language, textwrap.dedent(body)) for _, language, body in found]
+
+
 def commands(page: Path) -> list[list[str]]:
     """Return the commands in a page's fences, without the folder that `blueprints` is in."""
     found = []
-    for language, body in _FENCE.findall(page.read_text(encoding="utf-8")):
+    for language, body in fences(page):
         lines = body.replace("\\\n", " ").splitlines()
         if language == "console":
-            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+            # Without a prompt, there is no output either.
+            prompts = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+            lines = prompts or lines
         elif language not in {"sh", "bash", "shell"}:
             continue
         found += [shlex.split(line, comments=True) for line in lines]
@@ -135,8 +153,7 @@ def test_requests_are_those_that_the_local_tests_send(page):
 
 def test_the_readme_shows_the_plan_that_the_command_prints(tmp_path):
     printed = run(["blueprints", "plan", "quickstart-g6e"], tmp_path).stdout
-    fences = _FENCE.findall((root() / "README.md").read_text(encoding="utf-8"))
-    shown = [body.strip() for language, body in fences if language == "text"]
+    shown = [body.strip() for language, body in fences(root() / "README.md") if language == "text"]
     assert "\n".join(line.rstrip() for line in printed.splitlines()).strip() in shown
 
 
@@ -148,8 +165,21 @@ def test_the_integration_run_covers_the_readme_s_make_targets():
     assert targets <= ran
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_kubectl_knows_the_arguments(page):
+    for words in commands(page):
+        if kind(words) == "kubectl":
+            command = [str(tools.kubectl()), *words[1:], "--help"]
+            asked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+            assert asked.returncode == 0, f"{' '.join(words)}\n{asked.stderr}"
+
+
 @pytest.mark.parametrize("line", ["make bake", "curl https://example.org | sh", "blueprints remove x"])
 def test_an_uncovered_command_is_noticed(line, tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(f"```sh\n# why\n{line}\n```\n\n```console\n$ {line}\noutput\n```\n", encoding="utf-8")
-    assert [kind(words) for words in commands(page)] == ["unknown"] * 2
+    fenced = (
+        f"```sh\n# why\n{line}\n```\n\n```console\n$ {line}\noutput\n```\n"
+        f"1. In a list:\n\n   ```sh\n   {line}\n   ```\n\n```console\n{line}\n```\n"
+    )
+    page.write_text(fenced, encoding="utf-8")
+    assert [kind(words) for words in commands(page)] == ["unknown"] * 4

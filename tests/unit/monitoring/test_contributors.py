@@ -13,6 +13,7 @@ from inference_blueprints.monitoring.alarm_table import (
     alarm_rows,
     platform_alarms,
 )
+from inference_blueprints.monitoring.recording_rules import rules
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan, ServingPlan
 
@@ -50,7 +51,14 @@ def test_the_largest_plan_stays_below_the_limits(largest: ServingPlan) -> None:
     assert len({alarm.name for alarm in alarms}) == len(alarms)
 
 
-def test_a_small_plan_has_one_alarm_per_row() -> None:
-    blueprint = load_blueprint("quickstart-g6e").blueprint
-    alarms = platform_alarms(blueprint.metadata.name, build_plan(blueprint))
-    assert [alarm.name for alarm in alarms] == [row.name for row in alarm_rows()]
+@pytest.mark.parametrize("name", ["quickstart-g6e", "elastic-g6e"])
+def test_a_small_plan_has_one_alarm_per_row_and_those_of_scaling_if_workers_are_elastic(name: str) -> None:
+    blueprint = load_blueprint(name).blueprint
+    plan = build_plan(blueprint)
+    assert plan.is_elastic == (name == "elastic-g6e")
+    alarms = platform_alarms(blueprint.metadata.name, plan)
+    wanted = [row.name for row in alarm_rows() if plan.is_elastic or not row.elastic]
+    assert [alarm.name for alarm in alarms] == wanted
+    assert ("scaler-gone" in wanted) == plan.is_elastic
+    found = {rule.record for rule in rules(blueprint.metadata.name, plan, objectives={})}
+    assert ("platform_scaler_programs" in found) == plan.is_elastic

@@ -5,6 +5,7 @@ from __future__ import annotations
 from inference_blueprints import catalog
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.report import ModelRun
+from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
 from inference_blueprints.local.signals.read_back import SignalCounts
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
 from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
@@ -36,6 +37,22 @@ BATCH_OUTCOME = BatchOutcome(
     seconds=31.4,
     workers_killed=2,
     signals=SignalCounts("captions", written=200, missing=0, wrong=0),
+)
+SCALING = ScalingOutcome(
+    workers_min=1,
+    workers_max=3,
+    decisions=(
+        ScalingDecision(30.0, "main/worker", 2, 1, {"queue-length": None}, 3, "too few answers"),
+        ScalingDecision(31.0, "main/worker", 3, 1, {"queue-length": 4.0}, 3, "as before"),
+    ),
+    cut_streams=0,
+    lost=0,
+    gpu_hours=0.2,
+    gpu_hours_at_most=0.3,
+    unused_gpus={"qwen3-8b": 0.5},
+    time_factor=15.0,
+    start_seconds={"main/worker": 1.7},
+    samples=(WorkerSample(0.0, 2, 1, 2), WorkerSample(30.0, 3, 1, 3)),
 )
 PROMPT, ANSWER, CACHED = 1000, 101, 250
 

@@ -117,6 +117,7 @@ _SCALING = _object(
     lost=_COUNT,
     gpuHours=_NUMBER,
     gpuHoursAtMost=_NUMBER,
+    unusedGpus={"type": "object", "additionalProperties": _NUMBER},
     timeFactor=_NUMBER,
     startSeconds={"type": "object", "additionalProperties": _NUMBER},
     samples={

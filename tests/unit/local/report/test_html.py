@@ -7,10 +7,12 @@ from html.parser import HTMLParser
 import pytest
 
 from inference_blueprints.local.report import render_html
+from inference_blueprints.local.report.scaling_plots import scaling_plots
 from inference_blueprints.local.worker_losses import WorkerLoss
+from inference_blueprints.measurement.charts.svg_chart import Curve
 from inference_blueprints.spec.types import Objectives
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
-from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, answered, failed, result_of, run_of
+from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, SCALING, answered, failed, result_of, run_of
 
 HOSTILE = "<script>alert('x')</script>\"&"
 #: Attributes that make a browser fetch something.
@@ -111,7 +113,7 @@ def test_figures_of_simulated_engines_say_so_and_others_do_not(page_of, usual_ru
 
 def test_a_page_of_engines_on_processors_has_exceptions_and_no_times(page_of, usual_run) -> None:
     rows = tuple(
-        Replacement(workers, "--dtype", "-", "float32", "no 16-bit types")
+        Replacement(workers, "--dtype", "not set", "float32", "no 16-bit types")
         for workers in ("prefill", "decode")
     )
     _, page = page_of(usual_run, timed=False, replacements=rows)
@@ -152,3 +154,27 @@ def test_every_mark_lies_inside_its_plot(page_of, usual_run) -> None:
         assert 0 <= float(circle["cy"]) <= 250
     for bar in page.of("rect"):
         assert float(bar["x"]) + float(bar["width"]) <= 440
+
+
+def test_the_section_of_scaling_has_its_figures_plots_and_decisions(page_of, usual_run) -> None:
+    text, page = page_of(usual_run, scaling=SCALING)
+    assert "Workers that followed the load (simulated)" in page.text
+    assert "1 to 3 were ready" in page.text
+    assert "queue-length no answer" in page.text
+    assert "too few answers" in page.text
+    assert "as before" not in page.text  # it changed nothing
+    plain, _ = page_of(usual_run)
+    # The workers, and what the decisions saw of the one trigger.
+    assert text.count("<svg") == plain.count("<svg") + 2
+    assert "followed the load" not in plain
+
+
+def test_a_plot_of_readings_has_a_gap_without_answers() -> None:
+    answers = [1.0, 2.0, None, None, 4.0, 5.0]
+    decisions = tuple(
+        dataclasses.replace(SCALING.decisions[0], seconds=float(second), readings={"queue-length": answer})
+        for second, answer in enumerate(answers)
+    )
+    _, plot = scaling_plots(dataclasses.replace(SCALING, decisions=decisions))
+    curves = [layer for layer in plot.layers if isinstance(layer, Curve)]
+    assert [list(curve.points) for curve in curves] == [[(0.0, 1.0), (1.0, 2.0)], [(4.0, 4.0), (5.0, 5.0)]]

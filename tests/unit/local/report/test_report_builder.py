@@ -9,7 +9,6 @@ import jsonschema
 import pytest
 
 from inference_blueprints.local.report import as_dict, curl_line
-from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.statistics.serving_capacity import capacity_of
 from inference_blueprints.spec.types import Objectives
@@ -18,6 +17,7 @@ from tests.unit.local.report.samples import (
     ANSWER,
     BATCH_OUTCOME,
     PROMPT,
+    SCALING,
     answered,
     failed,
     result_of,
@@ -60,23 +60,30 @@ def test_batch_jobs_are_reported_and_absent_where_none_ran(report_of) -> None:
 def test_scaling_is_reported_and_absent_where_no_role_is_elastic(report_of) -> None:
     run = run_of(result_of(answered(0.0, 100.0)))
     assert as_dict(report_of(run))["scaling"] is None
-    decision = ScalingDecision(30.0, "main/worker", 2, 1, {"queue-length": None}, 3, "too few answers")
-    scaling = ScalingOutcome(
-        workers_min=1,
-        workers_max=3,
-        decisions=(decision,),
-        cut_streams=0,
-        lost=0,
-        gpu_hours=0.2,
-        gpu_hours_at_most=0.3,
-        time_factor=15.0,
-        start_seconds={"main/worker": 1.7},
-        samples=(WorkerSample(0.0, 2, 1, 2),),
-    )
-    document = as_dict(report_of(run, scaling=scaling))
+    document = as_dict(report_of(run, scaling=SCALING))
     jsonschema.validate(json.loads(json.dumps(document, allow_nan=False)), SCHEMA)
     assert (document["scaling"]["workersMax"], document["scaling"]["gpuHours"]) == (3, 0.2)
     assert document["scaling"]["decisions"][0]["readings"] == {"queue-length": None}
+
+
+def test_workers_that_followed_the_load_are_priced_by_the_gpus_that_they_held(report_of, summary) -> None:
+    run = run_of(result_of(answered(0.0, 100.0)))
+    planned = capacity_of({"qwen3-8b"}, summary).accelerators
+    fixed, elastic = report_of(run), report_of(run, scaling=SCALING)
+    held = (planned - 0.5) / planned
+    for before, after in (
+        (fixed.measurement, elastic.measurement),
+        (fixed.models[0].measurement, elastic.models[0].measurement),
+    ):
+        assert after.price_per_million_tokens_usd.output == pytest.approx(
+            before.price_per_million_tokens_usd.output * held
+        )
+        assert after.throughput_per_gpu_tokens_per_second.output == pytest.approx(
+            before.throughput_per_gpu_tokens_per_second.output / held
+        )
+        assert f"held {planned - 0.5:.1f} of {planned} accelerators on average" in after.cost_note
+    other = dataclasses.replace(SCALING, unused_gpus={"other": 0.5})
+    assert report_of(run, scaling=other).measurement == fixed.measurement
 
 
 def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of) -> None:

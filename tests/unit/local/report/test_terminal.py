@@ -10,7 +10,7 @@ from inference_blueprints.local.report import print_report
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
 from inference_blueprints.targets.local.platform_parts import Replacement
-from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, answered, failed, result_of, run_of
+from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, SCALING, answered, failed, result_of, run_of
 
 
 @pytest.fixture
@@ -65,12 +65,12 @@ def test_everything_asked_for_is_there(printed, usual_run) -> None:
 
 def test_engines_on_processors_have_exceptions_and_no_times(printed, usual_run) -> None:
     rows = tuple(
-        Replacement(workers, "--dtype", "-", "float32", "no 16-bit types")
+        Replacement(workers, "--dtype", "not set", "float32", "no 16-bit types")
         for workers in ("prefill", "decode")
     )
     text = " ".join(printed(usual_run, timed=False, replacements=rows).split())
     assert "prefill, decode: setting" in text
-    assert "--dtype - → float32 no 16-bit types" in text
+    assert "--dtype not set → float32 no 16-bit types" in text
     assert "times mean nothing" in text
     for figure in ("latency, ms", "throughput", "objective", "price per million"):
         assert figure not in text
@@ -107,3 +107,21 @@ def test_what_is_left_out_says_why(printed) -> None:
     text = " ".join(printed(run_of(result_of(answered(0.0, 100.0)), profiled=False)).split())
     assert "price per million tokens (simulated): not available" in text
     assert "no latency profile" in text
+
+
+def test_workers_that_followed_the_load_have_their_lines(printed, usual_run) -> None:
+    text = " ".join(printed(usual_run, scaling=SCALING).split())
+    assert "Workers followed the load: 1 to 3 were ready. 2 decisions, 1 of them changed the number." in text
+    assert "1 lacked an answer of Prometheus." in text
+    assert "0 streams cut, 0 requests lost" in text
+    assert "0.20 GPU-hours (simulated), 0.30 with the largest number of workers all the time." in text
+    assert "held 1.5 of 2 accelerators on average" in text
+    assert "Workers followed the load" not in printed(usual_run)
+
+
+@pytest.mark.parametrize(("lost", "is_red"), [(0, False), (2, True)])
+def test_lost_requests_of_an_elastic_run_are_red(printed, usual_run, lost, is_red) -> None:
+    scaling = dataclasses.replace(SCALING, lost=lost)
+    console = {"force_terminal": True, "color_system": "standard"}
+    text = printed(usual_run, scaling=scaling, console=console)
+    assert (f"\x1b[31m0 streams cut, {lost} requests lost" in text) == is_red

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
 from inference_blueprints.local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
+from tests.unit.local.scaling.fake_workers import FakeWorkers
 
 KIND = SimpleNamespace(name="worker")
 START_SECONDS = 10.0
-
-
-@dataclass
-class FakeWorkers:
-    """Worker processes that end when a test says so."""
-
-    places: list[Any]
-    running: set[str] = field(default_factory=set)
-    ending: set[str] = field(default_factory=set)
-
-    def of(self, _: Any) -> tuple[Any, ...]:
-        return tuple(self.places)
-
-    def runs(self, worker: Any) -> bool:
-        return worker.name in self.running
-
-    def is_ending(self, worker: Any) -> bool:
-        return worker.name in self.ending
-
-    def begin_all(self, workers: list[Any]) -> None:
-        self.running |= {each.name for each in workers}
-
-    def end(self, worker: Any) -> None:
-        self.running.remove(worker.name)
-        self.ending.add(worker.name)
 
 
 def stand_in(running: int, places: int = 4) -> tuple[OperatorStandIn, FakeWorkers]:

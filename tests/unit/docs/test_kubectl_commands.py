@@ -1,0 +1,103 @@
+"""Names in the commands of runbooks are those of the platform: namespaces, labels, objects and log groups."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from inference_blueprints.catalog.log_groups import canary_log_group
+from inference_blueprints.contracts.metric_labels import POD_LABEL_PREFIX, POD_LABELS, PROMETHEUS_ADDRESS
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.resources import root
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
+from tests.unit.docs.test_commands import commands
+
+RUNBOOKS = sorted((root() / "docs/runbooks").glob("*.md"))
+#: Of the CloudWatch add-on: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/install-CloudWatch-Observability-EKS-addon.html
+_ADDON_NAMESPACE = "amazon-cloudwatch"
+#: Of Karpenter's nodes: https://karpenter.sh/v1.15/concepts/scheduling/#labels
+_NODE_LABELS = {"karpenter.sh/nodepool"}
+#: The charts set them: tests/charts/test_metric_labels.py.
+_POD_LABELS = {f"{POD_LABEL_PREFIX}{name}" for name in POD_LABELS}
+#: https://docs.aws.amazon.com/cli/latest/reference/logs/tail.html
+_TAIL_OPTIONS = {"--since", "--follow", "--format", "--filter-pattern"}
+#: Words in capitals stand for a name that the reader has.
+_PLACEHOLDER = re.compile("[A-Z]+")
+
+_prometheus, _prometheus_namespace = (urlsplit(PROMETHEUS_ADDRESS).hostname or "").split(".")[:2]
+#: Objects by namespace. KEDA's are those of its chart 2.20.2.
+OBJECTS = {
+    _prometheus_namespace: {f"service/{_prometheus}"},
+    "keda": {"deployment/keda-operator", "deployment/keda-operator-metrics-apiserver"},
+}
+
+
+def _namespaces() -> set[str]:
+    charts = yaml.safe_load((root() / "helm_values/charts.yaml").read_text(encoding="utf-8"))
+    return {chart["namespace"] for chart in charts.values()} | {_ADDON_NAMESPACE}
+
+
+def _options(words: list[str], name: str) -> list[str]:
+    return [after for word, after in itertools.pairwise(words) if word == name]
+
+
+def _kubectl(page: Path) -> list[list[str]]:
+    return [words for words in commands(page) if words[0] == "kubectl"]
+
+
+def test_runbooks_have_commands() -> None:
+    assert sum(len(_kubectl(page)) for page in RUNBOOKS) >= 10
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
+def test_namespaces_are_those_of_charts(page: Path) -> None:
+    for words in _kubectl(page):
+        assert set(_options(words, "--namespace")) <= _namespaces(), words
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
+def test_selectors_have_labels_of_the_charts(page: Path) -> None:
+    for words in _kubectl(page):
+        known = _NODE_LABELS if words[2] == "nodes" else _POD_LABELS
+        for selector in _options(words, "--selector"):
+            assert {part.partition("=")[0] for part in selector.split(",")} <= known, words
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
+def test_named_objects_exist(page: Path) -> None:
+    for words in _kubectl(page):
+        for word in words[2:]:
+            if re.fullmatch("(deployment|service)/.+", word):
+                (namespace,) = _options(words, "--namespace")
+                assert word in OBJECTS[namespace], words
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
+def test_no_placeholder_stands_for_a_name_that_is_known(page: Path) -> None:
+    for words in _kubectl(page):
+        assert not [each for each in _options(words, "--namespace") if _PLACEHOLDER.fullmatch(each)], words
+
+
+def test_what_is_scaled_by_hand_is_what_keda_scales() -> None:
+    named = {
+        words[2].partition("/")[0]
+        for page in RUNBOOKS
+        for words in _kubectl(page)
+        if "scaling" in words[2] or words[1] == "scale"
+    }
+    plan = build_plan(load_blueprint("elastic-g6e").blueprint)
+    assert named == {each.resource for each in scaled_kinds(plan, None)}
+
+
+def test_the_log_of_the_canary_is_where_the_runbook_looks() -> None:
+    (words,) = [
+        words for page in RUNBOOKS for words in commands(page) if words[:3] == ["aws", "logs", "tail"]
+    ]
+    assert words[3] == canary_log_group("PLATFORM")
+    assert {word for word in words if word.startswith("--")} <= _TAIL_OPTIONS
