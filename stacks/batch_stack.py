@@ -48,6 +48,8 @@ class BatchStack(cdk.Stack):
         The compute of the workers.
     gateway
         The models' load balancer.
+    limited
+        Models whose places the capacity shift limits.
     env
         Account and region.
     """
@@ -69,6 +71,7 @@ class BatchStack(cdk.Stack):
         vpc_cidr: str,
         compute: WorkerCompute,
         gateway: Gateway,
+        limited: Sequence[str],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -87,6 +90,7 @@ class BatchStack(cdk.Stack):
             },
             models=list(dict.fromkeys(queue.model for queue in batch.queues)),
             queues=[queue.name for queue in batch.queues],
+            limited=limited,
             data_prefixes=sorted({prefix for team in teams for prefix in team.data_prefixes}),
             schedules=[
                 JobSchedule(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 
 from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.zones import platform_zones
@@ -42,7 +43,7 @@ class PlatformStacks:
     def __init__(self, app: cdk.App, blueprint: Blueprint, plan: ServingPlan) -> None:
         self._app = app
         self._name = blueprint.metadata.name
-        self._spec = blueprint.spec
+        self._blueprint, self._spec = blueprint, blueprint.spec
         environment = self._spec.environment
         self._env = cdk.Environment(account=environment.account, region=environment.region)
         self._tags = {**environment.tags, PLATFORM_TAG: self._name}
@@ -117,6 +118,7 @@ class PlatformStacks:
             from stacks.worker_tasks import WorkerTasks
 
             compute = WorkerTasks(network.models.gateway, batch.workers.ecs, network.vpc)
+        shift = shift_configuration_of(self._blueprint, plan)
         BatchStack(
             self._app,
             stack_name(self._name, "Batch"),
@@ -132,6 +134,7 @@ class PlatformStacks:
             vpc_cidr=network.vpc_cidr,
             compute=compute,
             gateway=network.models.gateway,
+            limited=sorted(shift.batch_places) if shift and shift.action == "shift" else (),
             env=self._env,
         )
 

@@ -24,6 +24,8 @@ CONFIGURATION: Final = "BATCH_CONFIGURATION"
 CLOSE_FUNCTION: Final = "BATCH_CLOSE_FUNCTION"
 #: JSON object: the URL of the shard queue of each model.
 QUEUE_URLS: Final = "BATCH_QUEUE_URLS"
+#: Models whose places the capacity shift limits, with commas.
+CEILINGS: Final = "BATCH_CEILINGS"
 #: Time for which API Gateway caches a decision of the authorizer.
 AUTHORIZER_SECONDS: Final = "BATCH_AUTHORIZER_SECONDS"
 #: AWS account of the platform. Tokens are signed for it.

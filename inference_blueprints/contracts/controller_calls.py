@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
+
 #: The minute's function continues where it ended: a second call would only wait. Events of several nodes are
 #: decided at the same time.
-CONTROLLER_CALLS: Final[Mapping[str, int]] = {"health-minute": 1, "health-signals": 5}
+HEALTH_CALLS: Final[Mapping[str, int]] = {"health-minute": 1, "health-signals": 5}
+SHIFT_CALLS: Final[Mapping[str, int]] = {SHIFT_CONTROLLER: 1}
+CONTROLLER_CALLS: Final[Mapping[str, int]] = {**HEALTH_CALLS, **SHIFT_CALLS}

@@ -9,10 +9,14 @@ CONTROLLER_FAILING_RUNBOOK: Final = "docs/runbooks/controller-failing.md"
 CONTROLLER_STOPPED_RUNBOOK: Final = "docs/runbooks/controller-stopped.md"
 EVENTS_LOST_RUNBOOK: Final = "docs/runbooks/controller-events-lost.md"
 REPLACEMENT_STUCK_RUNBOOK: Final = "docs/runbooks/replacement-stuck.md"
+SHIFT_INCOMPLETE_RUNBOOK: Final = "docs/runbooks/shift-incomplete.md"
+SHIFT_UNMEASURED_RUNBOOK: Final = "docs/runbooks/shift-unmeasured.md"
 OPERATIONS_RUNBOOKS: Final = (
     HARDWARE_FAULTS_RUNBOOK,
     CONTROLLER_FAILING_RUNBOOK,
     CONTROLLER_STOPPED_RUNBOOK,
     EVENTS_LOST_RUNBOOK,
     REPLACEMENT_STUCK_RUNBOOK,
+    SHIFT_INCOMPLETE_RUNBOOK,
+    SHIFT_UNMEASURED_RUNBOOK,
 )

@@ -19,6 +19,7 @@ from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, Tok
 from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.figures.repair_summary import RepairSummary
 from inference_blueprints.figures.scaling_summary import ScalingSummary, TriggerSummary
+from inference_blueprints.figures.shift_summary import ShiftSummary
 
 __all__ = [
     "AddressUse",
@@ -40,6 +41,7 @@ __all__ = [
     "RepairSummary",
     "ScalingSummary",
     "ServiceQuotaUse",
+    "ShiftSummary",
     "SignalStorePrice",
     "TokenPrice",
     "Totals",

@@ -20,6 +20,7 @@ from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, Tok
 from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.figures.repair_summary import RepairSummary
 from inference_blueprints.figures.scaling_summary import ScalingSummary
+from inference_blueprints.figures.shift_summary import ShiftSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class PlanSummary:
         Resources and price of the batch workers; None without batch.
     repairs
         Who replaces broken nodes of each pool; empty if Karpenter does and nothing looks for slow GPUs.
+    shift
+        Workers whose floors the capacity shift sets.
     """
 
     name: str
@@ -78,6 +81,7 @@ class PlanSummary:
     signal_store: SignalStorePrice | None
     batch_workers: BatchWorkersSummary | None
     repairs: tuple[RepairSummary, ...]
+    shift: tuple[ShiftSummary, ...]
     cold_starts: tuple[ColdStart, ...]
     addresses: AddressUse
     fits: tuple[PodFit, ...]

@@ -163,6 +163,9 @@ def _telemetry(scene: Scene) -> list[Card]:
         acts = "replaces their nodes" if health.action == "replace" else "only records"
         looks = "broken and slow GPUs" if health.slow_gpus else "broken GPUs"
         cards.append(Card("GPU health", (f"{looks}, {acts}",), glyphs.CONTROLLER))
+    if shift := scene.blueprint.spec.capacity_shift:
+        acts = "lends idle capacity to batch" if shift.action == "shift" else "only records"
+        cards.append(Card("capacity shift", (f"forecasts demand, {acts}",), glyphs.CONTROLLER))
     return cards
 
 

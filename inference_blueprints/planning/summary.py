@@ -27,6 +27,7 @@ from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.planning.objective_summary import objective_checks
 from inference_blueprints.planning.repair_summaries import summarise_repairs
 from inference_blueprints.planning.scaling_summaries import summarise_scaling
+from inference_blueprints.planning.shift_summaries import summarise_shift
 from inference_blueprints.pricing.batch_worker_price import batch_worker_price
 from inference_blueprints.pricing.platform_price import platform_price
 from inference_blueprints.pricing.rates import CustomRates, Prices, prices_for
@@ -120,6 +121,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         signal_store=signal_store,
         batch_workers=batch_workers,
         repairs=tuple(summarise_repairs(spec)),
+        shift=tuple(summarise_shift(blueprint, plan)),
         cold_starts=tuple(
             cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
         ),

@@ -12,7 +12,7 @@ _RUNS_PER_MONTH = 730 * 60
 
 
 def operations_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
-    """Yield the cost of GPU health; nothing without it.
+    """Yield the cost of GPU health and the capacity shift; nothing without them.
 
     Prices of AWS Lambda, Amazon DynamoDB and of alarms are not in the catalogue, so they are left out. Its
     series are part of "metrics in CloudWatch".
@@ -24,14 +24,17 @@ def operations_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
     services
         Prices of services.
     """
-    if spec.gpu_health is None:
+    controllers = {"GPU health": spec.gpu_health, "capacity shift": spec.capacity_shift}
+    if not any(controllers.values()):
         return
-    yield CostItem(
-        "GPU health",
-        f"{_RUNS_PER_MONTH:,} runs of a function with 1,769 MiB, its table and its alarms, at prices that "
-        "are not known",
-        None,
-    )
+    for name, section in controllers.items():
+        if section is not None:
+            yield CostItem(
+                name,
+                f"{_RUNS_PER_MONTH:,} runs of a function with 1,769 MiB, its table and its alarms, at prices "
+                "that are not known",
+                None,
+            )
     alarms = spec.observability.alarms if spec.observability else None
     if alarms is None or alarms.topic_arn is None:
         yield CostItem("key of the topic of operations", "1 KMS key", services.usd("kms_key"))

@@ -22,10 +22,13 @@ class FreezeState:
         Whether it may not.
     reason
         Why not, in words. Empty if it may.
+    readable
+        Whether the switch could be read. If not, nobody asked for the freeze.
     """
 
     frozen: bool
     reason: str = ""
+    readable: bool = True
 
 
 def read_freeze(ssm: Any, parameter: str, controller: Controller) -> FreezeState:
@@ -43,12 +46,12 @@ def read_freeze(ssm: Any, parameter: str, controller: Controller) -> FreezeState
     try:
         value = str(ssm.get_parameter(Name=parameter)["Parameter"]["Value"]).strip()
     except (ClientError, BotoCoreError) as error:
-        return FreezeState(frozen=True, reason=f"the parameter {parameter} cannot be read: {error}")
+        reason = f"the parameter {parameter} cannot be read: {error}"
+        return FreezeState(frozen=True, reason=reason, readable=False)
     if value not in FREEZE_VALUES:
         allowed = ", ".join(FREEZE_VALUES)
-        return FreezeState(
-            frozen=True, reason=f"the parameter {parameter} is {value!r}, must be one of {allowed}"
-        )
+        reason = f"the parameter {parameter} is {value!r}, must be one of {allowed}"
+        return FreezeState(frozen=True, reason=reason, readable=False)
     if value in ("all", controller):
         return FreezeState(frozen=True, reason=f"the parameter {parameter} is {value!r}")
     return FreezeState(frozen=False)

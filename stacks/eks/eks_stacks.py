@@ -7,6 +7,7 @@ import aws_cdk as cdk
 from inference_blueprints import catalog
 from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster
 from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
@@ -186,7 +187,8 @@ class EksStacks(TargetStacks):
         """Add the stack of the controllers, if the blueprint has a section of one."""
         blueprint = self._foundation.blueprint
         observability = blueprint.spec.observability
-        if blueprint.spec.gpu_health is None or observability is None:
+        shift = shift_configuration_of(blueprint, self._foundation.plan)
+        if (blueprint.spec.gpu_health is None and shift is None) or observability is None:
             return
         from stacks.eks.operations_stack import OperationsStack
 
@@ -197,6 +199,8 @@ class EksStacks(TargetStacks):
             access=cluster.access,
             cluster=cluster.controlled,
             gpu_health=blueprint.spec.gpu_health,
+            shift=shift,
+            batch=self._foundation.data.batch,
             pools=blueprint.spec.pools,
             alarms=observability.alarms,
             vpc=self._foundation.network.vpc,

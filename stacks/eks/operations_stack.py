@@ -8,14 +8,18 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from inference_blueprints import catalog, resources
 from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts import health_names, operations_names
+from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
+from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
 from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
+from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.function_code import function_code
 from inference_constructs.observability.alarm_topic import AlarmTopic
@@ -24,6 +28,7 @@ from inference_constructs.operations.controller_alarms import ControllerAlarms
 from inference_constructs.operations.controller_place import ControlledCluster, ControllerPlace
 from inference_constructs.operations.health_controller import HealthController
 from inference_constructs.operations.operations_dashboard import OperationsDashboard
+from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT, ShiftController
 
 #: Packages that Lambda does not provide. Powertools needs the second.
 _PACKAGES = ("aws_lambda_powertools", "typing_extensions")
@@ -42,6 +47,8 @@ class OperationsStack(cdk.Stack):
         How controllers reach the cluster.
     gpu_health, pools
         Sections of the blueprint. No `gpu_health`: nothing looks for broken GPUs.
+    shift, batch
+        What the capacity shift moves, and the tables of batch. None without them.
     alarms
         Who is told. None if nobody is: then the topic has no subscription.
     vpc
@@ -63,6 +70,8 @@ class OperationsStack(cdk.Stack):
         access: KubectlAccess,
         cluster: ControlledCluster,
         gpu_health: GpuHealth | None,
+        shift: ShiftConfiguration | None,
+        batch: BatchStore | None,
         pools: Sequence[Pool],
         alarms: Alarms | None,
         vpc: ec2.IVpc,
@@ -85,15 +94,39 @@ class OperationsStack(cdk.Stack):
             topic=self._topic(alarms),
         )
         health = self._add_health(gpu_health, pools) if gpu_health else None
-        watched = ControllerAlarms(
-            self, "Alarms", place=self._place, functions=health.functions if health else {}
-        )
+        functions: dict[str, lambda_.IFunction] = {**health.functions} if health else {}
+        if shift is not None and batch is not None:
+            functions[SHIFT_CONTROLLER] = self._add_shift(shift, batch).function
+        watched = ControllerAlarms(self, "Alarms", place=self._place, functions=functions)
         OperationsDashboard(
             self,
             "Dashboard",
             place=self._place,
             alarms=[*watched.alarms, *(health.hardware_alarms if health else [])],
             health=health is not None,
+            shift=shift is not None,
+        )
+
+    def _add_shift(self, shift: ShiftConfiguration, batch: BatchStore) -> ShiftController:
+        """Add the capacity shift, with what it moves as a document in its code."""
+        runtime = resources.runtime_directory()
+        return ShiftController(
+            self,
+            "Shift",
+            place=self._place,
+            cluster=self._cluster,
+            code=function_code(
+                runtime / "capacity_shift",
+                runtime / "operations",
+                packages=_PACKAGES,
+                documents={SHIFT_DOCUMENT: shift.as_json()},
+                library=("capacity_shift",),
+            ),
+            layer_arns=[catalog.parquet_layers()[self.region]],
+            scaled_objects=[each.name for each in shift.workers],
+            cluster_queues=[each.pool for each in shift.queues],
+            batch=batch,
+            shifts=shift.action == "shift",
         )
 
     def _topic(self, alarms: Alarms | None) -> sns.ITopic:

@@ -78,6 +78,8 @@ class BatchJobs(Construct):
         Queues and teams, in the format that the functions read.
     models, queues
         Names of the models that have queues, and names of the queues.
+    limited
+        Models whose places the capacity shift limits.
     data_prefixes
         S3 prefixes, ``s3://bucket/folder/``, that teams allow the platform to read.
     schedules
@@ -98,6 +100,7 @@ class BatchJobs(Construct):
         configuration: Mapping[str, object],
         models: Sequence[str],
         queues: Sequence[str],
+        limited: Sequence[str],
         data_prefixes: Sequence[str],
         schedules: Sequence[JobSchedule],
         store: BatchStore,
@@ -141,6 +144,8 @@ class BatchJobs(Construct):
         }
         others = {name: self._function(name, each, environment) for name, each in OTHER_FUNCTIONS.items()}
         self._let_close(others["schedule"], others["close"])
+        if limited:
+            others["schedule"].add_environment(batch_environment.CEILINGS, ",".join(limited))
         self.functions = {**functions, **others}
         self.api, self.authorizer = others["api"], others["authorizer"]
         self._add_triggers(others)

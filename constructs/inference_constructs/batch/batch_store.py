@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
+from inference_blueprints.contracts.shift_names import CEILING_PREFIX
 from inference_constructs.storage.batch_job_table import INDEXES, BatchJobTable
 from inference_constructs.storage.batch_progress_table import BatchProgressTable
 
@@ -125,6 +126,23 @@ class BatchStore:
             actions=["s3:ListBucket"],
             conditions={"StringLike": {"s3:prefix": list(key_patterns)}},
             resource_arns=[self.bucket_arn],
+        )
+
+    def grant_ceilings(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow writing ceilings of batch to the table of records, and no other item.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permission.
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["dynamodb:PutItem"],
+            conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{CEILING_PREFIX}*"]}},
+            resource_arns=[self._table_arn(self.table_name)],
         )
 
     def grant_records(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:

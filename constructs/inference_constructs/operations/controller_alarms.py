@@ -10,7 +10,12 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import health_names, operations_names, operations_runbooks
+from inference_blueprints.contracts import (
+    health_names,
+    operations_names,
+    operations_runbooks,
+    shift_names,
+)
 from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.operations.controller_place import ControllerPlace
 
@@ -18,7 +23,10 @@ _MINUTE: Final = cdk.Duration.minutes(1)
 #: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`). Then it should have ended.
 _OLDEST_CASE_SECONDS: Final = 3600
 #: Name of the function that runs each minute, by what it writes as `service`.
-_EACH_MINUTE: Final = {"health-minute": operations_names.HEALTH_SERVICE}
+_EACH_MINUTE: Final = {
+    "health-minute": operations_names.HEALTH_SERVICE,
+    shift_names.SHIFT_CONTROLLER: operations_names.SHIFT_SERVICE,
+}
 
 
 class ControllerAlarms(Construct):
@@ -86,6 +94,21 @@ class ControllerAlarms(Construct):
             periods=5,
             below=1,
         )
+        if service == operations_names.SHIFT_SERVICE:
+            self._add(
+                "shift-incomplete",
+                self._metric(shift_names.SHIFT_FAILURES, service, "Sum"),
+                "The capacity shift could not carry out its decisions for five minutes.",
+                runbook=operations_runbooks.SHIFT_INCOMPLETE_RUNBOOK,
+                periods=5,
+            )
+            self._add(
+                "shift-unmeasured",
+                self._metric(shift_names.SHIFT_UNMEASURED, service, "Maximum"),
+                "The demand of a deployment is not known for ten minutes, so batch gets nothing of it.",
+                runbook=operations_runbooks.SHIFT_UNMEASURED_RUNBOOK,
+                periods=10,
+            )
         if service == operations_names.HEALTH_SERVICE:
             self._add(
                 "replacement-stuck",

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from inference_blueprints.contracts import health_names, operations_names
+from inference_blueprints.contracts import health_names, operations_names, shift_names
 from inference_constructs.operations.controller_alarms import controller_metric
 from inference_constructs.operations.controller_place import ControllerPlace
 
@@ -24,8 +24,8 @@ class OperationsDashboard(Construct):
         What the controllers of the cell share.
     alarms
         Alarms whose state it shows.
-    health
-        Whether GPU health runs.
+    health, shift
+        Whether GPU health and the capacity shift run.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class OperationsDashboard(Construct):
         place: ControllerPlace,
         alarms: Sequence[cloudwatch.IAlarm],
         health: bool,
+        shift: bool,
     ) -> None:
         super().__init__(scope, construct_id)
         self._place = place
@@ -48,6 +49,8 @@ class OperationsDashboard(Construct):
         ]
         if health:
             rows += self._health()
+        if shift:
+            rows += self._shift()
         cloudwatch.Dashboard(self, "Dashboard", default_interval=cdk.Duration.days(1), widgets=rows)
 
     def _health(self) -> list[list[cloudwatch.IWidget]]:
@@ -100,6 +103,34 @@ class OperationsDashboard(Construct):
                     statistic="Maximum",
                 ),
             ],
+        ]
+
+    def _shift(self) -> list[list[cloudwatch.IWidget]]:
+        service = operations_names.SHIFT_SERVICE
+        return [
+            [
+                self._graph(
+                    "Floors of real time, in replicas, and places that batch may have",
+                    service,
+                    [shift_names.SHIFT_FLOORS, shift_names.SHIFT_BATCH_PLACES],
+                    statistic="Maximum",
+                ),
+                self._graph(
+                    "Changes made, and changes that failed",
+                    service,
+                    [shift_names.SHIFT_CHANGES, shift_names.SHIFT_FAILURES],
+                ),
+                self._graph(
+                    "Frozen; runs without metrics; deployments whose demand is not known",
+                    service,
+                    [
+                        operations_names.FROZEN,
+                        operations_names.METRICS_UNREADABLE,
+                        shift_names.SHIFT_UNMEASURED,
+                    ],
+                    statistic="Maximum",
+                ),
+            ]
         ]
 
     def _graph(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from inference_blueprints import catalog
 from inference_blueprints.contracts.batch_limits import RESERVED_CALLS, UNRESERVED_CALLS
-from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
+from inference_blueprints.contracts.controller_calls import HEALTH_CALLS, SHIFT_CALLS
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 
@@ -20,8 +20,14 @@ def reserved_calls(context: DoctorContext) -> Iterator[CheckResult]:
     (https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html).
     """
     spec = context.blueprint.spec
-    reserved = (sum(RESERVED_CALLS.values()) if spec.batch else 0) + (
-        sum(CONTROLLER_CALLS.values()) if spec.gpu_health else 0
+    reserved = sum(
+        sum(calls.values())
+        for section, calls in (
+            (spec.batch, RESERVED_CALLS),
+            (spec.gpu_health, HEALTH_CALLS),
+            (spec.capacity_shift, SHIFT_CALLS),
+        )
+        if section
     )
     if not reserved:
         return

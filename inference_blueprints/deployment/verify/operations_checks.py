@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from inference_blueprints.contracts import operations_names
+from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 
@@ -16,10 +17,14 @@ _TABLE = "AWS::DynamoDB::GlobalTable"
 
 def controllers(platform: VerifiedPlatform) -> Iterator[CheckResult]:
     """Check that each controller ended a run within three minutes, is not frozen, and has its table."""
-    if platform.blueprint.spec.gpu_health is None:
+    spec = platform.blueprint.spec
+    if spec.gpu_health is None and spec.capacity_shift is None:
         return
     yield _table(platform)
-    yield _runs(platform, operations_names.HEALTH_SERVICE)
+    if spec.gpu_health is not None:
+        yield _runs(platform, operations_names.HEALTH_SERVICE, "health-minute")
+    if spec.capacity_shift is not None:
+        yield _runs(platform, operations_names.SHIFT_SERVICE, SHIFT_CONTROLLER)
     yield _freeze_switch(platform)
 
 
@@ -49,7 +54,7 @@ def _table(platform: VerifiedPlatform) -> CheckResult:
     return CheckResult(_CHECK, "ok", message)
 
 
-def _runs(platform: VerifiedPlatform, service: str) -> CheckResult:
+def _runs(platform: VerifiedPlatform, service: str, function: str) -> CheckResult:
     values = (platform.name, operations_names.MAIN_CELL, service)
     answer = platform.account.client("cloudwatch").get_metric_statistics(
         Namespace=operations_names.METRIC_NAMESPACE,
@@ -67,7 +72,7 @@ def _runs(platform: VerifiedPlatform, service: str) -> CheckResult:
     message = f"{service} ended {runs:.0f} runs within {_WINDOW.seconds // 60} minutes"
     if not runs:
         command = platform.aws(
-            f"logs tail /inference-blueprints/{platform.name}/operations/health-minute --since 15m"
+            f"logs tail /inference-blueprints/{platform.name}/operations/{function} --since 15m"
         )
         return CheckResult(_CHECK, "error", message, command)
     return CheckResult(_CHECK, "ok", message)

@@ -15,6 +15,7 @@ from inference_blueprints.planning.tables import (
     price_tables,
     repair_table,
     scaling_table,
+    shift_table,
 )
 from inference_blueprints.tables.text_table import TextTable
 
@@ -27,6 +28,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         month_table.month,
         node_tables.processes,
         scaling_table.elastic_workers,
+        shift_table.capacity_shift,
         frontend_table.frontends,
         node_tables.memory,
         node_tables.host_caches,

@@ -24,6 +24,7 @@ from inference_blueprints.serving.checks.option_checks import option_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
 from inference_blueprints.serving.checks.parser_checks import parser_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
+from inference_blueprints.serving.checks.shift_checks import shift_findings
 from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.disk import disk_findings
@@ -91,6 +92,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
             yield from experimental_findings(roles)
             yield from disaggregation_findings(roles)
             yield from objective_findings(roles)
+            yield from shift_findings(roles)
 
 
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:

@@ -20,6 +20,7 @@ from inference_blueprints.spec.types.batch import (
     Team,
 )
 from inference_blueprints.spec.types.blueprint import Blueprint, Spec
+from inference_blueprints.spec.types.capacity_shift import CapacityShift
 from inference_blueprints.spec.types.elasticity import Floor, LoadMetric, LoadScaling, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.environment import (
     Cluster,
@@ -124,6 +125,7 @@ __all__ = [
     "Canary",
     "CapacityBlock",
     "CapacityReservationId",
+    "CapacityShift",
     "CertificateArn",
     "Choice",
     "Cidr",

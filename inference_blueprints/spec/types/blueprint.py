@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.batch import Batch, Team
+from inference_blueprints.spec.types.capacity_shift import CapacityShift
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
 from inference_blueprints.spec.types.models import Model
 from inference_blueprints.spec.types.observability import Observability
@@ -43,6 +44,8 @@ class Spec(Section):
     """Store of job answers by key. Without it, answers are written to files only."""
     observability: Observability | None = None
     """Metrics, logs, traces, dashboards and alarms. Without it, there are none."""
+    capacity_shift: CapacityShift | None = None
+    """Lends batch the capacity that real time leaves. Without it, neither depends on a forecast."""
     gpu_health: GpuHealth | None = None
     """Finds broken and slow GPUs, and replaces their nodes. Without it, nothing looks for slow GPUs."""
 

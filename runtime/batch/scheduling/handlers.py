@@ -3,8 +3,8 @@
 `ask` reads the variables ``BATCH_TABLE``, ``BATCH_PROGRESS_TABLE`` and ``BATCH_BUCKET``. `schedule` runs
 every minute, and when a job asks for places or ends. Every minute it also compares the jobs with their
 executions. In addition to the variables of `batch.jobs.settings`, it reads ``BATCH_QUEUE_URLS``, a JSON
-object with the address of each model's queue of shards, and ``BATCH_CLOSE_FUNCTION``, the name of the
-function `close`.
+object with the address of each model's queue of shards, ``BATCH_CLOSE_FUNCTION``, the name of the function
+`close`, and ``BATCH_CEILINGS``, the models whose places the capacity shift limits, with commas.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from batch.jobs.spending import SpendingTable
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.ceilings import Ceilings
 from batch.scheduling.measuring import SpeedMeter
 from batch.scheduling.observation import observe, report
 from batch.scheduling.open_jobs import read_open_jobs
@@ -66,6 +67,10 @@ def _progress() -> ProgressTable:
 @cache
 def _objects() -> Objects:
     return Objects(os.environ[batch_environment.BUCKET])
+
+
+def _models_with_ceilings() -> frozenset[str]:
+    return frozenset(filter(None, os.environ.get(batch_environment.CEILINGS, "").split(",")))
 
 
 def ask(event: Mapping[str, Any], _context: object) -> None:
@@ -136,6 +141,7 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
         jobs=platform.jobs,
         admissions=admissions,
         speeds=SpeedTable(table),
+        ceilings=Ceilings(table, _models_with_ceilings()),
         spending=SpendingTable(table),
         objects=_objects(),
         executions=platform.executions,

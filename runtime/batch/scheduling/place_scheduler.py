@@ -21,6 +21,7 @@ from batch.jobs.spending import SpendingTable, month_of
 from batch.objects import Objects
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.allotment import allot
+from batch.scheduling.ceilings import Ceilings
 from batch.scheduling.judging import ModelState, judge
 from batch.scheduling.open_jobs import OpenJob
 from batch.scheduling.scheduling_candidates import SchedulingCandidate
@@ -41,6 +42,7 @@ class Scheduler:
         jobs: JobTable,
         admissions: AdmissionTable,
         speeds: SpeedTable,
+        ceilings: Ceilings,
         spending: SpendingTable,
         objects: Objects,
         executions: Executions,
@@ -51,6 +53,7 @@ class Scheduler:
         self._jobs = jobs
         self._admissions = admissions
         self._speeds = speeds
+        self._ceilings = ceilings
         self._spending = spending
         self._objects = objects
         self._executions = executions
@@ -81,7 +84,9 @@ class Scheduler:
                     self._admissions.put(candidate.admission, now=int(now))
             for candidate in judged.refused:
                 self._answer(candidate.admission, 0, "")
-            allotted = allot([each.wanted(speed) for each in judged.accepted], places, now=now, most=most)
+            # Deadlines are judged by all places: how many interactive requests leave changes with the hour.
+            left = self._ceilings.of(model, places, now=now)
+            allotted = allot([each.wanted(speed) for each in judged.accepted], left, now=now, most=most)
             for candidate in judged.accepted:
                 places, before = allotted.get(candidate.job.id, 0), candidate.admission.places
                 if places in {0, before} or (before is not None and resizes == 0):

@@ -27,6 +27,9 @@ ALLOWED = {
     # What the controllers share, and the controllers, which bring their pure decisions.
     "runtime/operations": {"operations", f"{LIBRARY}.contracts"},
     "runtime/gpu_health": {"gpu_health", "operations", f"{LIBRARY}.gpu_health", f"{LIBRARY}.contracts"},
+    "runtime/capacity_shift": {
+        *("capacity_shift", "operations", f"{LIBRARY}.capacity_shift", f"{LIBRARY}.contracts"),
+    },
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/spec": {
         f"{LIBRARY}.contracts",
@@ -120,6 +123,8 @@ ALLOWED = {
     },
     # Ships with the Lambda functions of GPU health: numpy and the standard library besides.
     f"{LIBRARY}/gpu_health": {f"{LIBRARY}.contracts", f"{LIBRARY}.gpu_health"},
+    # Ships with the Lambda function of the capacity shift: numpy and the standard library besides.
+    f"{LIBRARY}/capacity_shift": {f"{LIBRARY}.contracts", f"{LIBRARY}.capacity_shift"},
     f"{LIBRARY}/fleet": {
         f"{LIBRARY}.contracts",
         f"{LIBRARY}.fleet",
@@ -224,7 +229,8 @@ ALLOWED = {
 }
 #: Packages in `runtime/`, each a program.
 PROGRAMS = (
-    *("batch", "benchmark", "canary", "gpu_health", "image_build", "operations", "signals", "weights"),
+    *("batch", "benchmark", "canary", "capacity_shift", "gpu_health", "image_build", "operations"),
+    *("signals", "weights"),
 )
 HOUSE = (
     *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),

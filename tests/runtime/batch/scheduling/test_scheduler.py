@@ -22,11 +22,13 @@ from batch.jobs.settings import BatchPlatform, RecordTables
 from batch.jobs.spending import Figures, SpendingTable, additions
 from batch.objects import Objects
 from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.ceilings import Ceilings
 from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler
 from batch.scheduling.speed import SpeedTable
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
+from inference_blueprints.contracts.shift_names import ceiling_identifier
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
@@ -78,24 +80,37 @@ def admissions(aws: dict[str, str]) -> AdmissionTable:
     return AdmissionTable(Table(boto3.resource("dynamodb").Table(aws["BATCH_TABLE"])))
 
 
-@pytest.fixture
-def scheduler(
-    aws: dict[str, str], platform_in_process: BatchPlatform, states: StepFunctions, admissions: AdmissionTable
+def scheduled(
+    environment: dict[str, str],
+    platform: BatchPlatform,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    *,
+    limited: frozenset[str] = frozenset(),
 ) -> ScheduledPlatform:
+    """The scheduler with four places. The shift limits some models."""
     document = copy.deepcopy(resources.CONFIGURATION)
     document["queues"][0]["capacity"]["places"] = 4
     scheduler = Scheduler(
         configuration=Configuration.from_json(json.dumps(document)),
-        jobs=platform_in_process.jobs,
+        jobs=platform.jobs,
         admissions=admissions,
-        speeds=SpeedTable(platform_in_process.table),
-        spending=SpendingTable(platform_in_process.table),
+        speeds=SpeedTable(platform.table),
+        ceilings=Ceilings(platform.table, limited),
+        spending=SpendingTable(platform.table),
         objects=Objects(resources.BUCKET),
-        executions=Executions(states, aws["BATCH_STATE_MACHINE_ARN"]),
+        executions=Executions(states, environment["BATCH_STATE_MACHINE_ARN"]),
         step_functions=states,
         queue_urls={"qwen3-8b": "https://queue"},
     )
-    return ScheduledPlatform(scheduler, platform_in_process.jobs, admissions)
+    return ScheduledPlatform(scheduler, platform.jobs, admissions)
+
+
+@pytest.fixture
+def scheduler(
+    aws: dict[str, str], platform_in_process: BatchPlatform, states: StepFunctions, admissions: AdmissionTable
+) -> ScheduledPlatform:
+    return scheduled(aws, platform_in_process, states, admissions)
 
 
 def ask(admissions: AdmissionTable, job: Job, **changes: Any) -> Admission:
@@ -224,6 +239,25 @@ def test_places_of_shards_that_are_done_are_free(
         finish_shard(first, shard)
     scheduler.run(now=NOW + 60)
     assert states.resized == {f"{first.id}-1": 1, f"{second.id}-1": 3}
+
+
+def test_a_running_job_shrinks_and_grows_within_a_minute_as_the_shift_says(
+    aws: dict[str, str],
+    states: StepFunctions,
+    admissions: AdmissionTable,
+    platform_in_process: BatchPlatform,
+) -> None:
+    limited = frozenset({"qwen3-8b"})
+    scheduler = scheduled(aws, platform_in_process, states, admissions, limited=limited)
+    job = make_job(platform_in_process)
+    ask(admissions, job)
+    for minute, places in enumerate((3, 0, 2)):
+        at = NOW + 60 * minute
+        ceiling = {"id": ceiling_identifier("qwen3-8b"), "record": {"places": places, "at": at}}
+        platform_in_process.table.put(ceiling)
+        scheduler.run(now=at)
+        left = states.resized.get(f"{job.id}-1") or states.went_on[job.id]["places"]
+        assert left == max(places, 1), "a map cannot run zero children"
 
 
 def test_only_so_many_running_jobs_change_at_once_and_the_others_with_the_next_run(

@@ -1,0 +1,61 @@
+"""What the shift decided before. It is one item of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentState:
+    """What was decided about a deployment.
+
+    Parameters
+    ----------
+    floor
+        Floor of its replicas.
+    lower_since
+        Since when a lower floor would have sufficed, in seconds since the epoch. None if it would not.
+    lent
+        Share of the deployment's capacity that batch had, from 0 to 1.
+    """
+
+    floor: int
+    lower_since: float | None = None
+    lent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftState:
+    """What the last decision left.
+
+    Parameters
+    ----------
+    decided_at
+        Time of the last decision, in seconds since the epoch.
+    deployments
+        State of each deployment by name.
+    """
+
+    decided_at: float = 0.0
+    deployments: Mapping[str, DeploymentState] = field(default_factory=dict)
+
+    def as_item(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> Self:
+        """Return the state of what `as_item` returned. Numbers may be decimals, as DynamoDB returns them."""
+        return cls(
+            decided_at=float(item["decided_at"]),
+            deployments={
+                name: DeploymentState(
+                    floor=int(each["floor"]),
+                    lower_since=None if each["lower_since"] is None else float(each["lower_since"]),
+                    lent=float(each["lent"]),
+                )
+                for name, each in item["deployments"].items()
+            },
+        )

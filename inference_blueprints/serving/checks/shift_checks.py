@@ -1,0 +1,39 @@
+"""Checks that lent capacity can be back as soon as the blueprint says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.estimates.start_time import start_time
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.engine_process import engine_image
+
+
+def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
+    """Check that `reclaimSeconds` is not below the minimum start of a deployment's elastic workers.
+
+    The time that EC2 and the engine need is not known and adds to it. Images of unknown size count as none.
+
+    Parameters
+    ----------
+    roles
+        Workers of every role of a deployment.
+    """
+    shift = roles[0].blueprint.spec.capacity_shift
+    elastic = [role for role in roles if role.workers.scaled_by is not None]
+    if shift is None or not elastic:
+        return
+    longest = max(
+        start_time(role, engine_image(role), kind, together=1).seconds
+        for role in elastic
+        for kind in role.instance_types
+    )
+    if shift.reclaim_seconds < longest:
+        message = (
+            f"got {shift.reclaim_seconds}, but a worker of {roles[0].release} on a new node needs at least "
+            f"{math.ceil(longest)} s for image and weights; raise it to {math.ceil(longest)} or more, so "
+            "that the forecast looks as far ahead"
+        )
+        yield Finding(("spec", "capacityShift", "reclaimSeconds"), message)

@@ -1,0 +1,102 @@
+"""What the capacity shift of a platform moves, from the blueprint and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
+from inference_blueprints.contracts.shift_configuration import (
+    ShiftConfiguration,
+    ShiftedQueue,
+    ShiftedWorkers,
+)
+from inference_blueprints.serving.nodes.pool_quota import pool_quota
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.scaling.worker_load import worker_load
+from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
+from inference_blueprints.spec.types import Blueprint
+
+
+def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConfiguration | None:
+    """Return what the capacity shift moves. None if the blueprint has no such section, or no batch.
+
+    Parameters
+    ----------
+    blueprint
+        A valid blueprint.
+    plan
+        Its serving plan.
+    """
+    shift, batch = blueprint.spec.capacity_shift, blueprint.spec.batch
+    if shift is None or batch is None:
+        return None
+    workers = tuple(
+        each
+        for model_index, model in enumerate(plan.models)
+        for index, deployment in enumerate(model.deployments)
+        for each in _shifted_workers(deployment, resolve(blueprint, model_index, index))
+    )
+    elastic = {each.model for each in workers}
+    models = {queue.model for queue in batch.queues}
+    return ShiftConfiguration(
+        action=shift.action,
+        safety_percent=shift.safety_percent,
+        reclaim_seconds=shift.reclaim_seconds,
+        workers=workers,
+        queues=tuple(_shifted_queues(blueprint, plan, workers)),
+        batch_places=dict.fromkeys(sorted(models & elastic), batch.workers.max * SHARDS_PER_WORKER),
+    )
+
+
+def _shifted_workers(
+    deployment: DeploymentPlan, roles: tuple[ResolvedWorkers, ...]
+) -> Iterator[ShiftedWorkers]:
+    """Yield the elastic workers of a deployment.
+
+    Demand is counted in requests in flight of the release, which the workers that decode hold. Prefill
+    workers share it by their number, so that the floors of both roles keep the ratio of the ranges.
+    """
+    decoding = roles[-1]
+    carried = worker_load(decoding).requests * decoding.workers.most
+    of_roles = {process.name: role for process, role in zip(_workers(deployment), roles, strict=True)}
+    for process in deployment.processes:
+        if process.scaling is None:
+            continue
+        resolved = of_roles[process.name]
+        part = "vllm-" if deployment.stack == "llmD" else ""
+        yield ShiftedWorkers(
+            # The names of ScaledObjects in the charts of both stacks.
+            name=f"{deployment.release}-{part}{process.name}",
+            namespace=charts()[deployment.chart].namespace,
+            release=deployment.release,
+            role=process.role,
+            model=deployment.model,
+            pool=resolved.pool.name,
+            least=process.scaling.least,
+            most=process.scaling.most,
+            capacity=carried / process.scaling.most,
+            accelerators=resolved.workers.accelerators,
+        )
+
+
+def _workers(deployment: DeploymentPlan) -> list[Process]:
+    return [process for process in deployment.processes if process.is_worker]
+
+
+def _shifted_queues(
+    blueprint: Blueprint, plan: ServingPlan, workers: tuple[ShiftedWorkers, ...]
+) -> Iterator[ShiftedQueue]:
+    """Yield the pools with elastic workers, accelerators and a queue for jobs."""
+    if blueprint.spec.queueing is None or blueprint.spec.queueing.kueue is None:
+        return
+    for pool in blueprint.spec.pools:
+        quota = pool_quota(pool, plan).accelerators
+        elastic = sum(each.most * each.accelerators for each in workers if each.pool == pool.name)
+        if quota is not None and elastic:
+            yield ShiftedQueue(
+                pool=pool.name,
+                resource=quota.resource_name,
+                accelerators=quota.count + elastic,
+                quota=quota.count,
+            )

@@ -1,0 +1,50 @@
+"""Ceilings of the capacity shift: the places of a model that interactive requests leave to batch now.
+
+The shift writes a ceiling per model each minute. A platform with the shift reads them; without a ceiling, or
+with an old one, nobody knows what interactive requests need, and they go first: no further place is given.
+Running jobs keep one place each, because a map cannot run zero children.
+"""
+
+from __future__ import annotations
+
+from batch.jobs.record_table import Table
+from inference_blueprints.contracts.shift_names import (
+    CEILING_AT,
+    CEILING_PLACES,
+    CEILING_SECONDS,
+    ceiling_identifier,
+)
+
+
+class Ceilings:
+    """Ceilings of models, in the table of all records.
+
+    Parameters
+    ----------
+    table
+        The table.
+    models
+        Models that have a ceiling. Others have all of their places.
+    """
+
+    def __init__(self, table: Table, models: frozenset[str]) -> None:
+        self._table, self._models = table, models
+
+    def of(self, model: str, places: int, *, now: float) -> int:
+        """Return the places that the jobs of a model may have together now.
+
+        Parameters
+        ----------
+        model
+            Its name.
+        places
+            Places without a ceiling.
+        now
+            Seconds since 1970.
+        """
+        if model not in self._models:
+            return places
+        values = self._table.get(ceiling_identifier(model))
+        if values is None or abs(now - float(values[CEILING_AT])) > CEILING_SECONDS:
+            return 0
+        return max(0, min(places, int(values[CEILING_PLACES])))

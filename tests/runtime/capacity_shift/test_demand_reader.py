@@ -1,0 +1,93 @@
+"""Real-time demand is what is in flight, less batch's part."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import boto3
+import numpy
+import pytest
+from capacity_shift.demand_reader import DemandReader
+
+from inference_blueprints.contracts import batch_names
+from operations.operations_errors import MetricsError
+from tests.runtime.capacity_shift.shift_platform import MODEL, NOW, PLATFORM, Series, shifted_workers
+
+pytestmark = pytest.mark.usefixtures("aws_in_process")
+ONE, TWO = shifted_workers("one"), shifted_workers("two")
+
+
+def batch_in_flight(value: float, *, at: float) -> None:
+    """What one worker writes once a minute."""
+    dimensions = {batch_names.PLATFORM_DIMENSION: PLATFORM, batch_names.MODEL_DIMENSION: MODEL}
+    boto3.client("cloudwatch").put_metric_data(
+        Namespace=batch_names.METRIC_NAMESPACE,
+        MetricData=[
+            {
+                "MetricName": batch_names.IN_FLIGHT,
+                "Dimensions": [{"Name": key, "Value": each} for key, each in dimensions.items()],
+                "Timestamp": datetime.fromtimestamp(at, UTC),
+                "Value": value,
+            }
+        ],
+    )
+
+
+def reader(series: Series) -> DemandReader:
+    return DemandReader(PLATFORM, (ONE, TWO), series, boto3.client("cloudwatch"))
+
+
+def test_demand_is_by_minute_and_ends_now() -> None:
+    series = Series({ONE.release: 20.0, TWO.release: 5.0})
+    found = reader(series).histories(NOW)
+    assert found[ONE.name].end == NOW
+    numpy.testing.assert_array_equal(found[TWO.name].values[-60:], 5.0)
+    assert len(found[ONE.name].values) == 2 * 1440 + 1
+
+
+def test_batch_is_taken_off_each_release_by_its_part() -> None:
+    for minute in range(5):
+        batch_in_flight(4.0, at=NOW - 60 * minute - 30)
+        batch_in_flight(1.0, at=NOW - 60 * minute - 20)
+    found = reader(Series({ONE.release: 20.0, TWO.release: 5.0})).histories(NOW)
+    assert found[ONE.name].values[-1] == pytest.approx(20.0 - 5.0 * 20 / 25)
+    assert found[TWO.name].values[-1] == pytest.approx(5.0 - 5.0 * 5 / 25)
+    assert found[ONE.name].values[-30] == 20.0, "there was no batch then"
+
+
+def test_a_late_line_of_a_batch_worker_is_no_demand_of_people() -> None:
+    batch_in_flight(15.0, at=NOW - 100)
+    found = reader(Series({ONE.release: 20.0})).histories(NOW)
+    assert found[ONE.name].values[-1] == pytest.approx(5.0)
+
+
+def test_a_run_reads_only_what_is_new() -> None:
+    series = Series({ONE.release: 20.0})
+    demand = reader(series)
+    demand.histories(NOW)
+    assert len(series.asked) == 14, "a query has at most a day"
+    series.asked.clear()
+    demand.histories(NOW + 60)
+    assert series.asked == [(NOW + 120 - 960, NOW + 60)]
+
+
+def test_a_failure_keeps_what_was_read_and_its_end() -> None:
+    series = Series({ONE.release: 20.0})
+    demand = reader(series)
+    demand.histories(NOW)
+    series.fault = MetricsError("throttled")
+    with pytest.raises(MetricsError):
+        demand.histories(NOW + 600)
+    assert demand.known()[ONE.name].measured_at == NOW, "so the decision sees that metrics are missing"
+
+
+def test_a_clock_that_steps_back_loses_nothing() -> None:
+    series = Series({ONE.release: 20.0})
+    demand = reader(series)
+    demand.histories(NOW)
+    found = demand.histories(NOW - 3600)
+    assert found[ONE.name].end == NOW
+
+
+def test_without_series_there_is_no_history() -> None:
+    assert reader(Series({})).histories(NOW) == {}

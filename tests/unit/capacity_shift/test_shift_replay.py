@@ -1,0 +1,111 @@
+"""The replay counts what it says: freed hours, the oracle's, and unmet demand, by hand on small demands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy
+import pytest
+
+from inference_blueprints.autoscaling.minute_demand import demand_per_minute
+from inference_blueprints.autoscaling.request_rates import RateWindow, RequestRates
+from inference_blueprints.capacity_shift.shift_replay import (
+    PoolDemand,
+    ShiftReplay,
+    both_speeds,
+    reactive,
+    replay,
+    replicas_only,
+    scheduled,
+)
+from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
+
+SETTINGS = ShiftSettings(action="shift", reclaim_seconds=120)
+DAY = 1440
+
+
+def demand(values: list[float], first: int = 0) -> PoolDemand:
+    return PoolDemand(values=numpy.array(values), first=first, replicas=4, capacity=10.0)
+
+
+def test_lent_replicas_serve_only_when_they_are_back() -> None:
+    rises = demand([10.0] * 5 + [40.0] * 5)
+    floors = numpy.array([10.0] * 5 + [40.0] * 5)
+    found = replicas_only(rises, floors, SETTINGS)
+    # Decided at the end of bin 5, back two minutes later: bins 5, 6 and 7 have 10 of 40.
+    assert found.unmet == pytest.approx(90.0 / 250.0)
+    # Bins 0 to 5 free three quarters; from bin 6 on, what comes back is nobody's.
+    assert found.freed_hours * 60 == pytest.approx(6 * 0.75)
+    assert found.oracle_hours * 60 == pytest.approx(5 * 0.75)
+
+
+def test_what_is_lent_is_gone_at_once() -> None:
+    found = replicas_only(demand([40.0] * 6), numpy.array([40.0] * 3 + [10.0] * 3), SETTINGS)
+    assert found.unmet == pytest.approx(2 * 30.0 / 240.0)
+    assert found.freed_hours == 0.0
+
+
+def test_floors_below_the_places_limit_what_is_served() -> None:
+    steady = demand([20.0] * 6)
+    kept = numpy.full(6, 20.0)
+    served = both_speeds(steady, ShiftReplay(kept, numpy.full(6, 20.0)), SETTINGS)
+    assert (served.unmet, served.freed_of_oracle) == (0.0, pytest.approx(1.0))
+    lagging = ShiftReplay(numpy.array([10.0] * 2 + [20.0] * 4), numpy.full(6, 10.0))
+    # The places give back within a minute, replicas need two: bins 0 to 4 have 10 of 20.
+    assert both_speeds(steady, lagging, SETTINGS).unmet == pytest.approx(50.0 / 120.0)
+
+
+def test_demand_above_the_pool_and_gaps_do_not_count() -> None:
+    found = replicas_only(demand([80.0, float("nan"), 80.0]), numpy.full(3, 40.0), SETTINGS)
+    assert (found.unmet, found.pool_hours * 60) == (0.0, pytest.approx(2))
+
+
+def test_the_shift_frees_quiet_hours_and_serves_the_peak() -> None:
+    minutes = numpy.arange(2 * DAY)
+    values = 200.0 + 150.0 * numpy.sin(2 * numpy.pi * minutes / DAY)
+    days = PoolDemand(values=values, first=DAY, replicas=36, capacity=10.0)
+    settings = ShiftSettings(action="shift")
+    found = both_speeds(days, replay(days, settings), settings)
+    assert found.unmet < 0.001
+    assert found.freed_of_oracle > 0.9
+
+
+def test_a_replay_does_not_see_the_future() -> None:
+    values = numpy.full(DAY + 40, 100.0)
+    days = PoolDemand(values=values, first=DAY, replicas=20, capacity=10.0)
+    changed = values.copy()
+    changed[DAY + 20 :] = 190.0
+    settings = ShiftSettings(action="shift")
+    known, other = replay(days, settings), replay(replace(days, values=changed), settings)
+    assert known.kept[: DAY + 20].tolist() == other.kept[: DAY + 20].tolist()
+    assert known.floors[: DAY + 20].tolist() == other.floors[: DAY + 20].tolist()
+    assert other.floors[-1] > known.floors[-1]
+
+
+def test_a_schedule_knows_only_the_days_before() -> None:
+    values = [10.0] * DAY + [99.0] * DAY
+    values[5 * 60 + 7] = 35.0
+    floors = scheduled(demand(values, DAY))
+    assert floors[DAY + 4 * 60 + 44] == 10.0
+    assert floors[DAY + 4 * 60 + 45] == 35.0
+    assert floors[DAY + 5 * 60 + 59] == 35.0
+    assert floors[DAY + 6 * 60] == 10.0
+
+
+def test_an_autoscaler_holds_the_largest_of_ten_minutes_and_a_tenth() -> None:
+    floors = reactive(demand([10.0, 20.0] + [10.0] * 12))
+    assert floors[0] == pytest.approx(11.0)
+    assert floors[1] == floors[10] == pytest.approx(22.0)
+    assert floors[11] == pytest.approx(11.0)
+
+
+def test_minutes_follow_the_rates() -> None:
+    rates = RequestRates((RateWindow(0, 10.0, 0.0), RateWindow(600, 30.0, 0.0)))
+    even = demand_per_minute(rates, 1)
+    assert len(even) == 20
+    assert even[4] == pytest.approx(10.0)
+    assert even[9] == pytest.approx(10.0 + 20.0 * 270 / 600)
+    assert demand_per_minute(rates, 1, steps=True) == [10.0] * 10 + [30.0] * 10
+    noisy = RequestRates((RateWindow(0, 100.0, 2.0), RateWindow(60000, 100.0, 2.0)))
+    found = numpy.array(demand_per_minute(noisy, 1))
+    assert found.std() == pytest.approx(2.0 * (6000**0.5) / 60, rel=0.1)
