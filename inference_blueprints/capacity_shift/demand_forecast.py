@@ -111,10 +111,10 @@ def _upper(
         sliding_window_view(values, ahead)[1:].max(axis=1)[-bins:] if len(values) > ahead else values[:0]
     )
     known = (
-        sliding_window_view(measured, ahead)[1:].all(axis=1)[-bins:] if len(values) > ahead else measured[:0]
+        sliding_window_view(measured, ahead)[1:].min(axis=1)[-bins:] if len(values) > ahead else measured[:0]
     )
     past = forecasts[: len(forecasts) - ahead][-bins:]
-    usable: Flags = numpy.logical_and(known, past > _NOTHING)
+    usable: Flags = known & (past > _NOTHING)
     factor = float(numpy.quantile(outcomes[usable] / past[usable], share)) if usable.any() else 1.0
     return float(forecasts[-1]) * max(1.0, factor)
 
