@@ -33,6 +33,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "lock": "lock_commands",
         "upgrade": "upgrade_command",
         "verify": "verify_command",
+        "costs": "costs_command",
         **dict.fromkeys(("destroy", "prune"), "removal_commands"),
         **dict.fromkeys(("token", "batch"), "batch_commands"),
         "signals": "signal_commands",

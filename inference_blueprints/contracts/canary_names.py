@@ -15,3 +15,6 @@ MODEL_DIMENSION: Final = "Model"
 #: `task` (`generate` or `embed`).
 PLATFORM_VARIABLE: Final = "CANARY_PLATFORM"
 MODELS_VARIABLE: Final = "CANARY_MODELS"
+#: Memory of the function, and how long it waits for one answer.
+MEMORY_MIB: Final = 128
+ANSWER_SECONDS: Final = 60

@@ -19,6 +19,8 @@ from inference_blueprints.figures import (
     ProcessSummary,
     Totals,
 )
+from inference_blueprints.monitoring.alarm_table import platform_alarms
+from inference_blueprints.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.planning.frontend_summaries import summarise_frontends
 from inference_blueprints.planning.memory_summary import summarise_memory
@@ -28,6 +30,7 @@ from inference_blueprints.pricing.batch_worker_price import batch_worker_price
 from inference_blueprints.pricing.platform_price import platform_price
 from inference_blueprints.pricing.rates import CustomRates, Prices, prices_for
 from inference_blueprints.pricing.signal_store_price import signal_store_price
+from inference_blueprints.pricing.telemetry_price import MonitoringSize
 from inference_blueprints.pricing.token_price import token_price
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process, ServingPlan
@@ -96,16 +99,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             [resolved for resolved, _ in roles],
             prices,
             processes=processes,
-            recorded_series=sum(
-                rule.series
-                for rule in platform_rules(
-                    blueprint.metadata.name,
-                    plan,
-                    models=spec.models,
-                    pools=spec.pools,
-                    region=spec.environment.region,
-                )
-            ),
+            monitoring=_monitoring(blueprint, plan),
             signal_store=signal_store,
             batch_workers=batch_workers,
         ),
@@ -133,6 +127,19 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             for resolved, worker in roles
             for kind in resolved.instance_types
         ),
+    )
+
+
+def _monitoring(blueprint: Blueprint, plan: ServingPlan) -> MonitoringSize:
+    """Return what monitors the platform, if it is observed."""
+    name, spec = blueprint.metadata.name, blueprint.spec
+    recorded = platform_rules(
+        name, plan, models=spec.models, pools=spec.pools, region=spec.environment.region
+    )
+    return MonitoringSize(
+        recorded_series=sum(rule.series for rule in recorded),
+        promql_alarms=len(platform_alarms(name, plan)),
+        dashboards=len(dashboard_rows()),
     )
 
 

@@ -21,7 +21,7 @@ from inference_blueprints.figures import (
     SignalStorePrice,
 )
 from inference_blueprints.pricing.rates import Prices
-from inference_blueprints.pricing.telemetry_price import telemetry_items
+from inference_blueprints.pricing.telemetry_price import MonitoringSize, telemetry_items
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -42,7 +42,7 @@ def platform_price(
     prices: Prices,
     *,
     processes: Sequence[ProcessSummary],
-    recorded_series: int,
+    monitoring: MonitoringSize,
     signal_store: SignalStorePrice | None,
     batch_workers: BatchWorkersSummary | None,
 ) -> PlatformCost:
@@ -58,8 +58,8 @@ def platform_price(
         Known prices of instances.
     processes
         Figures of the processes, whose metrics are counted.
-    recorded_series
-        Least number of recorded series, which CloudWatch stores, if metrics are collected.
+    monitoring
+        What monitors the platform, if it is observed.
     signal_store, batch_workers
         Their prices; None if there are none.
     """
@@ -72,7 +72,7 @@ def platform_price(
         *_network(spec, roles, services),
         *_storage(roles, services),
         *_optional_parts(signal_store, batch_workers),
-        *telemetry_items(spec, processes, recorded_series, services),
+        *telemetry_items(spec, processes, monitoring, services),
         *_by_use(spec, services),
     )
     return PlatformCost(

@@ -1,16 +1,19 @@
-"""Price of metrics, logs and traces in a month.
+"""Price of metrics, logs, traces, alarms, dashboards and the canary in a month.
 
 CloudWatch bills OTel metrics by the bytes of their data points
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/metrics-otel-pricing.html). The price of a GB
-is in no document that the catalogue could read, so the plan shows series and data points, and no price.
+is in no document that the catalogue could read, so the plan shows series and data points, and no price. The
+same holds for PromQL alarms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from inference_blueprints.catalog import ServicePrices
 from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.contracts import canary_names
 from inference_blueprints.figures import CostItem, ProcessSummary
 from inference_blueprints.spec.types import Observability, Spec
 
@@ -18,10 +21,31 @@ _MINUTES_PER_MONTH = 730 * 60
 _SECONDS_PER_MONTH = _MINUTES_PER_MONTH * 60
 _PROMETHEUS_PODS = 2
 _DECIMALS = 2
+_CANARY_METRICS = (canary_names.ANSWERED, canary_names.MILLISECONDS)
+_MIB_PER_GB = 1024  # Lambda's price list calls a GiB a GB.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitoringSize:
+    """What monitors a platform.
+
+    Parameters
+    ----------
+    recorded_series
+        Least number of recorded series, which CloudWatch stores.
+    promql_alarms
+        Alarms on PromQL.
+    dashboards
+        CloudWatch dashboards.
+    """
+
+    recorded_series: int
+    promql_alarms: int
+    dashboards: int
 
 
 def telemetry_items(
-    spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int, services: ServicePrices
+    spec: Spec, processes: Sequence[ProcessSummary], size: MonitoringSize, services: ServicePrices
 ) -> Iterator[CostItem]:
     """Yield the cost of each signal; nothing without observability.
 
@@ -29,19 +53,25 @@ def telemetry_items(
     ----------
     processes
         Figures of the processes, with the replicas that are scraped.
-    recorded_series
-        Least number of recorded series, which CloudWatch stores.
+    size
+        What monitors the platform.
     services
         Prices of services.
     """
     observability = spec.observability
     if observability is None:
         return
-    yield _metrics(spec, processes, recorded_series)
+    yield _metrics(spec, processes, size.recorded_series)
     per_gb = f"{services.usd('log_ingestion'):.2f} USD per GB ingested"
     kept = f"kept {observability.logs.retention_days} days"
-    yield CostItem("logs of pods, nodes and control plane", f"{per_gb}, {kept}", None)
+    unknown = "how much pods, nodes and the control plane write is not known"
+    yield CostItem("logs of pods, nodes and control plane", f"{per_gb}, {kept}; {unknown}", None)
     yield from _traces(spec, observability, services)
+    alarms = f"{size.promql_alarms} alarms at a price that is not known"
+    yield CostItem("PromQL alarms", alarms, None)
+    usd = round(size.dashboards * services.usd("dashboard"), _DECIMALS)
+    yield CostItem("dashboards", f"{size.dashboards}, without the free ones of the account", usd)
+    yield from _canary(spec, observability, services)
     yield CostItem("Prometheus", f"{_PROMETHEUS_PODS} pods on the system nodes; no further node", 0.0)
 
 
@@ -92,3 +122,19 @@ def _traces(spec: Spec, observability: Observability, services: ServicePrices) -
     usd = round(recorded * services.usd("trace"), _DECIMALS)
     assumption = f"{recorded / 1e6:,.2f} million in X-Ray, if the peak lasted all month"
     yield CostItem("traces", assumption, usd, is_bound=True)
+
+
+def _canary(spec: Spec, observability: Observability, services: ServicePrices) -> Iterator[CostItem]:
+    """Yield the most that the canary can cost: no model answers, and each question waits to its end."""
+    if observability.canary is None:
+        return
+    models = len(spec.models)
+    rounds = _MINUTES_PER_MONTH / observability.canary.every_minutes
+    seconds = models * canary_names.ANSWER_SECONDS
+    used = rounds * seconds * canary_names.MEMORY_MIB / _MIB_PER_GB
+    function = rounds * services.usd("function_arm_request") + used * services.usd("function_arm_duration")
+    assumption = f"{rounds:,.0f} calls, {seconds:,} s each if no model answers"
+    yield CostItem("canary", assumption, round(function, _DECIMALS), is_bound=True)
+    metrics = models * len(_CANARY_METRICS)
+    usd = round(metrics * services.usd("custom_metric") + models * services.usd("metric_alarm"), _DECIMALS)
+    yield CostItem("metrics and alarms of the canary", f"{metrics} metrics, {models} alarms", usd)

@@ -37,7 +37,7 @@ def emit(
     dimensions
         Dimensions of each metric, by name.
     also_by
-        A subset of the dimensions. Each metric is also recorded by this subset, summed over the others.
+        Subsets of the dimensions. Each metric is also recorded by each of them, summed over the others.
     """
     directive = {
         "Namespace": batch_names.METRIC_NAMESPACE,

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 
 from inference_blueprints.contracts import canary_names
 
-_TIMEOUT_SECONDS = 60
 _QUESTION = "Say yes."
 
 
@@ -55,7 +54,7 @@ def ask(model: str, url: str, task: str) -> str:
         f"{url}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=canary_names.ANSWER_SECONDS) as response:  # noqa: S310
             answer = json.load(response)
     except urllib.error.HTTPError as error:
         return f"status {error.code}"

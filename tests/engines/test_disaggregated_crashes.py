@@ -23,12 +23,6 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerControl]
         yield WorkerControl(running)
 
 
-@pytest.fixture
-def control(engines: WorkerControl) -> Iterator[WorkerControl]:
-    yield engines
-    engines.restore()
-
-
 def test_streams_of_a_killed_decode_worker_go_on_at_the_other(control: WorkerControl) -> None:
     """A killed decode worker: its streams go on at another one, and each word arrives once."""
     victim, moved = control.worker("decode"), control.migrations()

@@ -24,12 +24,6 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerControl]
         yield WorkerControl(running)
 
 
-@pytest.fixture
-def control(engines: WorkerControl) -> Iterator[WorkerControl]:
-    yield engines
-    engines.restore()
-
-
 def test_a_decode_worker_that_is_told_to_end_finishes_its_streams(control: WorkerControl) -> None:
     """SIGTERM to a decode worker: it finishes its streams, none moves, and it ends."""
     victim, moved = control.worker("decode"), control.migrations()

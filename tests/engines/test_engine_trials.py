@@ -28,7 +28,9 @@ RECEIVED = "vllm:external_prefix_cache_hits"
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Outcome]:
     """Return the outcome of every trial."""
-    return run_trials(tmp_path_factory.mktemp("trials"), {**TRIALS["works"], **TRIALS["refused"]})
+    return run_trials(
+        tmp_path_factory.mktemp("trials"), {**TRIALS["works"], **TRIALS["drafts"], **TRIALS["refused"]}
+    )
 
 
 @pytest.mark.parametrize("name", TRIALS["works"])
@@ -37,6 +39,14 @@ def test_the_answers_are_those_of_one_process(outcomes: Mapping[str, Outcome], n
     assert outcomes[name].error == ""
     assert len(set(outcomes[ALONE].answers)) == len(outcomes[ALONE].answers), "prompts change the answer"
     assert outcomes[name].answers == outcomes[ALONE].answers
+
+
+@pytest.mark.parametrize("name", TRIALS["drafts"])
+def test_an_engine_answers_with_random_guesses(outcomes: Mapping[str, Outcome], name: str) -> None:
+    """Layers or a draft with random weights guess; whatever they guess, each answer is whole."""
+    assert outcomes[name].error == ""
+    assert outcomes[name].counters["vllm:spec_decode_num_drafts"] > 0
+    assert {len(answer) for answer in outcomes[name].answers} == {len(outcomes[ALONE].answers[0])}
 
 
 @pytest.mark.parametrize("name", APART)

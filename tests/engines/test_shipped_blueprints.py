@@ -53,7 +53,7 @@ def _with_one_worker_per_role(blueprint: Blueprint) -> Blueprint:
     return Blueprint.model_validate(document)
 
 
-@pytest.mark.parametrize("name", _distinct())
+@pytest.mark.parametrize("name", list(_distinct()))
 def test_planned_workers_start_and_answer(name: str, tmp_path: Path) -> None:
     """The workers of a shipped blueprint start with the plan's arguments, and each model answers."""
     blueprint = _with_one_worker_per_role(load_blueprint(name).blueprint)

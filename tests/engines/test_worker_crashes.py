@@ -25,12 +25,6 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerControl]
         yield WorkerControl(running)
 
 
-@pytest.fixture
-def control(engines: WorkerControl) -> Iterator[WorkerControl]:
-    yield engines
-    engines.restore()
-
-
 def unlike(streams: list[Stream]) -> list[Stream]:
     """Return the streams that are not whole."""
     return [each for each in streams if not each.is_whole]

@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.draft import DraftMethod
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.isolation import open_isolation
 from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
-from inference_blueprints.targets.local.vllm_cpu.scaled_models import write_scaled_model
+from inference_blueprints.targets.local.vllm_cpu.scaled_models import write_scaled_draft, write_scaled_model
 
 _PROGRAM = Path(__file__).with_name("engine_trials.py")
 _MODEL = "Qwen/Qwen3-8B"
+#: Methods of a draft for the model. A trial names the folder of the draft by its method.
+_DRAFTS: Sequence[DraftMethod] = ("eagle", "eagle3")
 # Bounds a hang of all trials together, not a speed.
 _SECONDS = 7200.0
 _ENVIRONMENT = {
@@ -70,6 +73,8 @@ def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict
     folders = {model: model.replace("/", "--") for model in {trial["model"] for trial in named.values()}}
     for model, folder in folders.items():
         write_scaled_model(catalog.model(model), directory / folder, tensor_parallel_size=2)
+    for method in _DRAFTS:
+        write_scaled_draft(directory / folders[_MODEL], directory / method, method)
     placed = {name: {**trial, "model": folders[trial["model"]]} for name, trial in named.items()}
     with ProcessGroup() as processes:
 

@@ -97,7 +97,7 @@ class ModelCanary(Construct):
             },
             handler="canary.model_questions.handle",
             log_group=log,
-            memory_size=128,
+            memory_size=canary_names.MEMORY_MIB,
             reserved_concurrent_executions=1,
             role=role,
             runtime=lambda_.Runtime.PYTHON_3_14,

@@ -1,4 +1,4 @@
-"""Signs requests to API Gateway with the caller's credentials (SigV4, service `execute-api`).
+"""Signs requests with the caller's credentials (SigV4): to API Gateway, or to another service.
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html
 """
@@ -17,13 +17,17 @@ from inference_blueprints.errors import UserError
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 
 
-def signer(session: boto3.Session, *, region: str) -> Sign:
-    """Return a function that signs requests to the batch API.
+def signer(session: boto3.Session, *, region: str, service: str = "execute-api") -> Sign:
+    """Return a function that signs requests.
 
     Parameters
     ----------
     session
         Session with the credentials that sign; temporary ones are renewed in time.
+    region
+        Region of the service.
+    service
+        Its name in signatures; that of API Gateway signs for the batch API.
 
     Raises
     ------
@@ -36,7 +40,7 @@ def signer(session: boto3.Session, *, region: str) -> Sign:
 
     def sign(method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         request = AWSRequest(method, address, headers=dict(headers), data=body)
-        SigV4Auth(credentials.get_frozen_credentials(), "execute-api", region).add_auth(request)
+        SigV4Auth(credentials.get_frozen_credentials(), service, region).add_auth(request)
         return dict(request.headers.items())
 
     return sign

@@ -38,7 +38,7 @@ class Replacement:
     setting
         An argument or variable of the engine, or a key of the plan.
     planned, here
-        Value in the plan, and on this machine. A setting that is left out is ``-``.
+        Value in the plan, or ``not set``, and on this machine, or ``left out``.
     reason
         Why this machine cannot take the planned value.
     """

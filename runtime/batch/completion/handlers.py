@@ -72,6 +72,7 @@ def _measure(job: Job, figures: Figures) -> None:
         also_by=[
             [batch_names.PLATFORM_DIMENSION, batch_names.TEAM_DIMENSION],
             [batch_names.PLATFORM_DIMENSION, batch_names.MODEL_DIMENSION],
+            [batch_names.PLATFORM_DIMENSION, batch_names.TEAM_DIMENSION, batch_names.MODEL_DIMENSION],
         ],
     )
     emit(

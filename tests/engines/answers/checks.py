@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import openai
@@ -10,6 +11,17 @@ import pytest
 
 from tests.engines.answers.scripted_weights import counted_words
 from tests.local.targets.local.answers.answer_families import Family
+
+
+def _place(*cities: str) -> dict[str, Any]:
+    """Return the schema of arguments with one of some cities: each answer that matches it is short."""
+    return {
+        "type": "object",
+        "properties": {"city": {"enum": cities}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+
 
 _TOOLS = [
     {
@@ -20,6 +32,17 @@ _TOOLS = [
         },
     }
 ]
+#: The second of two tools, because a server that ignores the choice might take the first.
+_NAMED = "get_time"
+_CHOICES = [
+    {"type": "function", "function": {"name": name, "parameters": parameters, "strict": True}}
+    for name, parameters in (("get_weather", _place("Paris", "Rome")), (_NAMED, _place("Oslo", "Lima")))
+]
+#: Values of `tool_choice` that force a call, with the names that it may have.
+FORCED: Mapping[str, tuple[Any, set[str]]] = {
+    "required": ("required", {"get_weather", _NAMED}),
+    "named": ({"type": "function", "function": {"name": _NAMED}}, {_NAMED}),
+}
 _SCHEMA = {
     "type": "object",
     "properties": {"city": {"enum": ["Paris", "Rome"]}, "degrees": {"enum": [1, 2]}},
@@ -100,6 +123,52 @@ def keeps_a_schema(client: openai.OpenAI, name: str) -> None:
     assert answer.keys() == {"city", "degrees"}
     assert answer["city"] in {"Paris", "Rome"}
     assert answer["degrees"] in {1, 2}
+
+
+def _forced(name: str, forced: str) -> dict[str, Any]:
+    direct = {"chat_template_kwargs": {"enable_thinking": False}}
+    choice, _ = FORCED[forced]
+    asked = _question(name, tools=_CHOICES, tool_choice=choice, extra_body=direct)
+    return asked | {"parallel_tool_calls": False, "temperature": 0}
+
+
+def _is_allowed(called: str, arguments: str, forced: str) -> bool:
+    _, names = FORCED[forced]
+    cities = {"Oslo", "Lima"} if called == _NAMED else {"Paris", "Rome"}
+    written = json.loads(arguments)
+    return called in names and written.keys() == {"city"} and written["city"] in cities
+
+
+def calls_a_forced_tool(client: openai.OpenAI, name: str, forced: str, finish: str) -> None:
+    """A forced tool is called, and there is nothing else in the answer."""
+    [choice] = client.chat.completions.create(**_forced(name, forced)).choices
+    calls = [call.function for call in choice.message.tool_calls or ()]
+    assert calls, choice
+    assert all(_is_allowed(call.name, call.arguments, forced) for call in calls), calls
+    assert not (choice.message.content or "").strip(), choice
+    assert choice.finish_reason == finish
+
+
+def calls_a_forced_tool_in_a_stream(client: openai.OpenAI, name: str, forced: str, finish: str) -> None:
+    """A forced tool is called in a stream, and there is nothing else in it."""
+    chunks = list(client.chat.completions.create(**_forced(name, forced), stream=True))
+    deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
+    calls: dict[int, list[str]] = {}
+    for call in (call for delta in deltas for call in delta.tool_calls or ()):
+        name_and_arguments = calls.setdefault(call.index, ["", ""])
+        name_and_arguments[0] += call.function.name or ""
+        name_and_arguments[1] += call.function.arguments or ""
+    assert calls, chunks
+    assert all(_is_allowed(called, arguments, forced) for called, arguments in calls.values()), calls
+    assert not "".join(delta.content or "" for delta in deltas).strip()
+    ends = [choice.finish_reason for chunk in chunks for choice in chunk.choices if choice.finish_reason]
+    assert ends == [finish]
+
+
+def marks_a_call_that_is_cut(client: openai.OpenAI, name: str) -> None:
+    """A client knows by the finish reason that `max_tokens` cut the call, whatever arguments are in it."""
+    [choice] = client.chat.completions.create(**_forced(name, "named") | {"max_tokens": 12}).choices
+    assert choice.finish_reason == "length", choice
 
 
 def refused(client: openai.OpenAI, name: str, status: int, wrong: dict[str, Any]) -> None:

@@ -35,6 +35,11 @@ def _child(program: dict[str, Any]) -> None:
     runpy.run_module(program["module"], run_name="__main__", alter_sys=True)
 
 
+def _ended(children: list[int]) -> bool:
+    """Return whether one of the programs ended: a SIGCHLD may be of a process that an import started."""
+    return any(os.waitpid(child, os.WNOHANG) != (0, 0) for child in children)
+
+
 def main() -> None:
     """Start the programs. The first of them that ends, or a signal, ends all."""
     children = []
@@ -46,12 +51,14 @@ def main() -> None:
             finally:
                 os._exit(1)
         children.append(child)
-    signal.sigwait(_ENDS)
+    while signal.sigwait(_ENDS) == signal.SIGCHLD and not _ended(children):
+        pass
     for child in children:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGTERM)
     for child in children:
-        os.waitpid(child, 0)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, 0)
 
 
 if __name__ == "__main__":

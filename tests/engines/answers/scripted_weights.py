@@ -3,6 +3,9 @@
 Attention and feed-forward layers add nothing, so the last hidden state is the embedding of the last token: a
 vector of random signs. The row of a token in the output matrix is the embedding of the token before it. The
 product of a vector with itself is its length, that of two random ones is far smaller.
+
+Where a grammar forbids the next token, nothing else is fixed. The end is then the most likely, and white
+space the least: most grammars allow any number of it, and an answer would consist of it.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ Tensor: TypeAlias = npt.NDArray[np.float32]
 #: A small shape that every family's chat format can have.
 _SHAPE: Mapping[str, Any] = {"attention_heads": 4, "kv_heads": 2, "window": 0, "experts": 0, "vision": None}
 _SEED = 13
+#: Half of the product of a vector with itself: above or below all that is not fixed.
+_PREFERENCE = 64
 
 
 def counted_words(count: int, first: int = 0) -> str:
@@ -122,7 +127,10 @@ def _write_weights(directory: Path, successors: Iterable[tuple[int, int]]) -> No
     config = _read(directory / "config.json")
     size, count = config["hidden_size"], config["vocab_size"]
     embeddings = np.random.default_rng(_SEED).choice(np.array([-1, 1], dtype=np.float32), (count, size))
+    embeddings[:, 0] = 1
     output = np.zeros((count, size), dtype=np.float32)
+    output[_white_space(directory), 0] = -_PREFERENCE
+    output[config["eos_token_id"], 0] = _PREFERENCE
     for token, after in successors:
         output[after] += embeddings[token]
     tensors = {
@@ -133,6 +141,12 @@ def _write_weights(directory: Path, successors: Iterable[tuple[int, int]]) -> No
     for layer in range(config["num_hidden_layers"]):
         tensors |= {f"model.layers.{layer}.{name}.weight": each for name, each in _layer(config).items()}
     _write_safetensors(directory / "model.safetensors", tensors)
+
+
+def _white_space(directory: Path) -> list[int]:
+    """Return the tokens of nothing but white space, in the letters that stand for its bytes."""
+    vocabulary_ids: Mapping[str, int] = _read(directory / "tokenizer.json")["model"]["vocab"]
+    return [index for token, index in vocabulary_ids.items() if set(token) <= set("ĠĊĉč")]
 
 
 def _layer(config: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -20,12 +20,15 @@ _PROGRAM = Path(__file__).with_name("forked_programs.py")
 _READY_SECONDS = 1800
 _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_NO_USAGE_STATS": "1",
     "OMP_NUM_THREADS": "1",
 }
-_ENGINE = ("--dtype", "float32", "--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "4")
+#: Little KV cache, because all servers run at the same time.
+_ENGINE = (
+    *("--dtype", "float32", "--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "4"),
+    *("--kv-cache-memory-bytes", str(64 * 2**20)),
+)
 
 
 @contextmanager

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import openai
 import pytest
@@ -16,14 +16,14 @@ from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind, VllmRole
-from tests.engines.answers import checks
+from tests.engines.answers.answer_tests import COUNTING, AnswerTests
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
 from tests.engines.answers.scripts import SCRIPTS
 from tests.engines.running import running_engines
+from tests.local.targets.local.answers.answer_families import Family
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600), pytest.mark.xdist_group("engines")]
 
-_COUNTING = "counting"
 #: Families with a model that fits on the quickstart's devices: its plan is the one that starts here.
 _FAMILIES = {name: SCRIPTS[name] for name in ("qwen3", "llama3", "mistral")}
 
@@ -43,7 +43,7 @@ class ScriptedKind(VllmKind):
 
     def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:
         name = deployment.plan.release.partition("-main")[0]
-        if name == _COUNTING:
+        if name == COUNTING:
             write_counting_model(shape.name, directory)
         else:
             write_scripted_model(shape.name, directory, _FAMILIES[name].text)
@@ -55,7 +55,7 @@ def _blueprint() -> Blueprint:
     )
     [model] = document["spec"]["models"]
     entries: Mapping[str, str] = {
-        _COUNTING: "Qwen/Qwen3-8B",
+        COUNTING: "Qwen/Qwen3-8B",
         **{name: family.entry for name, family in _FAMILIES.items()},
     }
     deployment = {"name": "main", "aggregated": {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}}
@@ -76,38 +76,9 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, open
         }
 
 
-@pytest.mark.parametrize("name", _FAMILIES)
-def test_reasoning_and_tool_calls_are_separated(clients: dict[str, openai.OpenAI], name: str) -> None:
-    """Reasoning, text and tool calls of an answer are apart, and its finish reason is theirs."""
-    checks.separated(clients[name], name, _FAMILIES[name])
+class TestDynamo(AnswerTests):
+    """Dynamo with the plan's parsers."""
 
-
-@pytest.mark.parametrize("name", _FAMILIES)
-def test_reasoning_and_tool_calls_are_separated_in_a_stream(
-    clients: dict[str, openai.OpenAI], name: str
-) -> None:
-    """Reasoning, text and tool calls of a stream are apart, and its finish reason is theirs."""
-    checks.separated_in_a_stream(clients[name], name, _FAMILIES[name])
-
-
-def test_a_client_sees_every_token_once(clients: dict[str, openai.OpenAI]) -> None:
-    """A client sees every token of a stream once, and the usage counts them."""
-    checks.counted(clients[_COUNTING], _COUNTING, 300)
-
-
-def test_a_json_schema_is_kept(clients: dict[str, openai.OpenAI]) -> None:
-    """An answer matches the JSON Schema of its request."""
-    checks.keeps_a_schema(clients[_COUNTING], _COUNTING)
-
-
-@pytest.mark.parametrize(("status", "wrong"), checks.WRONG)
-def test_a_wrong_request_is_refused(
-    clients: dict[str, openai.OpenAI], status: int, wrong: dict[str, Any]
-) -> None:
-    """A prompt that is too long, an unknown model and wrong fields get 400 or 404."""
-    checks.refused(clients[_COUNTING], _COUNTING, status, wrong)
-
-
-def test_malformed_json_is_refused(clients: dict[str, openai.OpenAI]) -> None:
-    """A body that is not JSON gets 400."""
-    checks.refuses_malformed_json(clients[_COUNTING])
+    families: ClassVar[Mapping[str, Family]] = _FAMILIES
+    callers: ClassVar[Sequence[str]] = (COUNTING, *_FAMILIES)
+    forced_finish: ClassVar[Mapping[str, str]] = {"required": "tool_calls", "named": "tool_calls"}

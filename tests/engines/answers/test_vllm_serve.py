@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import openai
 import pytest
 
 from inference_blueprints import catalog
-from tests.engines.answers import checks
+from tests.engines.answers.answer_tests import COUNTING, AnswerTests
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
 from tests.engines.answers.scripts import SCRIPTS
 from tests.engines.answers.serving import serving
+from tests.local.targets.local.answers.answer_families import Family
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600), pytest.mark.xdist_group("engines")]
-
-_COUNTING = "counting"
 
 
 def _parsers(name: str) -> list[str]:
@@ -38,48 +37,26 @@ _SERVED = {
 }
 
 
+#: vLLM with a parser of reasoning takes words without a mark as reasoning, so the counting model has none.
+_TOOL_CALLS = ["--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
+
+
 @pytest.fixture(scope="module")
 def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, openai.OpenAI]]:
     folder: Path = tmp_path_factory.mktemp("answers")
     for name, family in _SERVED.items():
         write_scripted_model(family.entry, folder / name, family.text)
-    write_counting_model("Qwen/Qwen3-8B", folder / _COUNTING)
-    with serving(folder, {name: _parsers(name) for name in _SERVED} | {_COUNTING: []}) as opened:
+    write_counting_model("Qwen/Qwen3-8B", folder / COUNTING)
+    parsers = {name: _parsers(name) for name in _SERVED} | {COUNTING: _TOOL_CALLS}
+    with serving(folder, parsers) as opened:
         yield opened
 
 
-@pytest.mark.parametrize("name", _SERVED)
-def test_reasoning_and_tool_calls_are_separated(clients: dict[str, openai.OpenAI], name: str) -> None:
-    """Reasoning, text and tool calls of an answer are apart, and its finish reason is theirs."""
-    checks.separated(clients[name], name, _SERVED[name])
+class TestVllmServe(AnswerTests):
+    """`vllm serve` with the catalogue's parsers."""
 
-
-@pytest.mark.parametrize("name", _SERVED)
-def test_reasoning_and_tool_calls_are_separated_in_a_stream(
-    clients: dict[str, openai.OpenAI], name: str
-) -> None:
-    """Reasoning, text and tool calls of a stream are apart, and its finish reason is theirs."""
-    checks.separated_in_a_stream(clients[name], name, _SERVED[name])
-
-
-def test_a_client_sees_every_token_once(clients: dict[str, openai.OpenAI]) -> None:
-    """A client sees every token of a stream once, and the usage counts them."""
-    checks.counted(clients[_COUNTING], _COUNTING, 300)
-
-
-def test_a_json_schema_is_kept(clients: dict[str, openai.OpenAI]) -> None:
-    """An answer matches the JSON Schema of its request."""
-    checks.keeps_a_schema(clients[_COUNTING], _COUNTING)
-
-
-@pytest.mark.parametrize(("status", "wrong"), checks.WRONG)
-def test_a_wrong_request_is_refused(
-    clients: dict[str, openai.OpenAI], status: int, wrong: dict[str, Any]
-) -> None:
-    """A prompt that is too long, an unknown model and wrong fields get 400 or 404."""
-    checks.refused(clients[_COUNTING], _COUNTING, status, wrong)
-
-
-def test_malformed_json_is_refused(clients: dict[str, openai.OpenAI]) -> None:
-    """A body that is not JSON gets 400."""
-    checks.refuses_malformed_json(clients[_COUNTING])
+    families: ClassVar[Mapping[str, Family]] = _SERVED
+    # Without mistral, which writes calls until max_tokens, and qwen3-coder, whose named calls end otherwise.
+    # Without glm-5 and kimi-k2-5: their streams come without the call (docs/serving.md, "Not clear yet").
+    callers: ClassVar[Sequence[str]] = (COUNTING, "qwen3", "kimi-k2", "llama3", "minimax-m2")
+    forced_finish: ClassVar[Mapping[str, str]] = {"required": "tool_calls", "named": "stop"}

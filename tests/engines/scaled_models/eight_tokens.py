@@ -1,14 +1,17 @@
 """Loads each model directory in vLLM and writes eight tokens: one JSON line a model, with tokens or an error.
 
 An error has the file and the line of vLLM that raised it. It runs in vLLM's environment. The library is
-imported once, and each model gets a process by ``fork``.
+imported once, and each model gets a process by ``fork``. The engine runs in that process, or in one of its
+own as it does in a server.
 
-Arguments: the file for the lines; as JSON, the processes that share a model, by its directory; and ``AVX2``
-if vLLM shall take the processor for one without AVX-512 and AMX.
+Arguments: the file for the lines; as JSON, by the directory of each model, how many processes share it and
+whether the engine has its own; and ``AVX2`` if vLLM shall take the processor for one without AVX-512 and AMX,
+which it cannot in a process of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -16,8 +19,6 @@ import sys
 import traceback
 from pathlib import Path
 from typing import IO
-
-os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
 
 import torch
 
@@ -76,9 +77,11 @@ def _libraries() -> list[str]:
     return sorted({line.rpartition("/")[2].partition(".")[0] for line in lines if "/vllm/_C" in line})
 
 
-def _child(directory: str, processes: int, output: IO[str]) -> None:
+def _child(directory: str, processes: int, *, own_process: bool, output: IO[str]) -> None:
     """Write the line of one model, and end the process whatever happens."""
+    os.setpgid(0, 0)
     signal.alarm(_SECONDS)
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(own_process))
     try:
         found = _written(directory, processes)
     except BaseException as error:  # noqa: BLE001 - what the engine fails with is the result
@@ -93,11 +96,13 @@ def _child(directory: str, processes: int, output: IO[str]) -> None:
 def main() -> None:
     """Write a line for each directory."""
     with Path(sys.argv[1]).open("a", encoding="utf-8") as output:
-        for directory, processes in json.loads(sys.argv[2]).items():
+        for directory, (processes, own_process) in json.loads(sys.argv[2]).items():
             child = os.fork()
             if child == 0:
-                _child(directory, processes, output)
+                _child(directory, processes, own_process=own_process, output=output)
             _, status = os.waitpid(child, 0)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)  # what the engine started
             if status:
                 output.write(json.dumps({"model": directory, "error": f"ended with status {status}"}) + "\n")
                 output.flush()

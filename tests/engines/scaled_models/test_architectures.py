@@ -37,8 +37,13 @@ _SPLIT: Mapping[str, Model] = {
     for model in map(catalog.model, ("Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"))
 }
 _TOKENS = 8
-#: Models that run in one process, the only one that can be told that the processor has no AVX-512.
 _RUNNING = [name for name, model in _MODELS.items() if refusal(model) is None]
+#: The image processor of this architecture loads numba, and vLLM's engine does not start in the same process
+#: after that: ``_rebind_kernels`` of ``vllm/triton_utils/dispatcher.py`` asks each of numba's objects for an
+#: attribute. Servers run the engine in a process of its own.
+_OWN_PROCESS = "KimiK25ForConditionalGeneration"
+#: Models that run in one process, the only one that can be told that the processor has no AVX-512.
+_TOGETHER = [name for name in _RUNNING if _MODELS[name].architecture != _OWN_PROCESS]
 Found = Mapping[str, Mapping[str, Any]]
 
 
@@ -47,9 +52,10 @@ def _written(folder: Path, models: Mapping[str, Model], *features: str) -> Found
     processes = {name: 2 if name in _SPLIT else 1 for name in models}
     for name, model in models.items():
         write_scaled_model(model, folder / name, tensor_parallel_size=processes[name])
+    starts = {name: (processes[name], models[name].architecture == _OWN_PROCESS) for name in models}
     output = folder / "lines.jsonl"
     subprocess.run(
-        [str(vllm_python(print)), str(_PROGRAM), str(output), json.dumps(processes), *features],
+        [str(vllm_python(print)), str(_PROGRAM), str(output), json.dumps(starts), *features],
         cwd=folder,
         env={"PATH": os.defpath, "HOME": str(folder), **_SETTINGS},
         check=True,
@@ -65,7 +71,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
 
 @pytest.fixture(scope="module")
 def found_with_avx2(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    models = {name: _MODELS[name] for name in _RUNNING}
+    models = {name: _MODELS[name] for name in _TOGETHER}
     return _written(tmp_path_factory.mktemp("avx2"), models, "AVX2")
 
 
@@ -78,7 +84,7 @@ def test_an_architecture_writes_tokens(found: Found, name: str) -> None:
     assert len(found[name]["tokens"]) == _TOKENS
 
 
-@pytest.mark.parametrize("name", _RUNNING)
+@pytest.mark.parametrize("name", _TOGETHER)
 def test_an_architecture_writes_tokens_without_avx512(found_with_avx2: Found, name: str) -> None:
     """On a processor with AVX2 alone, vLLM loads another library, and each architecture writes tokens."""
     assert "error" not in found_with_avx2[name], found_with_avx2[name]["error"]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
+from inference_blueprints.deployment.costs.attributed_costs import IDLE, attributed_costs
+from inference_blueprints.deployment.costs.cloudwatch_queries import SampledSeries
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from inference_blueprints.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
@@ -56,3 +60,50 @@ def test_nodes_without_workers_are_unattributed() -> None:
     costs = _costs(series)
     assert costs[UNATTRIBUTED] == pytest.approx(3 * _USD)
     assert "qwen3-8b" not in costs
+
+
+def test_costs_of_teams_over_changing_nodes_are_those_computed_by_hand() -> None:
+    """The queries of `blueprints costs`, answered by a real Prometheus.
+
+    The second node and its worker come after an hour. A third node has no worker and goes after three hours.
+    """
+    minutes = 600
+    series = {
+        name: values
+        for name, values in of.well(minutes).items()
+        if "DCGM_FI_DEV_GPU_UTIL" not in name and not name.startswith(f'up{{{of.WORKER},pod="worker-2"')
+    }
+    series |= of.gpu("GPU_UTIL", 1, f"50x{minutes}")
+    series |= of.gpu("GPU_UTIL", 2, "_x60 50x540")
+    series |= of.gpu("GPU_UTIL", 3, "_x300 50x180 stale")
+    series |= {f'up{{{of.WORKER},pod="worker-2",node="node-2"}}': "_x60 1x540"}
+    blueprint = load_blueprint("quickstart-g6e").blueprint
+    price = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=_USD)
+    file = rule_file(rules(blueprint.metadata.name, build_plan(blueprint), objectives={}, prices=[price]))
+
+    def ask(expression: str, start: datetime, end: datetime, step: int) -> tuple[SampledSeries, ...]:
+        query = TimedQuery(
+            expression=expression,
+            start_seconds=start.timestamp(),
+            end_seconds=end.timestamp(),
+            step_seconds=step,
+        )
+        evaluation = TimedEvaluation(series=of.lines(series), queries=[query], rules=file)
+        ((found,),) = evaluate([evaluation], lambda _: None)
+        return tuple(SampledSeries(each.labels, tuple(value for _, value in each.values)) for each in found)
+
+    found = attributed_costs(
+        ask,
+        blueprint.metadata.name,
+        batch={"qwen3-8b": {"search": 900_000.0}},
+        start=datetime.fromtimestamp(0, UTC),
+        end=datetime.fromtimestamp(60 * minutes, UTC),
+    )
+    rows = {(row.model, row.team): row.usd for row in found.rows}
+    # Nodes for 10, 9 and 3 hours; 6,000 tokens per minute.
+    serving, idle = 19 * _USD, 3 * _USD
+    assert found.nodes_usd == pytest.approx(serving + idle, rel=0.01)
+    assert found.rows_usd == pytest.approx(found.nodes_usd, rel=0.01)
+    assert rows["qwen3-8b", "search"] == pytest.approx(serving / 4, rel=0.02)
+    assert rows["qwen3-8b", UNATTRIBUTED] == pytest.approx(serving * 3 / 4, rel=0.02)
+    assert rows[IDLE, ""] == pytest.approx(idle, rel=0.03)

@@ -70,6 +70,7 @@ ALLOWED = {
         f"{LIBRARY}.errors",
     },
     f"{LIBRARY}/pricing": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.pricing",
         f"{LIBRARY}.figures",
         f"{LIBRARY}.serving",
@@ -181,6 +182,7 @@ ALLOWED = {
         f"{LIBRARY}.deployment",
         f"{LIBRARY}.loading",
         f"{LIBRARY}.measurement",
+        f"{LIBRARY}.monitoring",
         f"{LIBRARY}.planning",
         f"{LIBRARY}.figures",
         f"{LIBRARY}.pages",

@@ -1,4 +1,4 @@
-"""Price of metrics, logs and traces in a month."""
+"""Price of metrics, logs, traces, alarms, dashboards and the canary in a month."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from inference_blueprints import catalog
 from inference_blueprints.figures import CostItem, ProcessSummary
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.pricing.telemetry_price import serving_series, telemetry_items
+from inference_blueprints.pricing.telemetry_price import MonitoringSize, serving_series, telemetry_items
 from inference_blueprints.spec.types import Spec
 
 TEXT = """
@@ -53,7 +53,8 @@ def processes(*, frontends: int = 2, workers: int = 3) -> list[ProcessSummary]:
 
 
 def items(of: Spec) -> dict[str, CostItem]:
-    return {each.name: each for each in telemetry_items(of, processes(), 36, catalog.service_prices())}
+    size = MonitoringSize(recorded_series=36, promql_alarms=16, dashboards=4)
+    return {each.name: each for each in telemetry_items(of, processes(), size, catalog.service_prices())}
 
 
 def test_without_the_section_nothing_is_priced() -> None:
@@ -88,3 +89,28 @@ def test_traces_cost_at_most_the_peak_of_a_whole_month(ratio: str, usd: float) -
     traces = items(spec(f"observability: {{traces: {{sampleRatio: {ratio}}}}}"))["traces"]
     assert traces.usd_per_month == usd
     assert traces.is_bound
+
+
+def test_alarms_have_no_known_price_and_dashboards_have_one() -> None:
+    found = items(spec("observability: {}"))
+    assert found["PromQL alarms"].usd_per_month is None
+    assert "16 alarms at a price that is not known" in found["PromQL alarms"].assumption
+    # 3 US dollars per dashboard.
+    assert found["dashboards"].usd_per_month == 12.0
+    assert "canary" not in found
+
+
+@pytest.mark.parametrize(("every", "usd"), [(5, 0.88), (60, 0.07)])
+def test_a_canary_costs_at_most_what_it_costs_if_no_model_answers(every: int, usd: float) -> None:
+    found = items(spec(f"observability: {{canary: {{everyMinutes: {every}}}}}"))
+    # 43,800 minutes / 5 calls of 60 s with 1/8 GB: 65,700 GB-s, and 8,760 requests.
+    assert found["canary"].usd_per_month == usd
+    assert found["canary"].is_bound
+    # Two metrics and one alarm for the only model.
+    assert found["metrics and alarms of the canary"].usd_per_month == pytest.approx(2 * 0.3 + 0.1)
+
+
+def test_how_much_is_logged_is_not_guessed() -> None:
+    logs = items(spec("observability: {}"))["logs of pods, nodes and control plane"]
+    assert logs.usd_per_month is None
+    assert "is not known" in logs.assumption

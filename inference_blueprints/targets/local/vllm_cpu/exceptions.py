@@ -27,7 +27,8 @@ SERVE = ("vllm", "serve")
 _EXPERTS = "enable-expert-parallel"
 #: ``vllm/platforms/cpu.py`` of 0.31.0 sets it without AMX, and switches the prefix cache off.
 _LATENT_BLOCK = "16"
-_NOT_SET = "-"
+_NOT_SET = "not set"
+_LEFT_OUT = "left out"
 _RANDOM_WEIGHTS = "a small copy of the architecture with random weights; nothing is downloaded"
 _KV_CACHE = "KV cache of each worker in GiB; it takes the place of the share of a device's memory"
 _NO_FP8 = "vLLM quantises 16-bit weights only, and this machine computes with 32 bits"
@@ -35,6 +36,7 @@ _NO_FP8 = "vLLM quantises 16-bit weights only, and this machine computes with 32
 _NO_FP8_CACHE = "FP8 KV cache needs AVX-512 or AMX, which not every machine has"
 # ``v1/kv_offload/cpu/spec.py``
 _NO_HOST_CACHE = "vLLM copies KV cache to host memory from GPUs only"
+_NO_LMCACHE = "the environment of this machine has no LMCache"
 # ``apply`` of ``fused_moe/experts/cpu_moe.py`` ignores which experts a process has. Data parallel ranks need
 # ``all_gatherv``, which ``CpuCommunicator`` has not (``device_communicators/base_device_communicator.py``).
 _NO_EXPERTS = "vLLM cannot spread experts over processes of a CPU"
@@ -44,21 +46,32 @@ _NO_STAGES = "vLLM's stages fail on a CPU without compiled graphs"
 _SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
 _LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
 _ONE_MACHINE = "all processes of a worker run on this machine"
-_SHARED_ADDRESS = "all workers share this machine, and vLLM publishes KV events only on every address"
+_SHARED_ADDRESS = (
+    "all workers share this machine, and vLLM publishes KV events only on every address; "
+    "x is the last number of the worker's own address"
+)
 _NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
 # Otherwise vLLM gives NIXL four threads, which poll while blocks move (``nixl/base_worker.py``, vLLM 0.31.0).
 _ONE_THREAD: Mapping[str, int] = {"num_threads": 0}
+_NO_POLLING = "NIXL's own threads would poll, so it has none"
 _FEW_PROCESSORS = "several workers share the processors of this machine"
 _NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
+
+#: Why a connector differs, by its name in vLLM. Others copy to host memory.
+_CONNECTORS: Mapping[str, str] = {
+    "NixlConnector": f"{_NO_EFA}; {_NO_POLLING}",
+    "LMCacheMPConnector": _NO_LMCACHE,
+}
 
 Values = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """The address of a worker, the names of its planned arguments, and whether its attention is latent."""
+    """A worker's address and draft, the names of its planned arguments, and if its attention is latent."""
 
     address: str
+    draft_directory: Path
     planned: frozenset[str]
     latent_attention: bool
 
@@ -75,11 +88,17 @@ class Rule:
         Why it differs.
     shown
         The value on this machine in words.
+    reason_of
+        Returns the reason from the planned values, if it depends on them.
     """
 
     here: Callable[[Values, _Worker], Values | None]
     reason: str
-    shown: str = "left out"
+    shown: str = _LEFT_OUT
+    reason_of: Callable[[Values], str] | None = None
+
+    def why(self, values: Values) -> str:
+        return self.reason_of(values) if self.reason_of else self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +144,25 @@ def _over_ucx(values: Values, _worker: _Worker) -> Values | None:
     return None
 
 
-def _without_draft(values: Values, _worker: _Worker) -> Values | None:
-    return values if json.loads(values[0])["method"] == "ngram" else None
+def _connector_reason(values: Values) -> str:
+    """Return why each connector of a worker differs."""
+    whole = json.loads(values[0])
+    connectors = whole.get("kv_connector_extra_config", {}).get("connectors", [whole])
+    names = {child["kv_connector"] for child in connectors}
+    return "; ".join(dict.fromkeys(_CONNECTORS.get(name, _NO_HOST_CACHE) for name in sorted(names)))
+
+
+def draft_directory(model_directory: Path) -> Path:
+    """Return the folder of the small draft beside that of a small model."""
+    return model_directory.with_name("draft")
+
+
+def _small_draft(values: Values, worker: _Worker) -> Values:
+    config = json.loads(values[0])
+    if "model" not in config:
+        return values
+    here = {name: value for name, value in config.items() if name != "revision"}
+    return (json.dumps({**here, "model": str(worker.draft_directory)}, separators=(",", ":")),)
 
 
 def _latent_block(values: Values, worker: _Worker) -> Values:
@@ -171,10 +207,13 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
             f"{_LATENT_BLOCK} with latent attention",
         ),
         "kv-transfer-config": Rule(
-            _over_ucx, f"{_NO_EFA}; {_NO_HOST_CACHE}", "NIXL over UCX; other connectors left out"
+            _over_ucx,
+            f"{_NO_EFA}; {_NO_HOST_CACHE}; {_NO_LMCACHE}",
+            "NIXL over UCX; other connectors left out",
+            _connector_reason,
         ),
         "speculative-config": Rule(
-            _without_draft, "the small model has no layers or draft that guess", "left out, except ngram"
+            _small_draft, "a draft (EAGLE) has one layer with random weights", "a draft on this machine"
         ),
         "kv-events-config": Rule(_own_ports, _SHARED_ADDRESS, "a port of the worker's own"),
     }
@@ -257,7 +296,7 @@ def local_settings(
         Whether the model's attention is latent (MLA).
     """
     planned = dict(_by_name(process.arguments))
-    worker = _Worker(address, frozenset(planned), latent_attention)
+    worker = _Worker(address, draft_directory(model_directory), frozenset(planned), latent_attention)
     here: dict[str, Values] = {}
     replaced: list[tuple[str, str | None, str | None, str]] = []
     for name, values in planned.items():
@@ -288,7 +327,7 @@ def local_settings(
         tuple(words),
         variables,
         tuple(
-            Replacement(workers, setting, planned or _NOT_SET, here or _NOT_SET, reason)
+            Replacement(workers, setting, planned or _NOT_SET, here or _LEFT_OUT, reason)
             for setting, planned, here, reason in replaced
         ),
     )
@@ -301,7 +340,7 @@ def _here(name: str, values: Values, model_directory: str, worker: _Worker) -> t
     if name in _ADDED:
         return _ADDED[name]
     rule = _ARGUMENTS.get(name)
-    return (rule.here(values, worker), rule.reason) if rule else (values, "")
+    return (rule.here(values, worker), rule.why(values)) if rule else (values, "")
 
 
 def _by_name(arguments: Sequence[str]) -> Iterator[tuple[str, Values]]:

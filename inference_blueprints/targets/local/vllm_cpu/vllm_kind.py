@@ -10,6 +10,7 @@ from pathlib import Path
 from inference_blueprints.catalog import Model
 from inference_blueprints.errors import Finding
 from inference_blueprints.measurement.completions.served_models import ON_PROCESSORS
+from inference_blueprints.serving.engines.serving_engine import drafted
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.holes import usable
@@ -30,6 +31,7 @@ from inference_blueprints.targets.local.vllm_cpu.exceptions import (
     FRONTEND_VARIABLES,
     SERVE,
     LocalSettings,
+    draft_directory,
     local_settings,
     rank_count,
     split,
@@ -41,7 +43,11 @@ from inference_blueprints.targets.local.vllm_cpu.machine import (
     needed_gib,
     replicas_here,
 )
-from inference_blueprints.targets.local.vllm_cpu.scaled_models import refusal, write_scaled_model
+from inference_blueprints.targets.local.vllm_cpu.scaled_models import (
+    refusal,
+    write_scaled_draft,
+    write_scaled_model,
+)
 
 _VLLM = f"vLLM {locked_version('vllm-cpu')} on CPU"
 
@@ -202,6 +208,8 @@ class VllmKind(EngineKind):
         write_scaled_model(
             shape, directory, tensor_parallel_size=max(split(role.tensor_parallel_size) for role in roles)
         )
+        if draft := drafted(roles[0].model):
+            write_scaled_draft(directory, draft_directory(directory), draft.method)
 
     @cached_property
     def _roles(self) -> tuple[ResolvedWorkers, ...]:

@@ -266,6 +266,9 @@ def test_whoever_listens_is_told_and_the_figures_are_metrics(
     [written] = [line for line in lines if "CostUsd" in line]
     assert (written["Platform"], written["Team"], written["CompletedRequests"]) == ("chat", "search", 27)
     assert written["CostUsd"] == pytest.approx(0.27)
+    # `blueprints costs` asks for tokens by team and model.
+    [directive] = written["_aws"]["CloudWatchMetrics"]
+    assert ["Platform", "Team", "Model"] in directive["Dimensions"]
     assert [line["State"] for line in lines if "JobsEnded" in line] == ["completed"]
 
 

@@ -111,7 +111,7 @@ def test_figures_of_simulated_engines_say_so_and_others_do_not(page_of, usual_ru
 
 def test_a_page_of_engines_on_processors_has_exceptions_and_no_times(page_of, usual_run) -> None:
     rows = tuple(
-        Replacement(workers, "--dtype", "-", "float32", "no 16-bit types")
+        Replacement(workers, "--dtype", "not set", "float32", "no 16-bit types")
         for workers in ("prefill", "decode")
     )
     _, page = page_of(usual_run, timed=False, replacements=rows)

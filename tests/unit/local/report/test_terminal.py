@@ -65,12 +65,12 @@ def test_everything_asked_for_is_there(printed, usual_run) -> None:
 
 def test_engines_on_processors_have_exceptions_and_no_times(printed, usual_run) -> None:
     rows = tuple(
-        Replacement(workers, "--dtype", "-", "float32", "no 16-bit types")
+        Replacement(workers, "--dtype", "not set", "float32", "no 16-bit types")
         for workers in ("prefill", "decode")
     )
     text = " ".join(printed(usual_run, timed=False, replacements=rows).split())
     assert "prefill, decode: setting" in text
-    assert "--dtype - → float32 no 16-bit types" in text
+    assert "--dtype not set → float32 no 16-bit types" in text
     assert "times mean nothing" in text
     for figure in ("latency, ms", "throughput", "objective", "price per million"):
         assert figure not in text

@@ -66,6 +66,36 @@ def test_every_difference_is_listed_and_every_listed_difference_is_one(worker: P
         assert each.reason
 
 
+@pytest.mark.parametrize(
+    ("connectors", "told", "untold"),
+    [
+        ([_OVER_EFA], ["EFA"], ["host memory", "LMCache"]),
+        ([_HOST], ["host memory"], ["EFA", "LMCache"]),
+        ([{"kv_connector": "LMCacheMPConnector"}], ["LMCache"], ["EFA", "host memory"]),
+        ([_OVER_EFA, _HOST], ["EFA", "host memory"], ["LMCache"]),
+    ],
+)
+def test_the_reason_of_a_connector_is_its_own(
+    connectors: list[dict[str, object]], told: list[str], untold: list[str]
+) -> None:
+    several = {
+        "kv_connector": "MultiConnector",
+        "kv_connector_extra_config": {"connectors": connectors},
+    }
+    planned = connectors[0] if len(connectors) == 1 else several
+    settings = with_arguments({"kv-transfer-config": json.dumps(planned)})
+    [reason] = [each.reason for each in settings.replacements if each.setting == "--kv-transfer-config"]
+    assert all(word in reason for word in told), reason
+    assert not any(word in reason for word in untold), reason
+
+
+def test_what_is_not_set_or_left_out_says_so() -> None:
+    settings = with_arguments({"quantization": "fp8"})
+    changes = {each.setting: (each.planned, each.here) for each in settings.replacements}
+    assert changes["--quantization"] == ("fp8", "left out")
+    assert changes["--dtype"] == ("not set", "float32")
+
+
 @pytest.mark.parametrize("name", ["max-model-len", "max-num-seqs", "max-num-batched-tokens", "block-size"])
 def test_sizes_are_those_of_the_plan(name: str) -> None:
     for worker in planned_workers():
@@ -123,7 +153,11 @@ def test_kv_cache_moves_between_roles_by_ucx_and_is_not_kept_in_host_memory(
             {"kv-cache-dtype": None, "quantization": None},
         ),
         ({"speculative-config": '{"method":"ngram"}'}, {"speculative-config": '{"method":"ngram"}'}),
-        ({"speculative-config": '{"method":"mtp"}'}, {"speculative-config": None}),
+        ({"speculative-config": '{"method":"mtp"}'}, {"speculative-config": '{"method":"mtp"}'}),
+        (
+            {"speculative-config": '{"method":"eagle3","model":"a/b","revision":"0"}'},
+            {"speculative-config": '{"method":"eagle3","model":"/small/draft"}'},
+        ),
         ({"reasoning-parser": "qwen3"}, {"reasoning-parser": "qwen3"}),
     ],
 )

@@ -11,8 +11,13 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.draft import DraftMethod
 from inference_blueprints.errors import UserError
-from inference_blueprints.targets.local.vllm_cpu.scaled_models import refusal, write_scaled_model
+from inference_blueprints.targets.local.vllm_cpu.scaled_models import (
+    refusal,
+    write_scaled_draft,
+    write_scaled_model,
+)
 from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import document
 
 _CALL = {
@@ -136,3 +141,23 @@ def test_an_unknown_architecture_is_refused_before_and_by_the_writer(tmp_path: P
 def test_a_model_that_runs_is_not_refused() -> None:
     assert refusal(catalog.model("Qwen/Qwen3-8B")) is None
     assert "sparse attention" in str(refusal(catalog.model("zai-org/GLM-5-FP8")))
+
+
+@pytest.mark.parametrize(
+    ("method", "class_name"), [("eagle", "EagleLlamaForCausalLM"), ("eagle3", "LlamaForCausalLMEagle3")]
+)
+def test_a_draft_has_the_width_and_the_words_of_its_model(
+    tmp_path: Path, method: DraftMethod, class_name: str
+) -> None:
+    write_scaled_model(catalog.model("Qwen/Qwen3-8B"), tmp_path / "model", tensor_parallel_size=2)
+    write_scaled_draft(tmp_path / "model", tmp_path / "draft", method)
+    model, draft = (
+        json.loads((tmp_path / name / "config.json").read_text(encoding="utf-8"))
+        for name in ("model", "draft")
+    )
+    assert draft["architectures"] == [class_name]
+    assert draft["num_hidden_layers"] == 1
+    assert draft["eagle_aux_hidden_state_layer_ids"] == [0, 1, 2]  # before, between and after two layers
+    assert draft["draft_vocab_size"] == draft["vocab_size"] == model["vocab_size"]
+    for size in ("hidden_size", "num_attention_heads", "num_key_value_heads", "max_position_embeddings"):
+        assert draft[size] == model[size]

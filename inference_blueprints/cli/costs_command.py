@@ -1,0 +1,168 @@
+"""The command that divides the cost of nodes among models and teams: costs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inference_blueprints.cli.json_output import print_json
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from inference_blueprints.deployment.costs.attributed_costs import AttributedCosts
+
+_FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
+_METAVAR = "YYYY-MM-DD[THH:MM]"
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command to the command line.
+
+    Parameters
+    ----------
+    app
+        The command line's root.
+    """
+    app.command("costs")(costs)
+
+
+def costs(
+    name_or_path: NameOrPath,
+    start: Annotated[
+        datetime,
+        typer.Option(
+            "--from",
+            formats=_FORMATS,
+            metavar=_METAVAR,
+            help="Start in UTC, a full hour, as 2026-11-01.",
+        ),
+    ],
+    end: Annotated[
+        datetime,
+        typer.Option("--to", formats=_FORMATS, metavar=_METAVAR, help="End in UTC, a full hour too."),
+    ],
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show what nodes cost in a time, by model and team. What is not known is unattributed."""
+    import boto3
+
+    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.batch.signing import signer
+    from inference_blueprints.deployment.costs.attributed_costs import attributed_costs
+    from inference_blueprints.deployment.costs.batch_tokens import batch_tokens
+    from inference_blueprints.deployment.costs.cloudwatch_queries import CloudWatchQueries
+    from inference_blueprints.loading import load_blueprint
+    from inference_blueprints.monitoring.platform_rules import node_prices
+
+    blueprint = load_blueprint(name_or_path).blueprint
+    name, spec = blueprint.metadata.name, blueprint.spec
+    if spec.observability is None:
+        raise UserError(f"{name} has no section 'observability', so CloudWatch has none of its metrics")
+    start, end = full_hours(start, end)
+    region = spec.environment.region
+    account = Account(region)
+    account.demand(spec.environment.account)
+    client = account.client("cloudwatch")
+    sign = signer(boto3.Session(region_name=region), region=region, service="monitoring")
+    found = attributed_costs(
+        CloudWatchQueries(client.meta.endpoint_url, sign).ask,
+        name,
+        batch=batch_tokens(
+            account,
+            name,
+            teams=[team.name for team in spec.teams],
+            models=[model.name for model in spec.models],
+            start=start,
+            end=end,
+        ),
+        start=start,
+        end=end,
+    )
+    priced = {price.pool for price in node_prices(spec.pools, region)}
+    unpriced = [pool.name for pool in spec.pools if pool.name not in priced]
+    if output is Output.JSON:
+        print_json(costs_document(found, name, start, end, unpriced))
+    else:
+        _show(found, unpriced)
+
+
+def full_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    """Return a time in UTC.
+
+    Raises
+    ------
+    UserError
+        If it does not consist of full hours of the past.
+    """
+    from datetime import UTC
+
+    start, end = start.replace(tzinfo=UTC), end.replace(tzinfo=UTC)
+    for option, time in (("--from", start), ("--to", end)):
+        if time.minute:
+            raise UserError(f"got {option} {time:%Y-%m-%dT%H:%M}; allowed are full hours")
+    if start >= end:
+        raise UserError(f"got --from {start:%Y-%m-%dT%H:%M}, which is not before --to {end:%Y-%m-%dT%H:%M}")
+    if end > datetime.now(UTC):
+        raise UserError(f"got --to {end:%Y-%m-%dT%H:%M} UTC, which is in the future")
+    return start, end
+
+
+def costs_document(
+    found: AttributedCosts, platform: str, start: datetime, end: datetime, unpriced: list[str]
+) -> dict[str, Any]:
+    """Return the document of ``--output json``.
+
+    Parameters
+    ----------
+    unpriced
+        Pools without a known price.
+    """
+    return {
+        "platform": platform,
+        "from": start.isoformat(),
+        "to": end.isoformat(),
+        "nodesUsd": found.nodes_usd,
+        "rowsUsd": found.rows_usd,
+        "hours": found.hours,
+        "hoursWithNodes": found.hours_with_nodes,
+        "poolsWithoutPrice": unpriced,
+        "rows": [
+            {
+                "model": row.model,
+                "team": row.team,
+                "outputTokens": row.output_tokens,
+                "usd": row.usd,
+                "usdPerMillionTokens": row.usd_per_million_tokens,
+            }
+            for row in found.rows
+        ],
+    }
+
+
+def _show(found: AttributedCosts, unpriced: list[str]) -> None:
+    from inference_blueprints.tables.terminal_table import print_rows, table_console
+    from inference_blueprints.tables.text_table import TextTable
+
+    rows = [
+        (
+            row.model,
+            row.team or "-",
+            f"{row.output_tokens:,.0f}",
+            f"{row.usd:,.2f}",
+            "-" if row.usd_per_million_tokens is None else f"{row.usd_per_million_tokens:,.2f}",
+        )
+        for row in found.rows
+    ]
+    figures = ("output tokens", "cost, USD", "USD per million tokens")
+    print_rows(TextTable("", ("model", "team"), figures, tuple(rows)), table_console())
+    print(f"sum: {found.rows_usd:,.2f} USD; the nodes cost {found.nodes_usd:,.2f} USD")
+    if found.hours_with_nodes < found.hours:
+        print(
+            f"CloudWatch has a cost of nodes for {found.hours_with_nodes:,.1f} of {found.hours:,.1f} hours; "
+            "in the others there were no nodes, or no metrics"
+        )
+    if unpriced:
+        print(f"pools without a known price, which are left out: {', '.join(unpriced)}")

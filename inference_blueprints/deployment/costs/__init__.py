@@ -1,0 +1,1 @@
+"""What the nodes of a deployed platform cost, by model and team."""

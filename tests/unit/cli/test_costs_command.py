@@ -1,0 +1,54 @@
+"""The command `costs`: which times it takes, and its document."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.cli.costs_command import costs_document, full_hours
+from inference_blueprints.deployment.costs.attributed_costs import AttributedCosts, CostRow
+from inference_blueprints.errors import UserError
+
+DAY, NEXT = datetime(2026, 1, 1), datetime(2026, 1, 2)
+
+
+def test_times_are_in_utc() -> None:
+    start, end = full_hours(DAY, NEXT)
+    assert (start, end) == (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (NEXT, DAY, "is not before --to"),
+        (DAY, DAY, "is not before --to"),
+        (DAY.replace(minute=5), NEXT, "got --from 2026-01-01T00:05; allowed are full hours"),
+        (DAY, DAY.replace(year=9999), "is in the future"),
+    ],
+)
+def test_other_times_are_refused(start: datetime, end: datetime, expected: str) -> None:
+    with pytest.raises(UserError, match=expected):
+        full_hours(start, end)
+
+
+def test_the_document_has_each_row_and_both_sums() -> None:
+    row = CostRow(model="m", team="search", output_tokens=2e6, usd=3.0)
+    found = AttributedCosts(rows=(row,), nodes_usd=3.0, hours=24.0, hours_with_nodes=23.5)
+    document = costs_document(found, "chat", DAY, NEXT, ["spot"])
+    assert document["rows"] == [
+        {"model": "m", "team": "search", "outputTokens": 2e6, "usd": 3.0, "usdPerMillionTokens": 1.5}
+    ]
+    assert (document["nodesUsd"], document["rowsUsd"], document["hoursWithNodes"]) == (3.0, 3.0, 23.5)
+    assert document["poolsWithoutPrice"] == ["spot"]
+
+
+def test_a_platform_without_metrics_is_refused_before_the_account_is_asked() -> None:
+    command = [str(Path(sys.executable).parent / "blueprints"), "costs", "quickstart-g6e"]
+    times = ["--from", "2026-01-01", "--to", "2026-01-02"]
+    done = subprocess.run([*command, *times], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "has no section 'observability'" in done.stderr
