@@ -70,12 +70,14 @@ def _trend(values: Numbers) -> Numbers:
     """Return the demand if its slope goes on, and at least the present one."""
     level = numpy.concatenate([values[:1], (values[1:] + values[:-1]) / 2.0])
     before = numpy.concatenate([numpy.full(min(_SLOPE_BINS, len(level)), level[0]), level[:-_SLOPE_BINS]])
-    return numpy.maximum(values, level + (level - before) / _SLOPE_BINS * _SLOPE_AHEAD)
+    found: Numbers = numpy.maximum(values, level + (level - before) / _SLOPE_BINS * _SLOPE_AHEAD)
+    return found
 
 
 def _level(values: Numbers) -> Numbers:
     padded = numpy.concatenate([numpy.full(_LEVEL_BINS - 1, values[0]), values])
-    return sliding_window_view(padded, _LEVEL_BINS).max(axis=1)
+    found: Numbers = sliding_window_view(padded, _LEVEL_BINS).max(axis=1)
+    return found
 
 
 def _upper(
@@ -109,11 +111,11 @@ def _upper(
         sliding_window_view(values, ahead)[1:].max(axis=1)[-bins:] if len(values) > ahead else values[:0]
     )
     known = (
-        sliding_window_view(measured, ahead)[1:].all(axis=1)[-bins:] if len(values) > ahead else measured[:0]
+        sliding_window_view(measured, ahead)[1:].min(axis=1)[-bins:] if len(values) > ahead else measured[:0]
     )
     past = forecasts[: len(forecasts) - ahead][-bins:]
-    known &= past > _NOTHING
-    factor = float(numpy.quantile(outcomes[known] / past[known], share)) if known.any() else 1.0
+    usable: Flags = known & (past > _NOTHING)
+    factor = float(numpy.quantile(outcomes[usable] / past[usable], share)) if usable.any() else 1.0
     return float(forecasts[-1]) * max(1.0, factor)
 
 

@@ -161,13 +161,15 @@ def scheduled(demand: PoolDemand) -> Numbers:
     past, past_hours = demand.values[: demand.first], hours[: demand.first]
     by_hour = numpy.array([_largest(past[past_hours == each]) for each in range(24)])
     ahead = numpy.concatenate([hours[hour // 4 :], (hours[-1] + numpy.zeros(hour // 4)).astype(int)])
-    return numpy.maximum(by_hour[hours], by_hour[ahead])
+    floors: Numbers = numpy.maximum(by_hour[hours], by_hour[ahead])
+    return floors
 
 
 def reactive(demand: PoolDemand) -> Numbers:
     """Return the floors of an autoscaler: the largest demand of the last minutes, and a tenth."""
     values = numpy.nan_to_num(demand.values)
-    return 1.1 * _most_of_last(numpy.append(values, values[-1]), _REACTIVE_BINS - 1)[1:]
+    found: Numbers = 1.1 * _most_of_last(numpy.append(values, values[-1]), _REACTIVE_BINS - 1)[1:]
+    return found
 
 
 def _largest(values: Numbers) -> float:
@@ -190,7 +192,8 @@ def _least_of_last(values: Numbers, bins: int) -> Numbers:
 def _most_of_last(values: Numbers, bins: int) -> Numbers:
     """Return for each bin the largest value that was decided at the end of the `bins + 1` bins before it."""
     padded = numpy.concatenate([numpy.full(bins + 1, values[0]), values[:-1]])
-    return sliding_window_view(padded, bins + 1).max(axis=1)
+    found: Numbers = sliding_window_view(padded, bins + 1).max(axis=1)
+    return found
 
 
 def _outcome(demand: PoolDemand, served: Numbers, held: Numbers) -> SharingOutcome:

@@ -202,7 +202,8 @@ def test_observing_decides_the_same_and_carries_nothing_out() -> None:
 
 def test_a_clock_that_went_back_lowers_nothing_and_lends_nothing_more() -> None:
     decision = decided(flat(30.0), before(15, lower_since=NOW + 3000, lent=0.2, ago=-3600))
-    assert (of(decision).floor, of(decision).lent) == (15, pytest.approx(0.2))
+    assert of(decision).floor == 15
+    assert of(decision).lent == pytest.approx(0.2)
     assert decision.state.deployments["chat"].lower_since == NOW
     assert "clock_back" in codes(decision)
 
