@@ -63,7 +63,7 @@ def _row(
     values: dict[str, Any],
     deployments: Sequence[Deployment],
     engine: str,
-    accelerators: int,
+    accelerators: float,
 ) -> tuple[str, ...]:
     """Return a row of the table. A * marks a missed objective."""
     limits = found.limits
@@ -71,7 +71,7 @@ def _row(
         values["what"],
         ", ".join(map(_configuration, deployments)),
         engine,
-        str(accelerators),
+        f"{accelerators:g}",
         _figure(values["hourly"], "{:,.2f}"),
         _figure(values["usd"], "{:.3f}"),
         _latency(values["first"], limits.time_to_first_token_p90_ms, "{:,.0f}"),

@@ -18,7 +18,6 @@ CaseState = Literal[
     "refused",
     "gave_up",
 ]
-CASE_STATES: Final[tuple[CaseState, ...]] = get_args(CaseState)
 #: States that nothing follows.
 ENDED_CASES: Final[frozenset[CaseState]] = frozenset({"done", "cleared", "refused", "gave_up"})
 #: States in which the node is being taken out of service. They count as one replacement in flight.
@@ -26,7 +25,6 @@ CASES_IN_FLIGHT: Final[frozenset[CaseState]] = frozenset({"cordoned", "draining"
 
 #: Who replaces broken nodes of a pool: values of `repairedBy` in the blueprint.
 RepairOwner = Literal["karpenter", "gpuHealth", "nvSentinel", "nobody"]
-REPAIR_OWNERS: Final[tuple[RepairOwner, ...]] = get_args(RepairOwner)
 #: Values of `gpuHealth.action` in the blueprint.
 HealthAction = Literal["observe", "replace"]
 
@@ -55,11 +53,6 @@ RACK_LABEL: Final = "topology.k8s.aws/network-node-layer-3"
 # --- The functions of GPU health. Both need the variables of `operations_names`, the packages `gpu_health`
 # and `operations` of `runtime/`, `inference_blueprints.gpu_health`, `aws_lambda_powertools`, `FAULTS_FILE`,
 # and numpy, for `minute`. ---
-
-#: Handler of the events of alarms, from EventBridge, or from a queue with ReportBatchItemFailures.
-HARDWARE_HANDLER: Final = "gpu_health.hardware.handle"
-#: Handler that runs each minute.
-MINUTE_HANDLER: Final = "gpu_health.minute.handle"
 
 #: Environment variable with the settings, a JSON object:
 #: ``{"action": "observe", "repairedBy": {"h200": "gpuHealth"}, "maxUnhealthyPercent": 5,

@@ -15,7 +15,7 @@ from gpu_health.case_progress import SHIFT_SECONDS, CaseProgress
 from gpu_health.case_store import Observation
 from gpu_health.cluster_repairs import WorkerFigures
 from gpu_health.dcgm_readings import listed_gpus
-from gpu_health.hardware import alarm_signals, handle_signal
+from gpu_health.fault_alarms import alarm_signals, handle_signal
 from gpu_health.health_platform import health_platform
 from gpu_health.health_run import begin
 from gpu_health.node_reading import NodeObject

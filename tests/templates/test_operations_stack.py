@@ -195,7 +195,9 @@ def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> N
     """The staged folder comes first in the path, so a package that it lacks is not found elsewhere."""
     runtime = root() / "runtime"
     stage_packages((runtime / "gpu_health", runtime / "operations"), tmp_path, ("gpu_health",))
-    program = "import gpu_health.hardware, gpu_health.minute, inference_blueprints as l; print(l.__file__)"
+    program = (
+        "import gpu_health.fault_alarms, gpu_health.minute, inference_blueprints as l; print(l.__file__)"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

@@ -98,7 +98,7 @@ class HealthController(Construct):
             )
 
         self._minute = function("minute", "minute", 55)
-        self._events = function("signals", "hardware", 30)
+        self._events = function("signals", "fault_alarms", 30)
         MinuteSchedule(
             self,
             "Schedule",

@@ -93,6 +93,7 @@ ALLOWED = {
     },
     f"{LIBRARY}/planning": {
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.monitoring",
         f"{LIBRARY}.picture",
         f"{LIBRARY}.pricing",
