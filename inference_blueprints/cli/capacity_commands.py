@@ -122,7 +122,11 @@ def explain(
 
     settings, moved = _moved(name_or_path)
     if trace is None:
-        given = [name for name, value in (("--at", at), ("--request-seconds", request_seconds)) if value]
+        given = [
+            name
+            for name, value in (("--at", at), ("--request-seconds", request_seconds))
+            if value is not None
+        ]
         if given:
             raise UserError(f"got {' and '.join(given)} without --trace; give a trace, or leave it out")
         sentences = list(explained_settings(moved, settings))

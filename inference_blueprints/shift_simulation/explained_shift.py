@@ -34,11 +34,10 @@ def decisions_at(
     UserError
         If the trace has no such hour.
     """
-    minutes = len(traced[0].values)
-    number = round(hour * _HOUR / BIN_SECONDS) - 1
-    if not 0 <= number < minutes:
-        longest = minutes * BIN_SECONDS / _HOUR
+    longest = len(traced[0].values) * BIN_SECONDS / _HOUR
+    if not BIN_SECONDS / _HOUR <= hour <= longest:
         raise UserError(f"got --at {hour:g}; allowed are hours of the trace, from 0.02 to {longest:g}")
+    number = round(hour * _HOUR / BIN_SECONDS) - 1
     return [_decision(each, settings, number) for each in traced]
 
 
