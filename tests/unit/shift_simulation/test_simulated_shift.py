@@ -89,9 +89,10 @@ def test_nothing_to_free_is_no_division_by_zero() -> None:
 def test_workers_of_a_release_share_its_requests_and_others_do_not() -> None:
     rates = RequestRates((RateWindow(0, 100.0, 2.0), RateWindow(600, 50.0, 2.0)))
     workers = [moved("apart", "prefill"), moved("apart", "decode"), moved("other", peak=10.0)]
-    prefill, decode, other = traced_workers(workers, rates, None)
+    workers.append(moved("twin"))
+    prefill, decode, other, twin = traced_workers(workers, rates, None)
     assert prefill.values.tolist() == decode.values.tolist()
-    assert (2.0 * prefill.values).tolist() != other.values.tolist()
+    assert prefill.values.tolist() != twin.values.tolist()
     # The trace's peak of 100 becomes 5 requests per second of 2 s each.
     assert prefill.values[:5].mean() == pytest.approx(10.0, rel=0.2)
     assert other.values[:5].mean() == pytest.approx(20.0, rel=0.2)
