@@ -19,7 +19,13 @@ from tests.unit.autoscaling.roles import DAY, MOST, WORKER, elastic, rates
 
 
 @pytest.mark.parametrize(
-    "text", ["0,2.5\n600,4\n", "start_s,req/s\n0,2.5\n600,4\n", "0,2.5,1,Gamma,0.5,2\n600,4,1\n"]
+    "text",
+    [
+        "0,2.5\n600,4\n",
+        "0,2.5\n\n600,4\n\n",
+        "start_s,req/s\n0,2.5\n600,4\n",
+        "0,2.5,1,Gamma,0.5,2\n600,4,1\n",
+    ],
 )
 def test_reads_the_format_of_servegen(text: str, tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"

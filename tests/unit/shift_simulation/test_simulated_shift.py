@@ -70,15 +70,17 @@ def test_the_worst_role_of_a_release_and_the_share_of_a_release_count() -> None:
     decode = traced(moved("apart", "decode", most=10, capacity=10.0), 10.0, 90.0)
     steady = traced(moved("steady", peak=15.0), 10.0, 10.0)
     alone = [rows(each)["schedule only"].unmet for each in (prefill, decode)]
-    assert alone[0] != alone[1]
-    assert rows(prefill, decode)["schedule only"].unmet == pytest.approx(max(alone))
-    assert rows(prefill, decode, steady)["schedule only"].unmet == pytest.approx(max(alone) / 4)
+    # In the second hour the schedule keeps one worker: 50 of 90, or 10 of 90.
+    assert alone == [pytest.approx(0.4), pytest.approx(0.8)]
+    for each in ((prefill, decode), (decode, prefill)):
+        assert rows(*each)["schedule only"].unmet == pytest.approx(0.8)
+    assert rows(prefill, decode, steady)["schedule only"].unmet == pytest.approx(0.8 / 4)
 
 
 def test_places_lend_more_than_whole_workers() -> None:
     apart = rows(traced(moved("chat", places=0), 34.0, 34.0))["shift"]
     shared = rows(traced(moved("chat", places=16), 34.0, 34.0))["shift"]
-    assert shared.freed_hours > apart.freed_hours
+    assert shared.freed_hours > apart.freed_hours > 0.5
     assert apart.freed_of_oracle_percent < shared.freed_of_oracle_percent <= 100.0
 
 
