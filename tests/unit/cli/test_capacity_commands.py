@@ -15,14 +15,13 @@ import yaml
 from inference_blueprints.cli import main as command_line
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.performance.role_capacity import role_capacity
-from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
 from inference_blueprints.spec.shipped import shipped
 from tests.unit.cli.batch_commands import Ran
 
 WORKERS = "qwen3-8b-elastic-worker"
-#: A day of one rate and three hours of another: hours 24 and 25 are quiet, hour 26 is the peak.
+#: Twenty-six quiet hours, and one hour at four times their rate.
 STEPS = [(3600 * hour, 400.0 if hour == 26 else 100.0) for hour in range(27)]
 
 Capacity = Callable[..., Ran]
@@ -212,7 +211,6 @@ def test_a_model_without_a_profile_needs_a_measured_time(capacity: Capacity) -> 
 def test_explain_tells_the_settings(capacity: Capacity) -> None:
     save(own_blueprint(safetyPercent=33, reclaimSeconds=700, action="observe"))
     blueprint = load_blueprint("own.yaml").blueprint
-    build_plan(blueprint)
     carried = worker_load(resolve(blueprint, 0, 0)[-1]).requests
     text = capacity("explain", "own.yaml").out
     for expected in (
