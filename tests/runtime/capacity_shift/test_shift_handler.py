@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from aws_lambda_powertools import Metrics
 from capacity_shift import handlers
 
 from inference_blueprints.contracts import operations_names, shift_names
@@ -41,6 +42,8 @@ def configured(shifting: ShiftPlatform, tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv(name, value)
     for cached in (handlers._cell, handlers._run, aws_clients.client, aws_clients.resource):
         cached.cache_clear()
+    # All controllers of one process share their figures, and tests of another one may leave some.
+    Metrics(namespace=operations_names.METRIC_NAMESPACE).clear_metrics()
     return shifting
 
 
