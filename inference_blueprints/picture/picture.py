@@ -212,7 +212,9 @@ def _cluster(scene: Scene) -> Block:
     entry_points = sum(len(model.deployments) for model in scene.plan.models)
     # One model needs less height than the controllers below one another, and leaves them the width for two.
     columns, weights = (2, (1, 1)) if entry_points == 1 else (1, (7, 4))
-    system = HorizontalStack([_frontends(scene, model_tags), _controllers(scene, columns)], weights=weights, gap=16)
+    system = HorizontalStack(
+        [_frontends(scene, model_tags), _controllers(scene, columns)], weights=weights, gap=16
+    )
     return Frame(
         scene.cluster_name,
         VerticalStack([system, pools_frame(scene, model_tags)], gap=ARROW_GAP),

@@ -218,7 +218,15 @@ def test_batch_its_teams_workers_and_store_are_shown(shipped_scene, changed):
 
 def test_capacity_and_health_are_shown(shipped_scene):
     words = _words(shipped_scene("capacity-and-health")).splitlines()
-    shown = {"KEDA", "Kueue", "4 to 12 workers of 1 GPU", "Batch API", "CloudWatch", "GPU health", "Capacity shift"}
+    shown = {
+        "KEDA",
+        "Kueue",
+        "4 to 12 workers of 1 GPU",
+        "Batch API",
+        "CloudWatch",
+        "GPU health",
+        "Capacity shift",
+    }
     assert shown <= set(words)
     assert {"KEDA", "Kueue"}.isdisjoint(_words(shipped_scene("quickstart-g6e")).splitlines())
 
