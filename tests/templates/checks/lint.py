@@ -42,7 +42,7 @@ def _lint(template: str, region: str) -> list[str]:
 def _is_unlisted_action(match: Match) -> bool:
     """Return whether the finding is an action of `UNLISTED_ACTIONS`."""
     starts = tuple(f"{action!r} is not one of" for action in UNLISTED_ACTIONS)
-    return match.rule.id == "W3037" and match.message.startswith(starts)
+    return bool(match.rule.id == "W3037" and match.message.startswith(starts))
 
 
 @cache
