@@ -13,6 +13,7 @@ from inference_blueprints.capacity_shift.shift_replay import (
     PoolDemand,
     ShiftReplay,
     both_speeds,
+    decide_at,
     reactive,
     replay,
     replicas_only,
@@ -37,6 +38,23 @@ def test_lent_replicas_serve_only_when_they_are_back() -> None:
     # Bins 0 to 5 free three quarters; from bin 6 on, what comes back is nobody's.
     assert found.freed_hours * 60 == pytest.approx(6 * 0.75)
     assert found.oracle_hours * 60 == pytest.approx(5 * 0.75)
+
+
+def test_the_smallest_floor_is_never_lent() -> None:
+    quiet = replace(demand([1.0] * (DAY + 60), DAY), least=3)
+    settings = ShiftSettings(action="shift", reclaim_seconds=120)
+    # Three of four replicas stay, from the first decision on that lowers the floor.
+    assert replay(quiet, settings).floors.min() == 30.0
+    assert replicas_only(quiet, numpy.zeros(DAY + 60), settings).freed_hours == pytest.approx(0.25)
+
+
+def test_places_are_those_of_the_deployment() -> None:
+    quiet = replace(demand([1.0] * (DAY + 60), DAY), places=10)
+    state = None
+    for number in range(DAY - 1, DAY + 20):
+        decision = decide_at(quiet, number, SETTINGS, state)
+        state = decision.state
+    assert decision.deployments[0].batch_places == 9
 
 
 def test_what_is_lent_is_gone_at_once() -> None:
