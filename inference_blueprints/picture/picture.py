@@ -27,7 +27,7 @@ from inference_blueprints.picture.pool_blocks import pools_frame
 from inference_blueprints.picture.scene import Scene, counted
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
-from inference_blueprints.spec.types import Blueprint, Model
+from inference_blueprints.spec.types import Blueprint, Model, Spec
 
 WIDTH = 1000
 _MARGIN = 24
@@ -165,7 +165,7 @@ def _telemetry(scene: Scene) -> list[Card]:
         cards.append(Card("GPU health", (f"{looks}, {acts}",), glyphs.CONTROLLER))
     if shift := scene.blueprint.spec.capacity_shift:
         acts = "lends idle capacity to batch" if shift.action == "shift" else "only records"
-        cards.append(Card("capacity shift", (f"forecasts demand, {acts}",), glyphs.CONTROLLER))
+        cards.append(Card("Capacity shift", (f"forecasts demand, {acts}",), glyphs.CONTROLLER))
     return cards
 
 
@@ -212,7 +212,9 @@ def _cluster(scene: Scene) -> Block:
     entry_points = sum(len(model.deployments) for model in scene.plan.models)
     # One model needs less height than the controllers below one another, and leaves them the width for two.
     columns, weights = (2, (1, 1)) if entry_points == 1 else (1, (7, 4))
-    system = HorizontalStack([_frontends(scene, model_tags), _controllers(columns)], weights=weights, gap=16)
+    system = HorizontalStack(
+        [_frontends(scene, model_tags), _controllers(scene, columns)], weights=weights, gap=16
+    )
     return Frame(
         scene.cluster_name,
         VerticalStack([system, pools_frame(scene, model_tags)], gap=ARROW_GAP),
@@ -268,12 +270,20 @@ def _rate_words(model: Model, plan: DeploymentPlan) -> str:
     return f"{whole:g}/s" if part == whole else f"{part:.3g} of {whole:g}/s"
 
 
-def _controllers(columns: int) -> Block:
+def _pods_of_batch_scale(spec: Spec) -> bool:
+    """Return whether the number of batch's pods follows its queues."""
+    workers = spec.batch.workers if spec.batch else None
+    return workers is not None and workers.ecs is None and workers.min < workers.max
+
+
+def _controllers(scene: Scene, columns: int) -> Block:
     """Return what runs the cluster itself."""
-    cards = [
-        Card("Karpenter", (), glyphs.CONTROLLER),
-        Card("Dynamo operator", (), glyphs.ROUTER),
-        Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER),
-    ]
-    child = VerticalStack([grid(cards[:2], columns=columns, gap=8), cards[2]], gap=8)
+    spec = scene.blueprint.spec
+    cards = [Card("Karpenter", (), glyphs.CONTROLLER), Card("Dynamo operator", (), glyphs.ROUTER)]
+    if scene.plan.is_elastic or _pods_of_batch_scale(spec):
+        cards.append(Card("KEDA", (), glyphs.CONTROLLER))
+    if spec.queueing and spec.queueing.kueue:
+        cards.append(Card("Kueue", (), glyphs.QUEUE))
+    wide = Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER)
+    child = VerticalStack([grid(cards, columns=columns, gap=8), wide], gap=8)
     return Frame("Controllers", child, _GROUP, note="on system nodes", anchor="controllers")

@@ -10,6 +10,7 @@ from inference_blueprints.spec.types import GpuHealth, Pool, Spec
 
 _RECORDED = "recorded, and left in service"
 _NOT_SEEN = "not noticed"
+_REPLACED = "drained, then replaced"
 _BY_OTHERS: dict[RepairOwner, str] = {
     "karpenter": "Karpenter terminates it after 10 minutes, without a drain",
     "nvSentinel": "left to the NVSentinel that you install",
@@ -32,18 +33,29 @@ def summarise_repairs(spec: Spec) -> Iterator[RepairSummary]:
         owned = health is not None and pool.repaired_by == "gpuHealth"
         broken = _by_health(health, pool) if health and owned else _BY_OTHERS.get(pool.repaired_by, _RECORDED)
         slow = _slow(health, broken, owned=owned)
-        yield RepairSummary(pool=pool.name, owner=pool.repaired_by, broken=broken, slow=slow)
+        yield RepairSummary(
+            pool=pool.name,
+            owner=pool.repaired_by,
+            broken=broken,
+            slow=slow,
+            limits=_limits(health) if health and owned else "",
+        )
 
 
 def _by_health(health: GpuHealth, pool: Pool) -> str:
     if health.action == "observe":
         return _RECORDED
-    replaced = (
-        f"drained, then replaced; at most {health.replacements_per_hour} an hour, "
-        f"not while over {health.max_unhealthy_percent} % are unhealthy"
-    )
     reserved = pool.purchase.capacity_block or pool.purchase.reservation
-    return f"{replaced}, and only into an unused place of the reservation" if reserved else replaced
+    return f"{_REPLACED}, into an unused place of the reservation" if reserved else _REPLACED
+
+
+def _limits(health: GpuHealth) -> str:
+    if health.action == "observe":
+        return ""
+    return (
+        f"GPU health replaces at most {health.replacements_per_hour} nodes an hour, and none while more than "
+        f"{health.max_unhealthy_percent} % of a pool's nodes are unhealthy; one node always may be."
+    )
 
 
 def _slow(health: GpuHealth | None, broken: str, *, owned: bool) -> str:

@@ -148,7 +148,8 @@ def _monitoring(blueprint: Blueprint, plan: ServingPlan) -> MonitoringSize:
     return MonitoringSize(
         recorded_series=sum(rule.series for rule in recorded),
         promql_alarms=len(platform_alarms(name, plan)),
-        dashboards=len(dashboard_rows()),
+        # The stack of operations has one of its own.
+        dashboards=len(dashboard_rows()) + bool(spec.gpu_health or spec.capacity_shift),
     )
 
 

@@ -30,6 +30,7 @@ from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.health_controller import HealthController
 from inference_constructs.operations.operations_dashboard import OperationsDashboard
 from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT, ShiftController
+from stacks.eks.platform_stack import MODEL_NAMESPACE
 
 #: Packages that Lambda does not provide. Powertools needs the second.
 _PACKAGES = ("aws_lambda_powertools", "typing_extensions")
@@ -166,6 +167,7 @@ class OperationsStack(cdk.Stack):
                 for alarm in hardware_alarms(pools)
             ],
             replaces=gpu_health.action == "replace",
+            model_namespace=MODEL_NAMESPACE,
             reservations=any(pool.purchase.reservation or pool.purchase.capacity_block for pool in pools),
         )
 

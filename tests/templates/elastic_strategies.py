@@ -52,3 +52,26 @@ def _scaled(draw: Draw, workers: Document, role: str) -> Document:
     if draw(st.booleans()):
         load["scaleDownAfterSeconds"] = 600
     return workers | {"replicas": {"min": least, "max": most}, "scaledBy": {"load": load}}
+
+
+@st.composite
+def shifts(draw: Draw, models: Sequence[Document], jobs: Document) -> Document:
+    """Return a capacity shift, or nothing; always nothing without batch or without elastic workers."""
+    elastic = any("scaledBy" in workers for model in models for workers in _each_workers(model))
+    if not elastic or "batch" not in jobs or not draw(st.booleans()):
+        return {}
+    # Longer than any start of a worker that the plan knows.
+    named = {"action": st.sampled_from(["observe", "shift"]), "reclaimSeconds": st.just(7200)}
+    optional = {"safetyPercent": st.sampled_from([0, 200])}
+    return {"capacityShift": draw(st.fixed_dictionaries(named, optional=optional))}
+
+
+def _each_workers(model: Document) -> list[Document]:
+    """Return the workers of all roles of a model."""
+    return [
+        workers
+        for deployment in model["deployments"]
+        for workers in (
+            [deployment["aggregated"]] if "aggregated" in deployment else deployment["disaggregated"].values()
+        )
+    ]

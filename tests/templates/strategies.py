@@ -17,7 +17,7 @@ from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
-from tests.templates.elastic_strategies import with_elastic_workers
+from tests.templates.elastic_strategies import shifts, with_elastic_workers
 from tests.templates.environment_strategies import environments
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_no_snapshot_can_be
 from tests.templates.network_strategies import networks, vpcs
@@ -121,6 +121,7 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
     network = ground.network | draw(networks(region, ACCOUNT))
     zones = environment.get("availabilityZones") or catalog.regions()[region][:3]
     pools, models = draw(_serving(region, zones))
+    jobs = draw(batches([model["name"] for model in models if "task" not in model], ACCOUNT))
     measured = draw(_some(observability=observability(region, ACCOUNT)))
     models = draw(with_elastic_workers(models)) if measured else models
     watched = draw(repairs(pools)) if measured else {}
@@ -140,7 +141,8 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
             **draw(_some(queueing=st.sampled_from([{"kueue": {}}, {"kueue": {"borrowing": {}}}]))),
             **measured,
             **watched,
-            **draw(batches([model["name"] for model in models if "task" not in model], ACCOUNT)),
+            **jobs,
+            **(draw(shifts(models, jobs)) if measured else {}),
         },
     }
 

@@ -47,9 +47,15 @@ def test_every_row_is_a_promql_alarm_with_its_runbook_and_its_people(told: Templ
 
 def test_cloudwatch_may_publish_to_the_encrypted_topic(told: Templates) -> None:
     assert told.only("AWS::SNS::Topic", _STACK)["KmsMasterKeyId"]
-    publishers = json.dumps(told.only("AWS::SNS::TopicPolicy", _STACK))
+    document = told.only("AWS::SNS::TopicPolicy", _STACK)["PolicyDocument"]
+    (publishes,) = (each for each in document["Statement"] if each["Effect"] == "Allow")
     readers = json.dumps(told.only("AWS::KMS::Key", _STACK)["KeyPolicy"])
-    assert "cloudwatch.amazonaws.com" in publishers
+    assert publishes["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert publishes["Action"] == "sns:Publish"
+    # Alarms of other accounts cannot reach people here.
+    assert text(publishes["Condition"]["StringEquals"]["aws:SourceAccount"]) == "${AWS::AccountId}"
+    source = text(publishes["Condition"]["ArnLike"]["aws:SourceArn"])
+    assert source == "arn:aws:cloudwatch:us-west-2:${AWS::AccountId}:alarm:*"
     assert "cloudwatch.amazonaws.com" in readers
 
 

@@ -15,6 +15,7 @@ from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
 from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
 from inference_blueprints.resources import root
 from inference_constructs.code_staging import stage_packages
+from stacks.eks.platform_stack import MODEL_NAMESPACE
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -85,9 +86,19 @@ def test_health_may_do_in_the_cluster_what_a_replacement_needs_and_no_more(repla
     assert cluster_rules(replacing) == {
         "/nodes": ["get", "list", "patch"],
         "/pods": ["get", "list"],
-        "/pods/eviction": ["create"],
         "karpenter.sh/nodeclaims": ["get", "list", "delete"],
     }
+
+
+def test_health_evicts_serving_pods_alone(replacing: Templates, observing: Templates) -> None:
+    role = replacing.manifest(STACK, "Role", GROUP)
+    assert role["metadata"]["namespace"] == MODEL_NAMESPACE
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}]
+    binding = replacing.manifest(STACK, "RoleBinding", GROUP)
+    assert binding["metadata"]["namespace"] == MODEL_NAMESPACE
+    assert binding["roleRef"]["kind"] == "Role"
+    assert binding["subjects"] == replacing.manifest(STACK, "ClusterRoleBinding", GROUP)["subjects"]
+    assert "pods/eviction" not in json.dumps(observing.by_stack[STACK])
 
 
 def test_health_that_observes_can_only_read_the_cluster(observing: Templates) -> None:
@@ -105,7 +116,6 @@ def test_health_has_no_permission_beyond_its_work(replacing: Templates) -> None:
     everywhere = {action for action, resource in allowed if resource == '"*"'}
     assert everywhere == {
         "cloudwatch:DescribeAlarmContributors",
-        "cloudwatch:DescribeAlarms",
         "cloudwatch:GetMetricData",
         "cloudwatch:ListMetrics",
         "ec2:AssignPrivateIpAddresses",
@@ -116,11 +126,10 @@ def test_health_has_no_permission_beyond_its_work(replacing: Templates) -> None:
         "ec2:UnassignPrivateIpAddresses",
     }
     assert {action for action, resource in allowed if resource != '"*"'} == {
-        "dynamodb:DeleteItem",
+        "cloudwatch:DescribeAlarms",
         "dynamodb:GetItem",
         "dynamodb:PutItem",
         "dynamodb:Query",
-        "dynamodb:UpdateItem",
         "kms:Decrypt",
         "kms:GenerateDataKey",
         "kms:GenerateDataKey*",
@@ -142,6 +151,26 @@ def test_items_of_other_cells_are_out_of_reach(replacing: Templates) -> None:
     (table,) = (each for each in health_policy(replacing) if "dynamodb:PutItem" in listed(each["Action"]))
     scope = operations_names.table_scope("try", operations_names.MAIN_CELL)
     assert table["Condition"] == {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [scope]}}
+
+
+def test_alarms_are_read_in_the_platforms_region_alone(replacing: Templates) -> None:
+    (reads,) = (
+        each for each in health_policy(replacing) if "cloudwatch:DescribeAlarms" in listed(each["Action"])
+    )
+    assert text(reads["Resource"]).endswith(":alarm:*")
+    assert ":us-west-2:" in text(reads["Resource"])
+
+
+def test_only_the_accounts_own_schedules_assume_the_roles_of_schedules(replacing: Templates) -> None:
+    (role,) = (
+        each["AssumeRolePolicyDocument"]["Statement"]
+        for each in replacing.properties("AWS::IAM::Role", STACK)
+        if "scheduler.amazonaws.com" in json.dumps(each)
+    )
+    (statement,) = role
+    condition = statement["Condition"]
+    assert text(condition["StringEquals"]["aws:SourceAccount"]) == text({"Ref": "AWS::AccountId"})
+    assert text(condition["StringEquals"]["aws:SourceArn"]).endswith(":schedule-group/default")
 
 
 def test_reservations_are_read_only_where_a_pool_has_one(synthesise: Synthesise) -> None:

@@ -121,7 +121,7 @@ def test_asks_no_account_anything(shipped_templates: Templates) -> None:
 
 #: Together they have every property that any shipped blueprint has, except some chart values of LMCache,
 #: of images in requests and of groups of nodes. `tests/unit/serving` and `tests/charts` check these.
-RECORDED = ("batch-g6e", "llm-d-disaggregated", "p5en-cluster")
+RECORDED = ("batch-g6e", "capacity-and-health", "llm-d-disaggregated", "p5en-cluster")
 
 
 @pytest.mark.parametrize("shipped_name", RECORDED, indirect=True)

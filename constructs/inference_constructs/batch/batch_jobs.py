@@ -32,6 +32,7 @@ from inference_constructs.batch.job_functions import OTHER_FUNCTIONS, STATE_FUNC
 from inference_constructs.batch.job_states import JobResources, job_definition
 from inference_constructs.findings import acknowledge, acknowledge_grants, acknowledge_wildcards
 from inference_constructs.function_code import function_code
+from inference_constructs.scheduler_role import scheduler_role
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
 
@@ -316,14 +317,7 @@ class BatchJobs(Construct):
 
     def _add_schedules(self, schedules: Sequence[JobSchedule], function: lambda_.IFunction) -> None:
         """Create jobs on a schedule. A scheduled time that is delivered twice creates only one job."""
-        role = iam.Role(self, "SchedulesRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.function_arn])
-        )
-        # `grant_send_messages` would also allow reading the queue's attributes.
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[self.undelivered.queue_arn])
-        )
+        role = scheduler_role(self, "SchedulesRole", function=function, undelivered=self.undelivered)
         for schedule in schedules:
             given = {
                 "schedule": scheduler.ContextAttribute.schedule_arn,

@@ -32,7 +32,26 @@ class AlarmTopic(Construct):
         key = kms.Key(self, "Key", enable_key_rotation=True, removal_policy=cdk.RemovalPolicy.DESTROY)
         key.grant(_CLOUDWATCH, "kms:Decrypt", "kms:GenerateDataKey*")
         topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
-        topic.grant_publish(_CLOUDWATCH)
+        # Alarms of this account and region alone:
+        # https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
+        stack = cdk.Stack.of(self)
+        alarms = stack.format_arn(
+            service="cloudwatch",
+            resource="alarm",
+            resource_name="*",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["sns:Publish"],
+                conditions={
+                    "ArnLike": {"aws:SourceArn": alarms},
+                    "StringEquals": {"aws:SourceAccount": stack.account},
+                },
+                principals=[_CLOUDWATCH],
+                resources=[topic.topic_arn],
+            )
+        )
         for email in emails:
             topic.add_subscription(subscriptions.EmailSubscription(email))
         self._topic = topic

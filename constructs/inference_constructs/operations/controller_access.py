@@ -28,6 +28,8 @@ class ControllerAccess(Construct):
         Kubernetes group, also the name of the ClusterRole. It may not begin with ``system:``.
     rules
         What the group may do, as rules of a ClusterRole.
+    namespace, namespace_rules
+        A namespace, and what the group may do in it alone, as rules of a Role.
     """
 
     def __init__(
@@ -40,6 +42,8 @@ class ControllerAccess(Construct):
         role: iam.IRole,
         group: str,
         rules: Sequence[Mapping[str, Any]],
+        namespace: str = "",
+        namespace_rules: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         eks.CfnAccessEntry(
@@ -50,18 +54,32 @@ class ControllerAccess(Construct):
             principal_arn=role.role_arn,
             type="STANDARD",
         )
-        common = {"apiVersion": f"{_RBAC}/v1", "metadata": {"name": group}}
         eks.KubernetesManifest(
             self,
             "Permissions",
             cluster=cluster,
             manifest=[
-                {**common, "kind": "ClusterRole", "rules": [dict(rule) for rule in rules]},
-                {
-                    **common,
-                    "kind": "ClusterRoleBinding",
-                    "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": group},
-                    "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group}],
-                },
+                *_granted(group, "ClusterRole", rules, {}),
+                *(
+                    _granted(group, "Role", namespace_rules, {"namespace": namespace})
+                    if namespace_rules
+                    else []
+                ),
             ],
         )
+
+
+def _granted(
+    group: str, kind: str, rules: Sequence[Mapping[str, Any]], place: Mapping[str, str]
+) -> list[Mapping[str, Any]]:
+    """Return a role, and its binding to the group of the same name."""
+    common = {"apiVersion": f"{_RBAC}/v1", "metadata": {"name": group, **place}}
+    return [
+        {**common, "kind": kind, "rules": [dict(rule) for rule in rules]},
+        {
+            **common,
+            "kind": f"{kind}Binding",
+            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": group},
+            "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group}],
+        },
+    ]

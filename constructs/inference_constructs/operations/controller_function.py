@@ -18,7 +18,9 @@ from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, 
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
 
-_ITEM_ACTIONS: Final = ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query")
+#: What `OperationsTable` calls. Writes are transactions of puts, which need the permission of a put:
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
+_ITEM_ACTIONS: Final = ("GetItem", "PutItem", "Query")
 
 
 class ControllerFunction(lambda_.Function):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -25,8 +26,11 @@ from inference_constructs.operations.minute_schedule import MinuteSchedule
 HEALTH_RULES: Final[tuple[Mapping[str, Any], ...]] = (
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
-    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
     {"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims"], "verbs": ["get", "list", "delete"]},
+)
+#: What they may do among the serving pods alone: they drain no others.
+_EVICTION_RULES: Final[tuple[Mapping[str, Any], ...]] = (
+    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
 )
 
 
@@ -47,6 +51,8 @@ class HealthController(Construct):
         Layers with numpy.
     queries
         Alarms on hardware by kind of fault.
+    model_namespace
+        Namespace of the serving pods, which a replacement evicts.
     replaces
         Whether the functions may replace nodes. Otherwise they can only read.
     reservations
@@ -65,6 +71,7 @@ class HealthController(Construct):
         layer_arns: Sequence[str],
         queries: Sequence[AlarmQuery],
         replaces: bool,
+        model_namespace: str,
         reservations: bool,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -79,6 +86,8 @@ class HealthController(Construct):
             role=role,
             group=operations_names.HEALTH_GROUP,
             rules=HEALTH_RULES if replaces else _reading(HEALTH_RULES),
+            namespace=model_namespace,
+            namespace_rules=_EVICTION_RULES if replaces else (),
         )
 
         def function(name: str, module: str, timeout_seconds: int) -> ControllerFunction:
@@ -111,16 +120,35 @@ class HealthController(Construct):
     def _let_look(self, role: iam.Role, *, reservations: bool) -> None:
         """Let the functions see which alarms are raised, and the free places of reservations.
 
-        DescribeAlarms and DescribeCapacityReservations have no resource (Service Authorization Reference).
         Every node of a pool has a NodeClaim, so there is no permission for Auto Scaling groups.
         """
-        actions = ["cloudwatch:DescribeAlarms", "cloudwatch:DescribeAlarmContributors"]
+        # A list of alarms is checked against all alarms of the region, also with a prefix of names:
+        # https://github.com/aws-samples/amazon-cloudwatch-auto-alarms/issues/1
+        lists = iam.PolicyStatement(
+            actions=["cloudwatch:DescribeAlarms"],
+            resources=[
+                cdk.Stack.of(self).format_arn(
+                    service="cloudwatch",
+                    resource="alarm",
+                    resource_name="*",
+                    arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+                )
+            ],
+        )
+        # DescribeCapacityReservations has no resource, and no document names one for the contributors.
         looks = iam.PolicyStatement(
-            actions=[*actions, *(["ec2:DescribeCapacityReservations"] if reservations else [])],
+            actions=[
+                "cloudwatch:DescribeAlarmContributors",
+                *(["ec2:DescribeCapacityReservations"] if reservations else []),
+            ],
             resources=["*"],
         )
-        role.add_to_policy(looks)
-        acknowledge_wildcards(role, [looks.to_statement_json()], "These actions have no resource.")
+        for each, why in (
+            (lists, "A list of alarms is checked against all alarms of the region."),
+            (looks, "These actions have no resource."),
+        ):
+            role.add_to_policy(each)
+            acknowledge_wildcards(role, [each.to_statement_json()], why)
 
     @property
     def functions(self) -> Mapping[str, lambda_.IFunction]:

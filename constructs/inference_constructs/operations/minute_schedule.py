@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as scheduler_targets
 from constructs import Construct
 
 from inference_constructs.operations.controller_place import ControllerPlace
+from inference_constructs.scheduler_role import scheduler_role
 
 
 class MinuteSchedule(Construct):
@@ -35,14 +35,7 @@ class MinuteSchedule(Construct):
         says: str,
     ) -> None:
         super().__init__(scope, construct_id)
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.function_arn])
-        )
-        # `grant_send_messages` would also allow reading the queue's attributes.
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[place.undelivered.queue_arn])
-        )
+        role = scheduler_role(self, "Role", function=function, undelivered=place.undelivered)
         scheduler.Schedule(
             self,
             "EveryMinute",

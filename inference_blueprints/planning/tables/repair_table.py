@@ -13,5 +13,8 @@ def repairs(summary: PlanSummary) -> TextTable:
         ("pool", "repaired by"),
         ("a broken node", "a node with slow GPUs"),
         tuple((each.pool, each.owner, each.broken, each.slow) for each in summary.repairs),
-        ("What is broken, what is slow, and which guards hold a replacement back: docs/gpu-health.md.",),
+        (
+            *dict.fromkeys(each.limits for each in summary.repairs if each.limits),
+            "What is broken, what is slow, and which guards hold a replacement back: docs/gpu-health.md.",
+        ),
     )

@@ -33,6 +33,11 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Platform", r"(ec2|elasticloadbalancing):Describe\w+ on \*"),
         ("ImageCache", r"(ec2:Describe\w+|ssm:GetCommandInvocation) on \*"),
         ("Observability", r"(ec2:Describe\w+|cloudwatch:PutMetricData|xray:Put\w+) on \*"),
+        ("Operations", r"cloudwatch:(GetMetricData|ListMetrics|DescribeAlarmContributors) on \*"),
+        ("Operations", r"ec2:DescribeCapacityReservations on \*"),
+    ],
+    "lists of alarms, which AWS checks against all alarms of the region": [
+        ("Operations", rf"cloudwatch:DescribeAlarms on arn:aws:cloudwatch:{_REGION}:.+:alarm:\*"),
     ],
     "sessions of Session Manager on nodes, whose calls know no resources": [
         ("Cluster", r"(ssm:UpdateInstanceInformation|ssmmessages:\w+) on \*"),
@@ -49,6 +54,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     "network interfaces, which Lambda makes for a function and names itself": [
         ("Batch", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
         ("Observability", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses) on \*"),
+        ("Operations", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
     ],
     "log streams, whose names begin with a node's name": [
         (
@@ -82,7 +88,12 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     ],
     "a key policy that leaves the decision to the account's policies; the resource is the key itself": [
         ("Data", r"kms:(\*|GenerateDataKey) on \*"),
+        ("Monitoring", r"kms:(\*|Decrypt|GenerateDataKey\*) on \*"),
+        ("Operations", r"kms:(\*|Decrypt|GenerateDataKey\*) on \*"),
         ("Data", r"kms:(Encrypt|Decrypt|ReEncrypt\*|GenerateDataKey\*|DescribeKey) on \*"),
+    ],
+    "data keys of the topic's key, whose calls differ only in whether they return the plain key": [
+        ("Operations", r"kms:GenerateDataKey\* on \$\{PeopleKey\w+\.Arn\}"),
     ],
     "versions of one function": [
         ("Cluster", r"lambda:\w+ on \$\{Cluster\w+\.Arn\}:\*"),

@@ -50,6 +50,9 @@ def test_a_valid_blueprint_becomes_sound_templates(
     others |= {"Batch"} if loaded.blueprint.spec.batch else set()
     others |= {"Stores"} if loaded.blueprint.spec.signal_store else set()
     others |= {"Monitoring", "Observability"} if loaded.blueprint.spec.observability else set()
+    others |= (
+        {"Operations"} if loaded.blueprint.spec.gpu_health or loaded.blueprint.spec.capacity_shift else set()
+    )
     assert templates.by_stack.keys() == {"Data", "Network", "Cluster", "Platform", "Capacity"} | others
     assert unexplained_wildcards(templates) == []
     assert exports(templates) == []

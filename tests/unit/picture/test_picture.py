@@ -216,6 +216,21 @@ def test_batch_its_teams_workers_and_store_are_shown(shipped_scene, changed):
     test_arrows_cross_no_text(tasks)
 
 
+def test_capacity_and_health_are_shown(shipped_scene):
+    words = _words(shipped_scene("capacity-and-health")).splitlines()
+    shown = {
+        "KEDA",
+        "Kueue",
+        "4 to 12 workers of 1 GPU",
+        "Batch API",
+        "CloudWatch",
+        "GPU health",
+        "Capacity shift",
+    }
+    assert shown <= set(words)
+    assert {"KEDA", "Kueue"}.isdisjoint(_words(shipped_scene("quickstart-g6e")).splitlines())
+
+
 def test_two_deployments_share_the_rate_of_their_model(changed):
     def two_deployments(spec):
         spec["pools"][0]["nodes"] = {"max": 4}

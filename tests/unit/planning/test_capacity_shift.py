@@ -57,4 +57,4 @@ def test_without_the_section_nothing_is_said() -> None:
     blueprint = with_shift(None)
     plan = build_plan(blueprint)
     assert summarise(blueprint, plan).shift == ()
-    assert "capacity shift" not in picture(blueprint, plan)
+    assert "Capacity shift" not in picture(blueprint, plan)

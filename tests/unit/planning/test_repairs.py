@@ -38,7 +38,7 @@ def test_nothing_is_said_where_karpenter_repairs_and_nothing_looks_for_slow_gpus
     ("health", "pool", "broken", "slow"),
     [
         ({"action": "observe"}, {}, "Karpenter terminates it", "recorded"),
-        ({"action": "replace"}, {"repairedBy": "gpuHealth"}, "at most 4 an hour", "at most 4 an hour"),
+        ({"action": "replace"}, {"repairedBy": "gpuHealth"}, "drained, then", "drained, then"),
         ({"action": "replace", "slowGpus": False}, {"repairedBy": "gpuHealth"}, "drained", "not noticed"),
         ({"action": "observe"}, {"repairedBy": "gpuHealth"}, "recorded", "recorded"),
         ({}, {"repairedBy": "nobody"}, "until people replace it", "recorded"),
@@ -46,8 +46,8 @@ def test_nothing_is_said_where_karpenter_repairs_and_nothing_looks_for_slow_gpus
         (
             {"action": "replace"},
             {"repairedBy": "gpuHealth", "purchase": {"reservation": {"id": "cr-0a1b2c3d"}}},
-            "only into an unused place of the reservation",
-            "only into an unused place of the reservation",
+            "into an unused place of the reservation",
+            "into an unused place of the reservation",
         ),
     ],
 )
@@ -58,6 +58,34 @@ def test_each_owner_is_told(
     assert found.owner == pool.get("repairedBy", "karpenter")
     assert broken in found.broken
     assert slow in found.slow
+
+
+def limits(health: dict[str, Any] | None, **pool: Any) -> str:
+    """Return what the plan says about the number of replacements."""
+    blueprint = changed(health, **pool)
+    tables = plan_tables(summarise(blueprint, build_plan(blueprint)))
+    (table,) = (table for table in tables if table.title == "Broken and slow GPUs")
+    return " ".join(table.notes)
+
+
+def test_limits_are_said_where_nodes_are_replaced() -> None:
+    health = {"action": "replace", "replacementsPerHour": 7, "maxUnhealthyPercent": 9}
+    said = limits(health, repairedBy="gpuHealth")
+    assert "at most 7 nodes an hour, and none while more than 9 %" in said
+    assert "an hour" not in limits({"action": "observe"}, repairedBy="gpuHealth")
+    assert "an hour" not in limits({"action": "observe"})
+
+
+def test_the_price_counts_the_dashboard_of_operations() -> None:
+    def dashboards(health: dict[str, Any] | None) -> float | None:
+        blueprint = changed(health)
+        items = summarise(blueprint, build_plan(blueprint)).platform_cost.items
+        return next(item.usd_per_month for item in items if item.name == "dashboards")
+
+    observed, watched = dashboards(None), dashboards({})
+    assert observed is not None
+    # 3 US dollars per dashboard.
+    assert watched == observed + 3.0
 
 
 def test_plan_and_picture_show_the_section() -> None:
