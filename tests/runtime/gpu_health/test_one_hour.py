@@ -16,7 +16,7 @@ import boto3
 import numpy
 import pytest
 
-from gpu_health import hardware, minute
+from gpu_health import fault_alarms, minute
 from inference_blueprints.catalog.fleet_faults import fleet_faults
 from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts import health_names
@@ -149,7 +149,7 @@ class HourOfHandlers(HealthSimulation):
                 self._nodes.broken.add(fault.node)
                 self._metrics.stop(fault.node, fault.at)
             event = xid_event(self._nodes.name(fault.node), fault.code, at=NOW + fault.at, kind=fault.kind)
-            hardware.handle(event, None)
+            fault_alarms.handle(event, None)
             self._score(at)
 
     def _pass_time(self, now: float) -> None:

@@ -14,7 +14,7 @@ import boto3
 import pytest
 from botocore.client import BaseClient
 
-from gpu_health import hardware, minute
+from gpu_health import fault_alarms, minute
 from gpu_health.case_store import CaseStore
 from gpu_health.health_platform import health_platform
 from inference_blueprints.catalog.gpu_faults import gpu_faults_file
@@ -98,7 +98,7 @@ class HealthWorld:
 
     def hardware(self, event: dict[str, Any]) -> Any:
         """Let `hardware` handle an event."""
-        return hardware.handle(event, None)
+        return fault_alarms.handle(event, None)
 
     def minutes(self, count: int) -> None:
         """Let minutes pass."""
