@@ -10,7 +10,6 @@ import pytest
 from capacity_shift import handlers
 
 from inference_blueprints.contracts import operations_names, shift_names
-from operations import aws_clients
 from tests.runtime.capacity_shift.shift_platform import (
     FREEZE,
     NOW,
@@ -39,7 +38,7 @@ def configured(shifting: ShiftPlatform, tmp_path: Path, monkeypatch: pytest.Monk
         shift_names.SHIFT_BATCH_TABLE: "records",
     }.items():
         monkeypatch.setenv(name, value)
-    for cached in (handlers._cell, handlers._run, aws_clients.client, aws_clients.resource):
+    for cached in (handlers._cell, handlers._run):
         cached.cache_clear()
     return shifting
 
