@@ -13,12 +13,14 @@ from inference_blueprints.capacity_shift.shift_replay import (
     PoolDemand,
     ShiftReplay,
     both_speeds,
+    decide_at,
     reactive,
     replay,
     replicas_only,
     scheduled,
 )
 from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
+from inference_blueprints.capacity_shift.shift_state import DeploymentState, ShiftState
 
 SETTINGS = ShiftSettings(action="shift", reclaim_seconds=120)
 DAY = 1440
@@ -54,6 +56,31 @@ def test_floors_below_the_places_limit_what_is_served() -> None:
     lagging = ShiftReplay(numpy.array([10.0] * 2 + [20.0] * 4), numpy.full(6, 10.0))
     # The places give back within a minute, replicas need two: bins 0 to 4 have 10 of 20.
     assert both_speeds(steady, lagging, SETTINGS).unmet == pytest.approx(50.0 / 120.0)
+
+
+def test_places_come_back_within_a_minute_and_replicas_were_there() -> None:
+    rises = demand([20.0] * 3 + [40.0] * 3)
+    replayed = ShiftReplay(numpy.array([20.0] * 3 + [40.0] * 3), numpy.full(6, 40.0))
+    found = both_speeds(rises, replayed, SETTINGS)
+    # Decided at the end of bin 3, back a minute later: bins 3 and 4 have 20 of 40.
+    assert found.unmet == pytest.approx(40.0 / 180.0)
+    # Bins 0 to 3 free half; from bin 4 on, what comes back is nobody's.
+    assert found.freed_hours * 60 == pytest.approx(4 * 0.5)
+
+
+def test_a_replay_begins_with_a_whole_pool_before_the_first_minute() -> None:
+    days = PoolDemand(values=numpy.full(DAY + 2, 100.0), first=DAY, replicas=20, capacity=10.0)
+    kept = replay(days, ShiftSettings(action="shift")).kept
+    assert kept[DAY - 1 :].tolist() == pytest.approx([200.0, 150.0, 102.0])
+
+
+def test_a_replay_remembers_the_day_a_week_ago() -> None:
+    values = numpy.full(8 * DAY, 20.0)
+    values[DAY + 5] = 150.0
+    days = PoolDemand(values=values, first=8 * DAY, replicas=20, capacity=10.0)
+    state = ShiftState(decided_at=(8 * DAY - 1) * 60, deployments={"replay": DeploymentState(floor=3)})
+    (decided,) = decide_at(days, 8 * DAY - 1, ShiftSettings(action="shift"), state).deployments
+    assert decided.floor == 16
 
 
 def test_demand_above_the_pool_and_gaps_do_not_count() -> None:
