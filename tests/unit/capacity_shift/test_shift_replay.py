@@ -89,6 +89,33 @@ def test_demand_above_the_pool_and_gaps_do_not_count() -> None:
     assert found.pool_hours * 60 == pytest.approx(2)
 
 
+def test_floors_are_whole_replicas_of_the_pool() -> None:
+    steady = demand([30.0] * 6)
+    rounded = replicas_only(steady, numpy.full(6, 0.1 * 3 * 100), SETTINGS)
+    assert rounded.freed_hours * 60 == pytest.approx(6 * 0.25)
+    assert replicas_only(steady, numpy.full(6, 90.0), SETTINGS).freed_hours == 0.0
+    least = replicas_only(steady, numpy.zeros(6), SETTINGS)
+    assert least.freed_hours * 60 == pytest.approx(6 * 0.75)
+    # Rounded up to whole minutes: 70 s are two.
+    rises, floors = demand([10.0] * 5 + [40.0] * 5), numpy.array([10.0] * 5 + [40.0] * 5)
+    slow = replicas_only(rises, floors, replace(SETTINGS, reclaim_seconds=70))
+    assert slow.unmet == replicas_only(rises, floors, SETTINGS).unmet
+
+
+def test_a_pool_without_demand_misses_nothing_and_a_full_one_can_free_nothing() -> None:
+    idle = replicas_only(demand([0.0] * 3), numpy.full(3, 10.0), SETTINGS)
+    assert idle.unmet == 0.0
+    full = replicas_only(demand([40.0] * 3), numpy.full(3, 40.0), SETTINGS)
+    assert full.freed_of_oracle == 1.0
+
+
+def test_hours_without_measurements_need_nothing() -> None:
+    values = [10.0] * DAY + [99.0] * DAY
+    values[5 * 60 : 6 * 60] = [float("nan")] * 60
+    assert scheduled(demand(values, DAY))[DAY + 5 * 60] == 0.0
+    assert numpy.isfinite(reactive(demand([10.0, float("nan"), 10.0]))).all()
+
+
 def test_the_shift_frees_quiet_hours_and_serves_the_peak() -> None:
     minutes = numpy.arange(2 * DAY)
     values = 200.0 + 150.0 * numpy.sin(2 * numpy.pi * minutes / DAY)
