@@ -17,7 +17,7 @@ from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.eks.system_nodegroup import SystemNodegroup
 from inference_constructs.findings import acknowledge_managed_policies
-from inference_constructs.operations.controller_place import ControlledCluster
+from inference_constructs.operations.controlled_cluster import ControlledCluster
 
 
 class ClusterStack(cdk.Stack):

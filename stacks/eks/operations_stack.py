@@ -24,8 +24,9 @@ from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.function_code import function_code
 from inference_constructs.observability.alarm_topic import AlarmTopic
 from inference_constructs.observability.promql_alarms import AlarmQuery
+from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_constructs.operations.controller_alarms import ControllerAlarms
-from inference_constructs.operations.controller_place import ControlledCluster, ControllerPlace
+from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.health_controller import HealthController
 from inference_constructs.operations.operations_dashboard import OperationsDashboard
 from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT, ShiftController

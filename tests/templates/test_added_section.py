@@ -109,7 +109,7 @@ EDITS = (
         "from inference_blueprints.spec.types.environment import",
         "from inference_blueprints.spec.types.budgets import Budgets\n",
     ),
-    ("inference_blueprints/spec/rules/rule_table.py", "    capacity,\n    cluster,", "    budgets,\n"),
+    ("inference_blueprints/spec/rules/rule_table.py", "    capacity,\n    capacity_shift,", "    budgets,\n"),
     (
         "inference_blueprints/spec/rules/rule_table.py",
         "    weights.one_source,\n",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import aws_cdk as cdk
@@ -16,31 +15,10 @@ from constructs import Construct
 
 from inference_blueprints.contracts import operations_names
 from inference_constructs.findings import acknowledge
+from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_constructs.operations.controller_table import ControllerTable
 
 _HTTPS: Final = 443
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlledCluster:
-    """The cluster of a cell, as its controllers reach it.
-
-    Parameters
-    ----------
-    name
-        Its name, a plain string.
-    endpoint
-        Address of the Kubernetes API.
-    authority
-        Its certificate authority, PEM in base64.
-    security_group_id
-        Security group of the control plane's interfaces.
-    """
-
-    name: str
-    endpoint: str
-    authority: str
-    security_group_id: str
 
 
 class ControllerPlace(Construct):

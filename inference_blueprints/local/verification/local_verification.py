@@ -31,7 +31,9 @@ _EFA = "this machine has no EFA, and times on its processors mean nothing"
 #: Checks of a deployed platform that cannot run here, with the reason.
 NOT_HERE: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("credentials", "stacks", "control plane", "add-ons", "control plane logs"), _AWS),
+        **dict.fromkeys(
+            ("credentials", "stacks", "control plane", "add-ons", "control plane logs", "controllers"), _AWS
+        ),
         **dict.fromkeys(
             ("API server", "nodes", "node images", "pools", "device plug-ins", "charts", "metrics"), _CLUSTER
         ),

@@ -51,7 +51,7 @@ KINDS = {
     # To the API itself: tests/runtime/batch/api/test_documentation.py.
     "api": r"(ask|field)\(\) \{|(FILE|JOB)=\$\(ask |ask (batches|files)/",
     # kubectl itself reads the arguments here; tests/unit/docs/test_kubectl_commands.py has the names.
-    "kubectl": r"kubectl (get|describe|delete|logs|port-forward|scale) ",
+    "kubectl": r"kubectl (annotate|delete|describe|get|logs|patch|port-forward|scale|uncordon) ",
     # The log group and the options: tests/unit/docs/test_kubectl_commands.py.
     "tail": r"aws logs tail ",
     # Held to AWS's own models and run in an emulation: tests/runtime/batch/test_runbook.py.
