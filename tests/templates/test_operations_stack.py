@@ -64,7 +64,7 @@ def handler(templates: Templates, arn: Any) -> str:
 def lost_events(templates: Templates) -> str:
     """Return the logical name of the queue of events that did not arrive."""
     (name,) = (
-        name
+        str(name)
         for name, each in templates.by_stack[STACK]["Resources"].items()
         if each["Type"] == "AWS::SQS::Queue"
     )
