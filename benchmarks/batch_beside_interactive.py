@@ -56,7 +56,7 @@ _SHARDS, _LINES, _PROMPT_TOKENS, _ANSWER_TOKENS = 8, 1000, 1000, 100
 _ALONE_SECONDS, _BESIDE_SECONDS, _FIXED_SECONDS = 20.0, 30.0, 12.0
 #: A new worker first learns how long answers take, then how many requests may be in flight.
 _LEARNS_SECONDS, _FILLS_SECONDS = 30.0, 5.0
-_SECONDS = 180.0
+_SECONDS = 240.0
 _MS = 1000.0
 _REQUEST_SECONDS = 120.0
 _FIXED_IN_FLIGHT = 256

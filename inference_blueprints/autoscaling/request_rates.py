@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import math
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,10 @@ from inference_blueprints.errors import UserError
 #: second, coefficient of variation of the time between requests. What follows describes its distribution.
 _COLUMNS = ("start_s", "req/s", "CV")
 _FEWEST_COLUMNS = 2
+_ALLOWED = f"write {', '.join(_COLUMNS)} as numbers, one window per line; {_COLUMNS[-1]} may be left out"
+_FEWEST_WINDOWS = 2
+#: Lines that one message names: a file of another kind has problems in all of its lines.
+_SHOWN = 20
 #: Poisson arrivals, for files without the column.
 _POISSON = 1.0
 
@@ -57,10 +62,16 @@ class RequestRates:
         Raises
         ------
         UserError
-            If a line has no start and rate, or the windows are not of equal length, with all lines.
+            If the file cannot be read, a line has no start and rate, or the windows are not of equal length,
+            with all lines.
         """
-        with path.open(newline="", encoding="utf-8") as lines:
-            return cls.of(csv.reader(lines), path.name)
+        try:
+            with path.open(newline="", encoding="utf-8") as lines:
+                return cls.of(csv.reader(lines), path.name)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise UserError(f"{path}: is no CSV file in UTF-8 ({error}); {_ALLOWED}") from error
 
     @classmethod
     def of(cls, rows: Iterable[list[str]], name: str) -> RequestRates:
@@ -68,23 +79,23 @@ class RequestRates:
         windows: list[RateWindow] = []
         problems: list[str] = []
         for number, row in enumerate(rows, 1):
-            try:
-                start, rate = float(row[0]), float(row[1])
-                variation = float(row[2]) if len(row) > _FEWEST_COLUMNS else _POISSON
-            except (ValueError, IndexError):
-                if number > 1:
-                    problems.append(f"{name}:{number}: {row}: write {', '.join(_COLUMNS)} as numbers")
+            if not row or (number == 1 and _numbers(row[:1]) is None):
                 continue
-            if rate < 0 or variation < 0:
-                problems.append(f"{name}:{number}: {row}: rate and variation must not be negative")
-            windows.append(RateWindow(start, rate, variation))
-        lengths = {after.start_seconds - before.start_seconds for before, after in pairwise(windows)}
-        if len(lengths) != 1 or min(lengths) <= 0:
-            problems.append(
-                f"{name}: windows start at {sorted(lengths)} s from each other; one length is allowed"
-            )
+            numbers = _numbers(row[: len(_COLUMNS)])
+            if numbers is None or len(numbers) < _FEWEST_COLUMNS:
+                problems.append(f"{name}:{number}: got {','.join(row)[:80]!r}; {_ALLOWED}")
+            elif not all(map(math.isfinite, numbers)) or min(numbers[1:]) < 0:
+                problems.append(
+                    f"{name}:{number}: got {','.join(row)[:80]!r}; allowed are finite numbers, and rate and "
+                    "variation of 0 or more"
+                )
+            else:
+                windows.append(RateWindow(*numbers))
+        if not problems:
+            problems = list(_problems_of_lengths(windows, name))
         if problems:
-            raise UserError("\n".join(problems))
+            more = [f"{name}: and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
+            raise UserError("\n".join([*problems[:_SHOWN], *more]))
         return cls(tuple(windows))
 
     @property
@@ -138,3 +149,28 @@ class RequestRates:
         )
         middles = [each.rate for each in self.windows[first:last]]
         return max(self.rate_at(start_seconds), self.rate_at(end_seconds), *middles)
+
+
+def _numbers(fields: Iterable[str]) -> list[float] | None:
+    try:
+        return [float(field) for field in fields]
+    except ValueError:
+        return None
+
+
+def _problems_of_lengths(windows: Sequence[RateWindow], name: str) -> Iterator[str]:
+    """Yield why windows are not of one length, with the start of each other one."""
+    if len(windows) < _FEWEST_WINDOWS:
+        yield f"{name}: got {len(windows)} windows; at least {_FEWEST_WINDOWS} are needed"
+        return
+    length = windows[1].start_seconds - windows[0].start_seconds
+    if length <= 0:
+        yield f"{name}: got a second window that starts {length:g} s after the first; it must start later"
+        return
+    for before, after in pairwise(windows):
+        got = after.start_seconds - before.start_seconds
+        if not math.isclose(got, length):
+            yield (
+                f"{name}: the window at {after.start_seconds:g} s starts {got:g} s after the one before; the "
+                f"first has {length:g} s, and all must have the same length"
+            )

@@ -21,8 +21,6 @@ from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 from inference_blueprints.capacity_shift.shift_state import ShiftState
 from inference_blueprints.capacity_shift.shift_view import CellView, DeploymentView
 
-#: Places in the replay: enough that rounding them says nothing.
-_PLACES = 1_000_000
 #: The reactive baseline holds the largest demand of this many minutes. The shift remembers eight days.
 _REACTIVE_BINS = 10
 _REMEMBERED_BINS = 8 * 86400 // BIN_SECONDS
@@ -42,12 +40,18 @@ class PoolDemand:
         Replicas of the pool.
     capacity
         Demand that one of them serves.
+    least
+        Replicas that always stay with real time: the smallest floor.
+    places
+        Most places of batch. By default enough that rounding them says nothing.
     """
 
     values: Numbers
     first: int
     replicas: int
     capacity: float
+    least: int = 1
+    places: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +120,12 @@ def decide_at(
     deployment = DeploymentView(
         name="replay",
         pool="replay",
-        least=1,
+        least=demand.least,
         most=demand.replicas,
         replicas=demand.replicas,
         ready=demand.replicas,
         capacity=demand.capacity,
-        batch_places=_PLACES,
+        batch_places=demand.places,
     )
     return decide({"replay": DemandHistory(now, known)}, CellView((deployment,)), state, settings, now)
 
@@ -182,7 +186,7 @@ def _bins(seconds: float) -> int:
 
 def _whole(values: Numbers, demand: PoolDemand) -> Numbers:
     replicas = numpy.ceil(values / demand.capacity - 1e-9)
-    return numpy.clip(replicas, 1, demand.replicas) * demand.capacity
+    return numpy.clip(replicas, demand.least, demand.replicas) * demand.capacity
 
 
 def _least_of_last(values: Numbers, bins: int) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from inference_blueprints.contracts.shift_names import ShiftAction
+from inference_blueprints.contracts.shift_names import DEFAULT_SAFETY_PERCENT, ShiftAction
 
 #: ``frozen``: people stopped the shift, and nothing changes until they thaw it. ``unknown``: the switch
 #: cannot be read. Then nothing more is lent, but real time gets back what it needs.
@@ -43,7 +43,7 @@ class ShiftSettings:
 
     action: ShiftAction = "observe"
     freeze: FreezeSwitch = "thawed"
-    safety_percent: float = 2.0
+    safety_percent: float = DEFAULT_SAFETY_PERCENT
     reclaim_seconds: float = 600.0
     admission_seconds: float = 60.0
     stale_seconds: float = 180.0

@@ -93,6 +93,25 @@ class ShiftConfiguration:
     queues: tuple[ShiftedQueue, ...]
     batch_places: Mapping[str, int]
 
+    def batch_share(self, workers: ShiftedWorkers) -> int:
+        """Return the places of batch that belong to workers, if nothing else uses them.
+
+        The places of a model are divided among its releases by what they carry. Each role of a release has
+        all of its release's places: a request needs both.
+
+        Parameters
+        ----------
+        workers
+            Workers of this configuration.
+        """
+        places = self.batch_places.get(workers.model, 0)
+        carried: dict[str, float] = {}
+        for each in self.workers:
+            if each.model == workers.model:
+                carried[each.release] = max(carried.get(each.release, 0.0), each.capacity * each.most)
+        # Rounded down, so that all together never exceed the model's.
+        return int(places * carried[workers.release] / sum(carried.values()))
+
     def as_json(self) -> str:
         """Return the document."""
         return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"

@@ -116,7 +116,7 @@ class CellReader:
             ready=ready,
             capacity=workers.capacity,
             accelerators=workers.accelerators,
-            batch_places=batch_share(self._configuration, workers),
+            batch_places=self._configuration.batch_share(workers),
         )
 
     def _pools(self, queues: Mapping[str, KubernetesObject]) -> Iterator[PoolView]:
@@ -136,28 +136,6 @@ class CellReader:
             (each.labels.get("release", ""), each.labels.get("role", "")): int(each.points[0][1])
             for each in found
         }
-
-
-def batch_share(configuration: ShiftConfiguration, workers: ShiftedWorkers) -> int:
-    """Return the places of batch that belong to workers, if nothing else uses them.
-
-    The places of a model are divided among its releases by what they carry. Each role of a release has all of
-    its release's places: a request needs both.
-
-    Parameters
-    ----------
-    configuration
-        What the shift moves.
-    workers
-        Workers of it.
-    """
-    places = configuration.batch_places.get(workers.model, 0)
-    carried: dict[str, float] = {}
-    for each in configuration.workers:
-        if each.model == workers.model:
-            carried[each.release] = max(carried.get(each.release, 0.0), each.capacity * each.most)
-    # Rounded down, so that all together never exceed the model's.
-    return int(places * carried[workers.release] / sum(carried.values()))
 
 
 def quota_of(queue: ShiftedQueue, live: KubernetesObject) -> int:

@@ -125,9 +125,10 @@ def test_floors_and_quotas_are_patched_under_the_narrow_role(
     decision = script.decide({}, live.view, None, ShiftSettings(action="shift"), NOW)
     done, failed = make(actuators.changes(decision, live), may_lend=True)
     assert (len(done), failed) == (2, [])
-    (scaled,) = kubectl.get("scaledobject", _OWN.name, "--namespace", _NAMESPACE)
+    mine = ("--namespace", _NAMESPACE, "--field-selector", f"metadata.name={_OWN.name}")
+    (scaled,) = kubectl.get("scaledobject", *mine)
     assert scaled["spec"]["minReplicaCount"] == 6
-    (queue,) = kubectl.get("clusterqueue", "l40s")
+    (queue,) = kubectl.get("clusterqueue", "--field-selector", "metadata.name=l40s")
     assert quota_of(configuration.queues[0], queue) == 8
     cpu = queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
     assert cpu == {"name": "cpu", "nominalQuota": "64"}, "other quotas stay"

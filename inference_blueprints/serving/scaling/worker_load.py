@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
 from inference_blueprints.serving.estimates.start_time import start_time
 from inference_blueprints.serving.performance.role_capacity import concurrent_requests, speeds
-from inference_blueprints.serving.performance.throughput import at_rate, best_within, prefill_ms
+from inference_blueprints.serving.performance.throughput import Operation, at_rate, best_within, prefill_ms
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
 _MS = 1000.0
@@ -112,12 +113,37 @@ def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:
     )
     if resolved.role == "prefill":
         return WorkerLoad(waiting, waiting, f"because {waiting_reason}", waiting_reason)
-    apart = resolved.role == "decode"
+    best, reason = _best(resolved, profile, at_once)
+    return WorkerLoad(best.concurrent_requests, waiting, reason, waiting_reason)
+
+
+def request_seconds(resolved: ResolvedWorkers) -> float | None:
+    """Return the time of a request on a worker that carries as many as `worker_load` says (simulated).
+
+    Parameters
+    ----------
+    resolved
+        Workers that write answers.
+
+    Returns
+    -------
+    float or None
+        Seconds. None without a latency profile.
+    """
+    profile = speeds(resolved)
+    if profile is None:
+        return None
+    at_once = max(1, concurrent_requests(resolved.model.workload, worker_sizing(resolved)))
+    best, _ = _best(resolved, profile, at_once)
+    return best.concurrent_requests / best.requests_per_second
+
+
+def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> tuple[Operation, str]:
+    """Return the operation of a worker with the most load within the objectives, and why it is that."""
+    workload, apart = resolved.model.workload, resolved.role == "decode"
     limit = resolved.model.objectives.time_per_output_token_p90_ms
     if limit is None:
         _, best = at_rate(profile, workload, 0.0, at_once, decodes_only=apart)
-        reason = "at its highest rate (simulated)"
-    else:
-        best = best_within(profile, workload, limit, at_once, decodes_only=apart)
-        reason = f"within {limit:g} ms per output token (simulated)"
-    return WorkerLoad(best.concurrent_requests, waiting, reason, waiting_reason)
+        return best, "at its highest rate (simulated)"
+    best = best_within(profile, workload, limit, at_once, decodes_only=apart)
+    return best, f"within {limit:g} ms per output token (simulated)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inference_blueprints.contracts.shift_names import ShiftAction
+from inference_blueprints.contracts.shift_names import DEFAULT_SAFETY_PERCENT, ShiftAction
 from inference_blueprints.spec.types.section import Section
 
 
@@ -13,7 +13,7 @@ class CapacityShift(Section):
 
     action: ShiftAction = "observe"
     """`observe` only records decisions; `shift` also carries them out."""
-    safety_percent: int = Field(default=15, ge=0, le=200)
+    safety_percent: int = Field(default=DEFAULT_SAFETY_PERCENT, ge=0, le=200)
     """Margin above the upper end of the forecast, in percent."""
     reclaim_seconds: int = Field(default=600, ge=10, le=7200)
     """Time within which lent capacity is back, in seconds. It must not be below a worker's start."""

@@ -19,7 +19,13 @@ from tests.unit.autoscaling.roles import DAY, MOST, WORKER, elastic, rates
 
 
 @pytest.mark.parametrize(
-    "text", ["0,2.5\n600,4\n", "start_s,req/s\n0,2.5\n600,4\n", "0,2.5,1,Gamma,0.5,2\n600,4,1\n"]
+    "text",
+    [
+        "0,2.5\n600,4\n",
+        "0,2.5\n\n600,4\n\n",
+        "start_s,req/s\n0,2.5\n600,4\n",
+        "0,2.5,1,Gamma,0.5,2\n600,4,1\n",
+    ],
 )
 def test_reads_the_format_of_servegen(text: str, tmp_path: Path) -> None:
     path = tmp_path / "rates.csv"
@@ -31,15 +37,60 @@ def test_reads_the_format_of_servegen(text: str, tmp_path: Path) -> None:
     ]
 
 
-def test_all_problems_of_a_file_at_once() -> None:
-    rows = [["start_s", "req/s"], ["0", "1"], ["600", "x"], ["1200", "-1"], ["1500", "2"]]
+ALLOWED = "write start_s, req/s, CV as numbers, one window per line; CV may be left out"
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        (
+            "start_s,req/s\n0,1\n600,x\n1200,-1\n1800,nan\n2400\n",
+            [
+                f"rates.csv:3: got '600,x'; {ALLOWED}",
+                "rates.csv:4: got '1200,-1'; allowed are finite numbers, and rate and variation of 0 or more",
+                "rates.csv:5: got '1800,nan'; allowed are finite numbers, and rate and variation of 0 or "
+                "more",
+                f"rates.csv:6: got '2400'; {ALLOWED}",
+            ],
+        ),
+        ("0,x\n600,1\n", [f"rates.csv:1: got '0,x'; {ALLOWED}"]),
+        (
+            "0,1\n600,1\n1500,2\n2100,2\n2200,2\n",
+            [
+                "rates.csv: the window at 1500 s starts 900 s after the one before; the first has 600 s, "
+                "and all "
+                "must have the same length",
+                "rates.csv: the window at 2200 s starts 100 s after the one before; the first has 600 s, "
+                "and all "
+                "must have the same length",
+            ],
+        ),
+        (
+            "600,1\n0,1\n",
+            ["rates.csv: got a second window that starts -600 s after the first; it must start later"],
+        ),
+        ("start_s,req/s\n0,1\n", ["rates.csv: got 1 windows; at least 2 are needed"]),
+        ("", ["rates.csv: got 0 windows; at least 2 are needed"]),
+    ],
+)
+def test_all_problems_of_a_file_at_once(text: str, problems: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "rates.csv"
+    path.write_text(text)
     with pytest.raises(UserError) as caught:
-        RequestRates.of(rows, "rates.csv")
-    assert str(caught.value).splitlines() == [
-        "rates.csv:3: ['600', 'x']: write start_s, req/s, CV as numbers",
-        "rates.csv:4: ['1200', '-1']: rate and variation must not be negative",
-        "rates.csv: windows start at [300.0, 1200.0] s from each other; one length is allowed",
-    ]
+        RequestRates.read(path)
+    assert str(caught.value).splitlines() == problems
+
+
+def test_a_file_of_another_kind_has_a_short_answer(tmp_path: Path) -> None:
+    path = tmp_path / "rates.csv"
+    path.write_text("{}\n" * 1000)
+    with pytest.raises(UserError, match="and 979 more"):
+        RequestRates.read(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="is no CSV file in UTF-8"):
+        RequestRates.read(path)
+    with pytest.raises(UserError, match="cannot be read: No such file"):
+        RequestRates.read(tmp_path / "none.csv")
 
 
 def test_rates_change_evenly_between_the_middles_of_windows() -> None:
@@ -100,7 +151,8 @@ def test_workers_that_the_pool_cannot_hold_are_counted() -> None:
     """Eight are wanted for two hours, and there is room for four."""
     flat = rates(*[3.6] * 12)
     found = simulate_rates(flat, arrivals_per_step(flat, 1), WORKER, FixedNumber(8), most=4)
-    assert (found.most_present, found.missing_worker_hours) == (4, pytest.approx(8.0))
+    assert found.most_present == 4
+    assert found.missing_worker_hours == pytest.approx(8.0)
 
 
 def test_clairvoyant_workers_are_ready_when_the_rate_comes() -> None:

@@ -19,7 +19,7 @@ from inference_blueprints.capacity_shift.shift_view import CellView, DeploymentV
 
 DAY = 86400 // BIN_SECONDS
 NOW = 100 * 86400
-SHIFT = ShiftSettings(action="shift")
+SHIFT = ShiftSettings(action="shift", safety_percent=2.0)
 VIEW = DeploymentView(
     name="chat",
     pool="l40s",

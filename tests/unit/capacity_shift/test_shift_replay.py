@@ -41,6 +41,23 @@ def test_lent_replicas_serve_only_when_they_are_back() -> None:
     assert found.oracle_hours * 60 == pytest.approx(5 * 0.75)
 
 
+def test_the_smallest_floor_is_never_lent() -> None:
+    quiet = replace(demand([1.0] * (DAY + 60), DAY), least=3)
+    settings = ShiftSettings(action="shift", reclaim_seconds=120)
+    # Three of four replicas stay, from the first decision on that lowers the floor.
+    assert replay(quiet, settings).floors.min() == 30.0
+    assert replicas_only(quiet, numpy.zeros(DAY + 60), settings).freed_hours == pytest.approx(0.25)
+
+
+def test_places_are_those_of_the_deployment() -> None:
+    quiet = replace(demand([1.0] * (DAY + 60), DAY), places=10)
+    state = None
+    for number in range(DAY - 1, DAY + 20):
+        decision = decide_at(quiet, number, SETTINGS, state)
+        state = decision.state
+    assert decision.deployments[0].batch_places == 9
+
+
 def test_what_is_lent_is_gone_at_once() -> None:
     found = replicas_only(demand([40.0] * 6), numpy.array([40.0] * 3 + [10.0] * 3), SETTINGS)
     assert found.unmet == pytest.approx(2 * 30.0 / 240.0)

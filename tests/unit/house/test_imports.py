@@ -140,6 +140,15 @@ ALLOWED = {
         f"{LIBRARY}.errors",
     },
     f"{LIBRARY}/autoscaling": {f"{LIBRARY}.autoscaling", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
+    f"{LIBRARY}/shift_simulation": {
+        f"{LIBRARY}.shift_simulation",
+        f"{LIBRARY}.autoscaling",
+        f"{LIBRARY}.capacity_shift",
+        f"{LIBRARY}.contracts",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.errors",
+    },
     f"{LIBRARY}/processes": {f"{LIBRARY}.processes"},
     f"{LIBRARY}/targets": {
         f"{LIBRARY}.contracts",

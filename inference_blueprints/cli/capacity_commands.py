@@ -1,0 +1,283 @@
+"""The commands about the capacity shift: capacity simulate, capacity explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inference_blueprints.cli.json_output import print_json
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_blueprints.autoscaling.request_rates import RequestRates
+    from inference_blueprints.capacity_shift.shift_answer import DeploymentDecision
+    from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
+    from inference_blueprints.shift_simulation.simulated_shift import ModelSharing
+    from inference_blueprints.shift_simulation.traced_workers import MovedWorkers, TracedWorkers
+
+_HOUR = 3600.0
+
+app = typer.Typer(help="Simulate the capacity shift, and explain its decisions.", no_args_is_help=True)
+
+
+def register(root: typer.Typer) -> None:
+    """Add the group `capacity` to the command line."""
+    root.add_typer(app, name="capacity")
+
+
+_TRACE_HELP = (
+    "Recorded request rates: a CSV file in the format of ServeGen, with the columns start_s, req/s and, if "
+    "known, CV."
+)
+RatesOption = Annotated[Path, typer.Option("--trace", metavar="FILE", help=_TRACE_HELP)]
+OptionalRatesOption = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help=_TRACE_HELP)]
+RequestSecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--request-seconds",
+        metavar="SECONDS",
+        help="Mean time of a request that you measured. Default: that of the latency profile (simulated).",
+    ),
+]
+
+
+@app.command()
+def simulate(
+    name_or_path: NameOrPath,
+    trace: RatesOption,
+    request_seconds: RequestSecondsOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Replay a trace: what the shift frees for batch, and what real time misses (simulated)."""
+    from inference_blueprints.autoscaling.request_rates import RequestRates
+    from inference_blueprints.shift_simulation.simulated_shift import demand_long_enough, simulated_shift
+    from inference_blueprints.shift_simulation.traced_workers import traced_workers
+
+    settings, moved = _moved(name_or_path)
+    rates = RequestRates.read(trace)
+    demand_long_enough(rates, settings)
+    traced = traced_workers(moved, rates, _positive(request_seconds))
+    found = list(simulated_shift(traced, settings))
+    notes = [*_notes(traced, rates, settings), *_notes_of_simulation(traced, settings)]
+    if output is Output.JSON:
+        print_json(
+            {
+                "simulated": True,
+                "trace": {**_trace(trace, rates), "learntHours": settings.learn_seconds / _HOUR},
+                "settings": _settings(settings),
+                "workers": [_worker(each) for each in traced],
+                "models": [
+                    {"model": model, "ways": [_way(each) for each in found if each.model == model]}
+                    for model in dict.fromkeys(each.model for each in found)
+                ],
+                "notes": notes,
+            }
+        )
+        return
+    from inference_blueprints.tables.terminal_table import print_table, table_console
+    from inference_blueprints.tables.text_table import TextTable
+
+    rows = tuple(
+        (
+            each.model,
+            each.way,
+            f"{each.freed_percent:.1f}",
+            f"{each.freed_of_oracle_percent:.1f}",
+            f"{100.0 * each.unmet:.3f}",
+        )
+        for each in found
+    )
+    figures = ("freed, % of pool-hours", "freed, % of the oracle's", "unmet demand, %")
+    table = TextTable("Capacity shift (simulated)", ("model", "way"), figures, rows, tuple(notes))
+    print_table(table, table_console())
+
+
+@app.command()
+def explain(
+    name_or_path: NameOrPath,
+    *,
+    trace: OptionalRatesOption = None,
+    at: Annotated[
+        float | None,
+        typer.Option(
+            "--at", metavar="HOUR", help="Time since the start of the trace, in hours. Default: its end."
+        ),
+    ] = None,
+    request_seconds: RequestSecondsOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Explain the settings of the shift; with a trace, what it would decide at a time, and why."""
+    from inference_blueprints.autoscaling.request_rates import RequestRates
+    from inference_blueprints.shift_simulation.explained_shift import (
+        decisions_at,
+        explained_decision,
+        explained_settings,
+    )
+    from inference_blueprints.shift_simulation.traced_workers import traced_workers
+
+    settings, moved = _moved(name_or_path)
+    if trace is None:
+        given = [
+            name
+            for name, value in (("--at", at), ("--request-seconds", request_seconds))
+            if value is not None
+        ]
+        if given:
+            raise UserError(f"got {' and '.join(given)} without --trace; give a trace, or leave it out")
+        sentences = list(explained_settings(moved, settings))
+        if output is Output.JSON:
+            print_json({"settings": _settings(settings), "explanation": sentences})
+        else:
+            print("\n".join(sentences))
+        return
+    rates = RequestRates.read(trace)
+    traced = traced_workers(moved, rates, _positive(request_seconds))
+    hour = (rates.end_seconds - rates.start_seconds) / _HOUR if at is None else at
+    found = decisions_at(traced, settings, hour)
+    notes = list(_notes(traced, rates, settings))
+    if output is Output.JSON:
+        print_json(
+            {
+                "simulated": True,
+                "trace": {**_trace(trace, rates), "atHour": hour},
+                "settings": _settings(settings),
+                "decisions": [
+                    {
+                        **_decision(each, decision),
+                        "explanation": list(explained_decision(each.moved, decision, settings)),
+                    }
+                    for each, decision in zip(traced, found, strict=True)
+                ],
+                "notes": notes,
+            }
+        )
+        return
+    print(f"Simulated decision, {hour:g} h after the start of {trace.name}")
+    for each, decision in zip(traced, found, strict=True):
+        first, *others = explained_decision(each.moved, decision, settings)
+        print(f"\n{first}")
+        for line in others:
+            print(f"  {line}")
+    print()
+    for note in notes:
+        print(note)
+
+
+def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers]]:
+    """Return the settings of a blueprint's shift, and the workers that it moves."""
+    from inference_blueprints.cli.blueprint_commands import load
+    from inference_blueprints.serving.plan import build_plan
+    from inference_blueprints.shift_simulation.traced_workers import (
+        moved_configuration,
+        moved_workers,
+        shift_settings,
+    )
+
+    blueprint = load(name_or_path).blueprint
+    plan = build_plan(blueprint)
+    configuration = moved_configuration(blueprint, plan)
+    return shift_settings(configuration), list(moved_workers(blueprint, plan, configuration))
+
+
+def _positive(request_seconds: float | None) -> float | None:
+    """Return the time of a request that the user gave, if it is one."""
+    if request_seconds is not None and not 0.0 < request_seconds < _HOUR:
+        raise UserError(f"got --request-seconds {request_seconds:g}; allowed is more than 0 and below 3600")
+    return request_seconds
+
+
+def _notes(traced: Sequence[TracedWorkers], rates: RequestRates, settings: ShiftSettings) -> Iterator[str]:
+    """Yield how a trace became demand."""
+    yield (
+        f"The trace has up to {rates.peak:.4g} requests per second. It is scaled, so that this is each "
+        "model's "
+        "workload.peakRequestsPerSecond. Arrivals vary at random around the rates, the same in each run."
+    )
+    for each in traced:
+        workers = each.moved.workers
+        source = "measured" if each.is_measured else "the time of a request on a full worker, simulated"
+        yield (
+            f"{workers.name}: requests in flight are requests per second, "
+            f"up to {each.moved.peak_requests_per_second:.4g}, times {each.seconds:.3g} s ({source}). A "
+            "worker "
+            f"carries {workers.capacity:.4g}, {each.moved.reason}. So the peak needs "
+            f"{max(each.values) / workers.capacity:.1f} of at most {workers.most} workers."
+        )
+    if settings.action == "observe":
+        yield "capacityShift.action is observe: the platform records such decisions, and changes nothing."
+
+
+def _notes_of_simulation(traced: Sequence[TracedWorkers], settings: ShiftSettings) -> Iterator[str]:
+    """Yield what the figures count."""
+    yield (
+        f"The first {settings.learn_seconds / _HOUR:g} h are only learnt from. The pool is the elastic "
+        "workers "
+        "of a model at their maximum. What real time needs above it does not count as unmet. The oracle "
+        "knows "
+        "the demand of each minute before it comes. Queues for jobs are not simulated."
+    )
+    apart = [each.moved.workers.name for each in traced if not each.moved.places]
+    if apart:
+        yield f"Batch does not use {', '.join(apart)}: only whole workers are lent there."
+
+
+def _trace(path: Path, rates: RequestRates) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "hours": (rates.end_seconds - rates.start_seconds) / _HOUR,
+        "peakRequestsPerSecond": rates.peak,
+    }
+
+
+def _settings(settings: ShiftSettings) -> dict[str, Any]:
+    return {
+        "action": settings.action,
+        "safetyPercent": settings.safety_percent,
+        "reclaimSeconds": settings.reclaim_seconds,
+    }
+
+
+def _worker(traced: TracedWorkers) -> dict[str, Any]:
+    workers = traced.moved.workers
+    return {
+        "name": workers.name,
+        "model": workers.model,
+        "peakRequestsPerSecond": traced.moved.peak_requests_per_second,
+        "requestSeconds": traced.seconds,
+        "requestsPerWorker": workers.capacity,
+        "least": workers.least,
+        "most": workers.most,
+        "batchPlaces": traced.moved.places,
+    }
+
+
+def _way(sharing: ModelSharing) -> dict[str, Any]:
+    return {
+        "way": sharing.way,
+        "freedPercent": sharing.freed_percent,
+        "freedOfOraclePercent": sharing.freed_of_oracle_percent,
+        "unmetPercent": 100.0 * sharing.unmet,
+        "poolAcceleratorHours": sharing.pool_hours,
+    }
+
+
+def _decision(traced: TracedWorkers, decision: DeploymentDecision) -> dict[str, Any]:
+    forecast = decision.forecast
+    return {
+        **_worker(traced),
+        "floor": decision.floor,
+        "places": decision.batch_places,
+        "forecast": forecast
+        and {
+            "now": forecast.level,
+            "soon": forecast.soon,
+            "later": forecast.later,
+            "sameHoursBefore": forecast.season,
+        },
+        "reasons": [{"code": reason.code, "text": reason.text} for reason in decision.reasons],
+    }

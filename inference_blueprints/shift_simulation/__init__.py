@@ -1,0 +1,1 @@
+"""Replays recorded request rates against the capacity shift of a blueprint, and explains its decisions."""

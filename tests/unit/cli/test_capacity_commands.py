@@ -1,0 +1,290 @@
+"""The commands `capacity simulate` and `capacity explain`, on a blueprint and traces of a few hours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import yaml
+
+from inference_blueprints.cli import main as command_line
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.performance.role_capacity import role_capacity
+from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
+from inference_blueprints.spec.shipped import shipped
+from tests.unit.cli.batch_commands import Ran
+
+WORKERS = "qwen3-8b-elastic-worker"
+#: Twenty-six quiet hours, and one hour at four times their rate.
+STEPS = [(3600 * hour, 400.0 if hour == 26 else 100.0) for hour in range(27)]
+
+Capacity = Callable[..., Ran]
+
+
+def written_trace(windows: list[tuple[int, float]]) -> str:
+    return "start_s,req/s,CV\n" + "".join(f"{start},{rate},0\n" for start, rate in windows)
+
+
+def own_blueprint(**shift: object) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(shipped()["elastic-g6e"].read_text("utf-8"))
+    rates = {"usdPerMillionInputTokens": 1, "usdPerMillionOutputTokens": 1}
+    principals = ["arn:aws:iam::111122223333:role/ads"]
+    document["spec"] |= {
+        "teams": [{"name": "ads", "principals": principals, "monthlyBudgetUsd": 100}],
+        "batch": {"queues": [{"name": "nightly", "model": "qwen3-8b", "rates": rates}]},
+        "capacityShift": {"action": "shift", **shift},
+    }
+    return document
+
+
+def save(document: dict[str, Any], name: str = "own.yaml") -> None:
+    Path(name).write_text(yaml.safe_dump(document), encoding="utf-8")
+
+
+@pytest.fixture
+def capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Capacity:
+    """Runs a command of the group in a folder with a blueprint and a trace."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    save(own_blueprint())
+    Path("steps.csv").write_text(written_trace(STEPS), encoding="utf-8")
+
+    def command(*words: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["blueprints", "capacity", *words])
+        capsys.readouterr()
+        try:
+            command_line.main()
+            code: object = 0
+        except SystemExit as ended:
+            code = ended.code
+        assert isinstance(code, int | None)
+        return Ran(code or 0, *capsys.readouterr())
+
+    return command
+
+
+def answered(ran: Ran) -> dict[str, Any]:
+    assert ran.code == 0, ran.err
+    document: dict[str, Any] = json.loads(ran.out)
+    return document
+
+
+def test_simulate_compares_four_ways(capacity: Capacity) -> None:
+    document = answered(capacity("simulate", "own.yaml", "--trace", "steps.csv", "-o", "json"))
+    assert document["simulated"] is True
+    assert document["trace"] == {
+        "file": "steps.csv",
+        "hours": 27.0,
+        "peakRequestsPerSecond": 400.0,
+        "learntHours": 24.0,
+    }
+    (model,) = document["models"]
+    ways = {each["way"]: each for each in model["ways"]}
+    assert list(ways) == ["shift", "schedule only", "reactive only", "oracle"]
+    assert ways["oracle"]["unmetPercent"] == 0.0
+    assert ways["oracle"]["freedOfOraclePercent"] == 100.0
+    # Twelve workers of one accelerator for three hours.
+    assert [each["poolAcceleratorHours"] for each in ways.values()] == [36.0] * 4
+    # No day before had the peak: a schedule of the past misses most of it, and the shift less.
+    assert ways["schedule only"]["unmetPercent"] > 10 > ways["shift"]["unmetPercent"]
+    for each in ways.values():
+        assert each["freedPercent"] < 100.0
+    assert 50 < ways["shift"]["freedOfOraclePercent"] < 100
+
+
+def test_the_oracle_frees_what_the_trace_does_not_need(capacity: Capacity) -> None:
+    """Another scale, another time of a request or a pool of another size turns this red."""
+    document = answered(capacity("simulate", "own.yaml", "--trace", "steps.csv", "-o", "json"))
+    (worker,) = document["workers"]
+    blueprint = load_blueprint("own.yaml").blueprint
+    resolved = resolve(blueprint, 0, 0)[-1]
+    full = role_capacity(resolved)
+    assert full is not None
+    # A full worker serves the rate that the plan says: twelve of them the deployment's.
+    assert worker["requestsPerWorker"] / worker["requestSeconds"] == pytest.approx(
+        full.objective_requests_per_second / 12
+    )
+    peak = 12.0 / full.objective_requests_per_second
+    ramps = numpy.interp(numpy.arange(24.0, 27.0, 1 / 60) + 1 / 120, [25.5, 26.5], [0.25 * peak, peak])
+    expected = 100.0 * (1.0 - ramps.mean())
+    oracle = document["models"][0]["ways"][-1]
+    assert oracle["freedPercent"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_text_says_that_it_is_simulated_and_how_the_trace_was_used(capacity: Capacity) -> None:
+    shown = capacity("simulate", "own.yaml", "--trace", "steps.csv")
+    assert shown.code == 0
+    text = " ".join(shown.out.split())
+    assert text.startswith("Capacity shift (simulated)")
+    for expected in (
+        "up to 400 requests per second. It is scaled",
+        "workload.peakRequestsPerSecond",
+        "the time of a request on a full worker, simulated",
+        "within 50 ms per output token (simulated)",
+        "of at most 12 workers",
+        "The first 24 h are only learnt from",
+    ):
+        assert expected in text
+
+
+def test_a_measured_time_of_a_request_replaces_the_profile(capacity: Capacity) -> None:
+    command = ("simulate", "own.yaml", "--trace", "steps.csv", "--request-seconds", "5", "-o", "json")
+    document = answered(capacity(*command))
+    assert document["workers"][0]["requestSeconds"] == 5.0
+    assert any("times 5 s (measured)" in note for note in document["notes"])
+
+
+def test_the_margin_of_the_blueprint_counts(capacity: Capacity) -> None:
+    save(own_blueprint(safetyPercent=100), "careful.yaml")
+    freed = []
+    for name in ("own.yaml", "careful.yaml"):
+        document = answered(capacity("simulate", name, "--trace", "steps.csv", "-o", "json"))
+        freed.append(document["models"][0]["ways"][0]["freedPercent"])
+    assert freed[0] > freed[1] + 5
+
+
+def test_workers_that_batch_does_not_use_lend_whole_workers(capacity: Capacity) -> None:
+    document = own_blueprint()
+    other = {**document["spec"]["models"][0], "name": "other"}
+    document["spec"]["models"].append(other)
+    document["spec"]["pools"][0]["nodes"]["max"] = 26
+    save(document)
+    found = answered(capacity("simulate", "own.yaml", "--trace", "steps.csv", "-o", "json"))
+    assert [each["batchPlaces"] > 0 for each in found["workers"]] == [True, False]
+    shared, apart = ({way["way"]: way for way in each["ways"]} for each in found["models"])
+    assert shared["shift"]["freedPercent"] > apart["shift"]["freedPercent"]
+    assert any("Batch does not use other-elastic-worker" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--trace", "none.csv"], "none.csv: cannot be read: No such file or directory"),
+        (["--trace", "bad.csv"], "bad.csv:3: got '600,x'; write start_s, req/s, CV as numbers"),
+        (["--trace", "short.csv"], "got a trace of 10 h; allowed are 25 h or more"),
+        (["--trace", "idle.csv"], "all rates of the trace are 0"),
+        (
+            ["--trace", "steps.csv", "--request-seconds", "0"],
+            "got --request-seconds 0; allowed is more than 0",
+        ),
+        (["--trace", "steps.csv", "--request-seconds", "nan"], "got --request-seconds nan"),
+    ],
+)
+def test_simulate_refuses(capacity: Capacity, words: list[str], expected: str) -> None:
+    Path("bad.csv").write_text("start_s,req/s\n0,1\n600,x\n", encoding="utf-8")
+    Path("short.csv").write_text(written_trace(STEPS[:10]), encoding="utf-8")
+    Path("idle.csv").write_text(written_trace([(start, 0.0) for start, _ in STEPS]), encoding="utf-8")
+    ran = capacity("simulate", "own.yaml", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert expected in ran.err
+
+
+@pytest.mark.parametrize("command", [("simulate", "--trace", "steps.csv"), ("explain",)])
+def test_a_blueprint_without_the_section_is_refused(capacity: Capacity, command: tuple[str, ...]) -> None:
+    ran = capacity(command[0], "elastic-g6e", *command[1:])
+    assert ran.code == 1
+    assert "elastic has no section 'capacityShift'; add 'capacityShift: {action: observe}'" in ran.err
+
+
+def test_a_model_without_a_profile_needs_a_measured_time(capacity: Capacity) -> None:
+    document = own_blueprint()
+    pool = {"name": "small", "instanceTypes": ["g6.2xlarge"], "nodes": {"max": 13}}
+    document["spec"]["pools"] = [pool]
+    document["spec"]["models"][0]["deployments"][0]["aggregated"]["pool"] = "small"
+    document["spec"]["models"][0]["workload"]["peakRequestsPerSecond"] = 1
+    save(document)
+    resolved = resolve(load_blueprint("own.yaml").blueprint, 0, 0)[-1]
+    if request_seconds(resolved) is not None:
+        pytest.fail("choose another accelerator: this one has a latency profile now")
+    ran = capacity("simulate", "own.yaml", "--trace", "steps.csv")
+    assert ran.code == 1
+    assert "no latency profile says how long a request of qwen3-8b takes" in ran.err
+    assert capacity("simulate", "own.yaml", "--trace", "steps.csv", "--request-seconds", "9").code == 0
+
+
+def test_explain_tells_the_settings(capacity: Capacity) -> None:
+    save(own_blueprint(safetyPercent=33, reclaimSeconds=700, action="observe"))
+    blueprint = load_blueprint("own.yaml").blueprint
+    carried = worker_load(resolve(blueprint, 0, 0)[-1]).requests
+    text = capacity("explain", "own.yaml").out
+    for expected in (
+        f"{WORKERS} (model qwen3-8b, pool l40s): the floor is between 2 and 12 workers",
+        f"A worker carries {carried:g} requests in flight, within 50 ms per output token (simulated)",
+        "Batch gets 0 to 16 places",
+        "only recorded",
+        "within 700 s (reclaimSeconds), plus 33 % (safetyPercent)",
+        "Metrics older than 180 s count as missing",
+        "batch gets nothing",
+        "before 24 h of demand are known",
+    ):
+        assert expected in text
+    document = answered(capacity("explain", "own.yaml", "-o", "json"))
+    assert document["settings"] == {"action": "observe", "safetyPercent": 33, "reclaimSeconds": 700}
+    assert document["explanation"] == text.splitlines()
+
+
+def explained(capacity: Capacity, *words: str) -> dict[str, Any]:
+    command = ("explain", "own.yaml", "--trace", "steps.csv", *words, "-o", "json")
+    document = answered(capacity(*command))
+    (decision,) = document["decisions"]
+    assert isinstance(decision, dict)
+    return decision
+
+
+def codes(decision: dict[str, Any]) -> set[str]:
+    return {reason["code"] for reason in decision["reasons"]}
+
+
+def test_explain_before_a_day_is_known(capacity: Capacity) -> None:
+    decision = explained(capacity, "--at", "10")
+    assert (decision["forecast"], decision["places"]) == (None, 0)
+    assert codes(decision) == {"no_history"}
+
+
+def test_explain_follows_the_trace(capacity: Capacity) -> None:
+    quiet = explained(capacity, "--at", "25")
+    assert quiet["forecast"]["now"] == pytest.approx(quiet["requestSeconds"] * 12.0 / 4.0)
+    assert quiet["places"] > 8
+    peak = explained(capacity)
+    assert peak["forecast"]["now"] == pytest.approx(4.0 * quiet["forecast"]["now"], rel=0.01)
+    assert peak["places"] < quiet["places"] < peak["batchPlaces"]
+    assert peak["floor"] > quiet["floor"]
+    assert {"forecast", "present_demand"} <= codes(quiet)
+
+
+def test_explain_in_words(capacity: Capacity) -> None:
+    decision = explained(capacity, "--at", "26.2")
+    text = capacity("explain", "own.yaml", "--trace", "steps.csv", "--at", "26.2").out
+    assert text.startswith("Simulated decision, 26.2 h after the start of steps.csv")
+    assert f"the floor is {decision['floor']} of 2 to 12 workers; batch may have {decision['places']}" in text
+    assert f"Demand now: {decision['forecast']['now']:.4g} requests in flight." in text
+    assert f"{decision['forecast']['later']:.4g} (+" in text
+    assert "a margin of 8 % (safetyPercent)" in text
+    for reason in decision["reasons"]:
+        assert f"{reason['code']}: {reason['text']}." in text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--at", "3"], "got --at without --trace"),
+        (["--at", "0", "--request-seconds", "1"], "got --at and --request-seconds without --trace"),
+        (
+            ["--trace", "steps.csv", "--at", "0"],
+            "got --at 0; allowed are hours of the trace, from 0.02 to 27",
+        ),
+        (["--trace", "steps.csv", "--at", "27.1"], "got --at 27.1; allowed"),
+        (["--trace", "steps.csv", "--at", "nan"], "got --at nan; allowed"),
+        (["--trace", "steps.csv", "--at", "inf"], "got --at inf; allowed"),
+    ],
+)
+def test_explain_refuses(capacity: Capacity, words: list[str], expected: str) -> None:
+    ran = capacity("explain", "own.yaml", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert expected in ran.err
