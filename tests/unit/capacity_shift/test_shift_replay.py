@@ -87,7 +87,7 @@ def test_places_come_back_within_a_minute_and_replicas_were_there() -> None:
 
 def test_a_replay_begins_with_a_whole_pool_before_the_first_minute() -> None:
     days = PoolDemand(values=numpy.full(DAY + 2, 100.0), first=DAY, replicas=20, capacity=10.0)
-    kept = replay(days, ShiftSettings(action="shift")).kept
+    kept = replay(days, replace(SETTINGS, safety_percent=2.0)).kept
     assert kept[DAY - 1 :].tolist() == pytest.approx([200.0, 150.0, 102.0])
 
 
@@ -96,7 +96,7 @@ def test_a_replay_remembers_the_day_a_week_ago() -> None:
     values[DAY + 5] = 150.0
     days = PoolDemand(values=values, first=8 * DAY, replicas=20, capacity=10.0)
     state = ShiftState(decided_at=(8 * DAY - 1) * 60, deployments={"replay": DeploymentState(floor=3)})
-    (decided,) = decide_at(days, 8 * DAY - 1, ShiftSettings(action="shift"), state).deployments
+    (decided,) = decide_at(days, 8 * DAY - 1, replace(SETTINGS, safety_percent=2.0), state).deployments
     assert decided.floor == 16
 
 
