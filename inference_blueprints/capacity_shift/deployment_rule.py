@@ -189,7 +189,7 @@ class DeploymentRule:
         if free > limit + _TOLERANCE:
             self._because("lends_slowly", f"{free:.0%} are free, batch gets {limit:.0%} now")
             self._explain_unknown()
-        return min(free, limit, 1.0)
+        return min(free, limit)
 
     def _explain_unknown(self) -> None:
         if self.settings.freeze == "unknown" and not any(

@@ -66,6 +66,16 @@ def freeze_parameter(platform: str, cell: str) -> str:
     return f"/inference-blueprints/{platform}/{cell}/operations/frozen"
 
 
+# --- Queries of CloudWatch in PromQL. An account may run 30 at once, and an answer has at most 500 series:
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL.html#CloudWatch-PromQL-Limits
+
+#: Queries that a function sends at the same time.
+QUERIES_AT_ONCE: Final = 8
+#: Pods or nodes that one query names. Their names have at most 63 characters, so that a query has less than
+#: the 10,000 of an alarm's query, the only length that CloudWatch documents:
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_AlarmPromQLCriteria.html
+NAMES_PER_QUERY: Final = 120
+
 # --- Kubernetes groups of the access entries. They may not begin with ``system:``. ---
 # https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
 

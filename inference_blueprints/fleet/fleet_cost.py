@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from inference_blueprints.contracts.health_names import WORKER_SERIES
+from inference_blueprints.contracts.operations_names import NAMES_PER_QUERY
 from inference_blueprints.figures import CostItem, PlanSummary
 from inference_blueprints.fleet.fleet_split import FleetSplit
-from inference_blueprints.fleet.fleet_use import SERIES_PER_QUERY, WORKER_SERIES
 
 _MINUTES_PER_MONTH = 730 * 60
 _OF_POOLS = ("pool ", "EBS volumes of pool ")
@@ -54,9 +55,12 @@ def _cells(split: FleetSplit, summary: PlanSummary) -> Iterator[CostItem]:
 
 def _signals(split: FleetSplit) -> Iterator[CostItem]:
     """Yield what GPU health reads. CloudWatch bills it at a price that no document names that was read."""
-    series = WORKER_SERIES * math.ceil(split.use.workers)
+    series = len(WORKER_SERIES) * math.ceil(split.use.workers)
     points = series * _MINUTES_PER_MONTH / 1e6
-    queries = WORKER_SERIES * math.ceil(split.use.workers / SERIES_PER_QUERY / split.cells) * split.cells
+    workers, nodes = (
+        math.ceil(each / NAMES_PER_QUERY / split.cells) for each in (split.use.workers, split.use.nodes)
+    )
+    queries = (len(WORKER_SERIES) * workers + nodes) * split.cells
     yield CostItem(
         "series of workers for GPU health",
         f"{series:,} series, {points:,.0f} million data points; the price of a GB of metrics is not known",

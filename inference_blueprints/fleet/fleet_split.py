@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import FleetLimit
+from inference_blueprints.contracts.operations_names import QUERIES_AT_ONCE
 from inference_blueprints.errors import UserError
 from inference_blueprints.figures import PlanSummary
 from inference_blueprints.fleet.fleet_use import (
-    QUERIES_AT_ONCE,
     FleetUse,
     cell_use,
     elastic_addresses,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from inference_blueprints import catalog
 from inference_blueprints.catalog import addresses, system_nodes
 from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.contracts.health_names import WORKER_SERIES
+from inference_blueprints.contracts.operations_names import NAMES_PER_QUERY
 from inference_blueprints.figures import PlanSummary, PoolSummary
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.spec.rules.subnet_addresses import SYSTEM_PODS
@@ -15,13 +17,6 @@ from inference_blueprints.spec.zones import platform_zones
 
 _GIB_PER_TIB = 1024
 _SECONDS_PER_MINUTE = 60
-#: Recorded series of a worker that GPU health reads each minute: load, latency, requests, failures of
-#: requests and of KV transfers, and empty answers.
-WORKER_SERIES = 6
-#: Series of one answer, by CloudWatch-PromQL-API-QueryMetrics in CloudWatch's user guide.
-SERIES_PER_QUERY = 500
-#: Queries that the function sends at the same time.
-QUERIES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +65,9 @@ class FleetUse:
 
     @property
     def queries_per_second(self) -> float:
-        """PromQL queries of GPU health, spread over a minute."""
-        return WORKER_SERIES * self.workers / SERIES_PER_QUERY / _SECONDS_PER_MINUTE
+        """PromQL queries of GPU health, spread over a minute: series of workers, and the GPUs of nodes."""
+        named = len(WORKER_SERIES) * self.workers + self.nodes
+        return named / NAMES_PER_QUERY / _SECONDS_PER_MINUTE
 
     def times(self, factor: float) -> FleetUse:
         """Return as much of everything."""

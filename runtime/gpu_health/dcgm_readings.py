@@ -7,7 +7,7 @@ from typing import Final
 
 from inference_blueprints.gpu_health.fault_rules import FaultRules
 from inference_blueprints.gpu_health.live_node import DcgmReading
-from operations.promql import MOST_SERIES, Promql, text_literal
+from operations.promql import Promql, name_matchers
 
 #: Label that tells the parts of one query apart.
 _WHAT: Final = "what"
@@ -46,13 +46,11 @@ def dcgm_readings(
     MetricsError
         If CloudWatch does not answer.
     """
-    names = sorted(nodes)
-    if not names:
-        return {}
     found = dict[str, dict[str, list[float]]]()
-    for series in metrics.instant(_query(names), at):
-        node, what = series.labels.get("node", ""), series.labels.get(_WHAT, "")
-        found.setdefault(node, {}).setdefault(what, []).append(series.points[-1][1])
+    for matcher in name_matchers("node", sorted(nodes)):
+        for series in metrics.instant(_query(matcher), at):
+            node, what = series.labels.get("node", ""), series.labels.get(_WHAT, "")
+            found.setdefault(node, {}).setdefault(what, []).append(series.points[-1][1])
     return {
         node: DcgmReading(
             at=at,
@@ -68,24 +66,20 @@ def dcgm_readings(
 
 def listed_gpus(metrics: Promql, nodes: Iterable[str], at: float) -> Mapping[str, int]:
     """Return how many GPUs the exporter of each node lists. Nodes whose exporter is silent are left out."""
-    names, found = sorted(nodes), dict[str, int]()
-    for start in range(0, len(names), MOST_SERIES // 4):
-        query = _PARTS["gpus"].replace("$nodes", _matcher(names[start : start + MOST_SERIES // 4]))
+    found = dict[str, int]()
+    for matcher in name_matchers("node", sorted(nodes)):
+        query = _PARTS["gpus"].replace("$nodes", matcher)
         found |= {
             series.labels.get("node", ""): int(series.points[-1][1]) for series in metrics.instant(query, at)
         }
     return found
 
 
-def _query(nodes: list[str]) -> str:
+def _query(matcher: str) -> str:
     return " or ".join(
-        f'label_replace({part.replace("$nodes", _matcher(nodes))}, "{_WHAT}", "{what}", "", "")'
+        f'label_replace({part.replace("$nodes", matcher)}, "{_WHAT}", "{what}", "", "")'
         for what, part in _PARTS.items()
     )
-
-
-def _matcher(nodes: list[str]) -> str:
-    return f"node=~{text_literal('|'.join(nodes).replace('.', '[.]'))}"
 
 
 def _counts(value: float, rules: FaultRules) -> bool:

@@ -6,7 +6,7 @@ seen by the next run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,16 +20,13 @@ from inference_blueprints.contracts.metric_labels import (
     ROLE_LABEL_OF_PODS,
     WORKER_ROLES,
 )
+from inference_blueprints.contracts.operations_names import QUERIES_AT_ONCE
 from inference_blueprints.gpu_health.health_settings import DetectionSettings
 from inference_blueprints.gpu_health.worker_windows import Numbers, WorkerWindows, peer_name
-from operations.promql import MOST_SERIES, Promql, text_literal
+from operations.promql import Promql, name_matchers, text_literal
 
 #: How long the newest samples take to CloudWatch. A window ends so long before it is read.
 LAG_SECONDS: Final = 20.0
-#: Longest selector of pods. CloudWatch takes 10,000 characters in an alarm's query, and names no other limit.
-_MOST_CHARACTERS: Final = 8000
-#: Queries at the same time, of the 30 of the account.
-_AT_ONCE: Final = 8
 #: Labels of a pod that change with each revision: of a Deployment, a LeaderWorkerSet and a StatefulSet.
 _REVISION_LABELS: Final = (
     "pod-template-hash",
@@ -121,7 +118,7 @@ def read_windows(
     queries = [
         (series, _query(series, platform, pods, settings.window_seconds))
         for series in names.WORKER_SERIES
-        for pods in _chunks(place)
+        for pods in name_matchers("pod", place)
     ]
     matrices = {
         series: numpy.full((settings.windows, len(workers)), numpy.nan) for series in names.WORKER_SERIES
@@ -130,7 +127,7 @@ def read_windows(
     def ask(query: str) -> Any:
         return metrics.range(query, start, end, settings.window_seconds)
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(QUERIES_AT_ONCE) as pool:
         answers = list(pool.map(ask, [query for _, query in queries]))
     for (name, _), found in zip(queries, answers, strict=True):
         for series in found:
@@ -161,20 +158,6 @@ def _windows(workers: Sequence[WorkerPod], matrices: Mapping[str, Numbers], end:
     )
 
 
-def _query(series: str, platform: str, pods: Sequence[str], window_seconds: float) -> str:
+def _query(series: str, platform: str, pods: str, window_seconds: float) -> str:
     """Return the query of a series. A sample counts for one window, and does not stand for the next."""
-    matcher = f"platform={text_literal(platform)},pod=~{text_literal('|'.join(pods).replace('.', '[.]'))}"
-    return f"last_over_time({series}{{{matcher}}}[{window_seconds:g}s])"
-
-
-def _chunks(pods: Iterable[str]) -> Iterator[list[str]]:
-    """Return the pods in parts whose series fit into one answer."""
-    part, characters = list[str](), 0
-    for pod in pods:
-        if part and (len(part) == MOST_SERIES or characters + len(pod) > _MOST_CHARACTERS):
-            yield part
-            part, characters = [], 0
-        part.append(pod)
-        characters += len(pod) + 3
-    if part:
-        yield part
+    return f"last_over_time({series}{{platform={text_literal(platform)},{pods}}}[{window_seconds:g}s])"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -19,13 +19,11 @@ import urllib3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 
+from inference_blueprints.contracts.operations_names import NAMES_PER_QUERY, QUERIES_AT_ONCE
 from operations.operations_errors import MetricsError
 
-#: Limits of an account, of one query, and of one query's time:
+#: Limit of one query's time:
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL.html#CloudWatch-PromQL-Limits
-MOST_SERIES: Final = 500
-MOST_QUERIES_PER_SECOND: Final = 300
-MOST_QUERIES_AT_ONCE: Final = 30
 _EXECUTION_SECONDS: Final = 20.0
 _OK: Final = 200
 #: Too many queries at once, too many a second (422, as other limits), and failures.
@@ -75,7 +73,7 @@ class Promql:
         suffix = "amazonaws.com.cn" if str(self._region).startswith("cn-") else "amazonaws.com"
         self._endpoint = (endpoint or f"https://monitoring.{self._region}.{suffix}").rstrip("/")
         self._pool = urllib3.PoolManager(
-            maxsize=MOST_QUERIES_AT_ONCE, timeout=urllib3.Timeout(timeout_seconds), retries=False
+            maxsize=QUERIES_AT_ONCE, timeout=urllib3.Timeout(timeout_seconds), retries=False
         )
         self._wait = wait
         #: Queries that were sent, and series that they returned.
@@ -179,3 +177,19 @@ def _series(content: Mapping[str, Any], points: list[Any]) -> MetricSeries:
 def text_literal(value: str) -> str:
     """Return a text as PromQL writes it, in quotation marks."""
     return json.dumps(value)
+
+
+def name_matchers(label: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield matchers of a label that together match the names, each as many as one query may have.
+
+    Parameters
+    ----------
+    label
+        Label of a series.
+    names
+        Names of pods or of nodes: letters, digits, hyphens and dots.
+    """
+    left = list(names)
+    for start in range(0, len(left), NAMES_PER_QUERY):
+        pattern = "|".join(left[start : start + NAMES_PER_QUERY]).replace(".", "[.]")
+        yield f"{label}=~{text_literal(pattern)}"

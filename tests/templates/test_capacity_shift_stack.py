@@ -14,6 +14,7 @@ from inference_blueprints.contracts.shift_configuration import ShiftConfiguratio
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
+from inference_constructs.operations.shift_controller import shift_rules
 from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements
 
@@ -116,6 +117,34 @@ def test_the_shift_writes_ceilings_of_batch_and_none_of_its_jobs(lending: Templa
     }
 
 
+def test_the_shift_has_no_permission_beyond_its_work(lending: Templates, watching: Templates) -> None:
+    def allowed(templates: Templates) -> set[str]:
+        return {
+            action
+            for each in policy(templates)
+            if each["Effect"] == "Allow" and each["Resource"] == "*"
+            for action in listed(each["Action"])
+            if not action.startswith("ec2:")
+        }
+
+    assert allowed(lending) == allowed(watching) == {"cloudwatch:GetMetricData", "cloudwatch:ListMetrics"}
+
+
+def test_the_function_knows_what_it_moves_and_ends_before_the_next_run(lending: Templates) -> None:
+    function = lending.only("AWS::Lambda::Function", STACK)
+    variables = function["Environment"]["Variables"]
+    assert variables[shift_names.SHIFT_CONFIGURATION] == "shift.json"
+    assert variables[shift_names.SHIFT_BATCH_TABLE]
+    assert function["Timeout"] < 60
+
+
+def test_without_queues_for_jobs_there_is_no_rule_about_them() -> None:
+    assert [rule["apiGroups"] for rule in shift_rules(["chat"], [], shifts=True)] == [
+        ["keda.sh"],
+        ["autoscaling"],
+    ]
+
+
 def test_batch_reads_the_ceilings_of_the_elastic_models(lending: Templates) -> None:
     assert scheduler_environment(lending)[batch_environment.CEILINGS] == BASE["spec"]["models"][0]["name"]
 
@@ -150,6 +179,8 @@ def test_each_alarm_has_a_runbook_and_a_stop_is_noticed(lending: Templates) -> N
     assert metrics[operations_names.RUNS]["TreatMissingData"] == "breaching"
     for alarm in alarms:
         assert alarm["AlarmDescription"].partition(" Runbook: ")[2] in OPERATIONS_RUNBOOKS
+    assert metrics[shift_names.SHIFT_FAILURES]["DatapointsToAlarm"] == 5
+    assert metrics[shift_names.SHIFT_UNMEASURED]["DatapointsToAlarm"] == 10
 
 
 def test_the_function_runs_each_minute_and_once_at_a_time(lending: Templates) -> None:

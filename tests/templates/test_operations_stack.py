@@ -13,10 +13,12 @@ import pytest
 from inference_blueprints.contracts import health_names, operations_names
 from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
 from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
+from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.resources import root
+from inference_blueprints.spec.types import Pool
 from inference_constructs.code_staging import stage_packages
 from stacks.eks.platform_stack import MODEL_NAMESPACE
-from tests.templates.conftest import Synthesise
+from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
 STACK = "Operations"
@@ -53,6 +55,21 @@ def cluster_rules(templates: Templates) -> dict[str, list[str]]:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
+
+
+def handler(templates: Templates, arn: Any) -> str:
+    """Return the handler of a function by its ARN in the template."""
+    return str(templates.by_stack[STACK]["Resources"][arn["Fn::GetAtt"][0]]["Properties"]["Handler"])
+
+
+def lost_events(templates: Templates) -> str:
+    """Return the logical name of the queue of events that did not arrive."""
+    (name,) = (
+        str(name)
+        for name, each in templates.by_stack[STACK]["Resources"].items()
+        if each["Type"] == "AWS::SQS::Queue"
+    )
+    return name
 
 
 def health_policy(templates: Templates) -> list[dict[str, Any]]:
@@ -254,20 +271,42 @@ def test_nodes_in_alarm_reach_the_function(replacing: Templates) -> None:
         "detail-type": [health_names.CONTRIBUTOR_EVENT],
         "detail": {"alarmName": [{"prefix": prefix}], "state": {"value": ["ALARM"]}},
     }
-    names = {
-        each["AlarmName"].removeprefix(prefix)
+    (target,) = rule["Targets"]
+    assert handler(replacing, target["Arn"]) == "gpu_health.fault_alarms.handle"
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 3600, "MaximumRetryAttempts": 8}
+    assert text(target["DeadLetterConfig"]["Arn"]) == f"${{{lost_events(replacing)}.Arn}}"
+    alarms = {
+        each["AlarmName"].removeprefix(prefix): each
         for each in replacing.properties("AWS::CloudWatch::Alarm", STACK)
         if "EvaluationCriteria" in each
     }
-    assert names == {"xid", "row_remap", "ecc", "nvlink", "pcie", "dcgm"}
-    assert names <= set(health_names.FAULT_KINDS)
+    assert alarms.keys() == {"xid", "row_remap", "ecc", "nvlink", "pcie", "dcgm"}
+    assert alarms.keys() <= set(health_names.FAULT_KINDS)
+    for known in hardware_alarms([Pool.model_validate(BASE["spec"]["pools"][0])]):
+        alarm = alarms[known.kind]
+        criteria = alarm["EvaluationCriteria"]["PromQLCriteria"]
+        assert criteria["Query"] == known.query("try")
+        assert criteria.get("PendingPeriod", 0) == known.pending_seconds
+        assert criteria.get("RecoveryPeriod", 0) == known.recovery_seconds
+        assert alarm["EvaluationInterval"] == known.evaluation_seconds
 
 
 def test_every_minute_has_one_call_and_none_is_kept(replacing: Templates) -> None:
     schedule = replacing.only("AWS::Scheduler::Schedule", STACK)
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
-    assert "DeadLetterConfig" in schedule["Target"]
+    assert text(schedule["Target"]["DeadLetterConfig"]["Arn"]) == f"${{{lost_events(replacing)}.Arn}}"
+    assert handler(replacing, schedule["Target"]["Arn"]) == "gpu_health.minute.handle"
+    role = schedule["Target"]["RoleArn"]["Fn::GetAtt"][0]
+    (policy,) = (
+        each
+        for each in replacing.resources("AWS::IAM::Policy", STACK)
+        if each["Properties"]["Roles"] == [{"Ref": role}]
+    )
+    assert [(each["Action"], each["Resource"]) for each in statements(policy)] == [
+        ("lambda:InvokeFunction", schedule["Target"]["Arn"]),
+        ("sqs:SendMessage", {"Fn::GetAtt": [lost_events(replacing), "Arn"]}),
+    ]
 
 
 def test_every_alarm_has_a_runbook_and_the_controllers_ones_tell_people(replacing: Templates) -> None:
@@ -292,6 +331,48 @@ def test_a_function_that_stopped_is_noticed_without_any_data(replacing: Template
         "cell": operations_names.MAIN_CELL,
         "service": operations_names.HEALTH_SERVICE,
     }
+
+
+def test_alarms_wait_as_long_as_they_say(replacing: Templates) -> None:
+    limits = {
+        text(each["AlarmDescription"]).partition(" Runbook: ")[0]: (
+            each["ComparisonOperator"].removesuffix("Threshold"),
+            each["Threshold"],
+            each["DatapointsToAlarm"],
+            each["EvaluationPeriods"],
+        )
+        for each in replacing.properties("AWS::CloudWatch::Alarm", STACK)
+        if "EvaluationCriteria" not in each
+    }
+    assert limits == {
+        "health-minute failed in three of five minutes.": ("GreaterThan", 0, 3, 5),
+        "Calls of health-minute were throttled for five minutes.": ("GreaterThan", 0, 5, 5),
+        "health-minute did not end a run for five minutes.": ("LessThan", 1, 5, 5),
+        "A replacement of a node did not end within an hour.": ("GreaterThan", 3600, 5, 5),
+        "health-signals failed in three of five minutes.": ("GreaterThan", 0, 3, 5),
+        "Calls of health-signals were throttled for five minutes.": ("GreaterThan", 0, 5, 5),
+        "An event or a call did not reach its controller.": ("GreaterThan", 0, 1, 1),
+    }
+
+
+def test_the_functions_reach_https_and_nothing_else(replacing: Templates) -> None:
+    (egress,) = replacing.only("AWS::EC2::SecurityGroup", STACK)["SecurityGroupEgress"]
+    assert (egress["FromPort"], egress["ToPort"], egress["IpProtocol"]) == (443, 443, "tcp")
+    (name,) = (
+        name
+        for name, each in replacing.by_stack[STACK]["Resources"].items()
+        if each["Type"] == "AWS::EC2::SecurityGroup"
+    )
+    for function in replacing.properties("AWS::Lambda::Function", STACK):
+        assert [text(each) for each in function["VpcConfig"]["SecurityGroupIds"]] == [f"${{{name}.GroupId}}"]
+
+
+def test_lost_events_are_kept_for_two_weeks_and_only_sent_by_tls(replacing: Templates) -> None:
+    queue = replacing.only("AWS::SQS::Queue", STACK)
+    assert (queue["MessageRetentionPeriod"], queue["SqsManagedSseEnabled"]) == (14 * 86400, True)
+    (policy,) = replacing.resources("AWS::SQS::QueuePolicy", STACK)
+    denied = [each for each in statements(policy) if each["Effect"] == "Deny"]
+    assert [each["Condition"] for each in denied] == [{"Bool": {"aws:SecureTransport": "false"}}]
 
 
 def test_the_control_plane_admits_the_functions_alone(replacing: Templates) -> None:

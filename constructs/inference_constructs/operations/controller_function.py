@@ -13,7 +13,7 @@ from constructs import Construct
 
 from inference_blueprints.catalog.log_groups import controller_log_group
 from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
-from inference_constructs.findings import acknowledge
+from inference_constructs.findings import acknowledge, acknowledge_wildcards
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
@@ -127,5 +127,12 @@ def controller_role(scope: Construct, construct_id: str, place: ControllerPlace)
         iam.PolicyStatement(actions=["ssm:GetParameter"], resources=[place.frozen.parameter_arn])
     )
     place.topic.grant_publish(role)
+    # Neither action has a resource:
+    # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-API-QueryMetrics.html
+    asks = iam.PolicyStatement(
+        actions=["cloudwatch:GetMetricData", "cloudwatch:ListMetrics"], resources=["*"]
+    )
+    role.add_to_policy(asks)
+    acknowledge_wildcards(role, [asks.to_statement_json()], "CloudWatch's metrics have no ARNs.")
     acknowledge(role, {"IAM5[Action::kms:GenerateDataKey*]": "`grant_publish` lets it use the topic's key."})
     return role

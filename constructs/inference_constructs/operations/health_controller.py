@@ -76,7 +76,6 @@ class HealthController(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         role = controller_role(self, "Role", place)
-        let_ask(role)
         self._let_look(role, reservations=reservations)
         ControllerAccess(
             self,
@@ -159,23 +158,6 @@ class HealthController(Construct):
     def hardware_alarms(self) -> Sequence[cloudwatch.IAlarm]:
         """The alarms on hardware."""
         return self._signals.alarms
-
-
-def let_ask(role: iam.Role) -> None:
-    """Let a controller ask CloudWatch in PromQL. Neither action has a resource.
-
-    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-API-QueryMetrics.html
-
-    Parameters
-    ----------
-    role
-        Role of the controller.
-    """
-    asks = iam.PolicyStatement(
-        actions=["cloudwatch:GetMetricData", "cloudwatch:ListMetrics"], resources=["*"]
-    )
-    role.add_to_policy(asks)
-    acknowledge_wildcards(role, [asks.to_statement_json()], "CloudWatch's metrics have no ARNs.")
 
 
 def _reading(rules: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

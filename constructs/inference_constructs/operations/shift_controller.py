@@ -14,7 +14,6 @@ from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.operations.controller_access import ControllerAccess
 from inference_constructs.operations.controller_function import ControllerFunction, controller_role
 from inference_constructs.operations.controller_place import ControllerPlace
-from inference_constructs.operations.health_controller import let_ask
 from inference_constructs.operations.minute_schedule import MinuteSchedule
 
 #: Name of the document with the configuration, in the function's code.
@@ -60,7 +59,6 @@ class ShiftController(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         role = controller_role(self, "Role", place)
-        let_ask(role)
         if shifts:
             batch.grant_ceilings(role)
         ControllerAccess(

@@ -11,7 +11,6 @@ from aws_lambda_powertools import Metrics
 from capacity_shift import handlers
 
 from inference_blueprints.contracts import operations_names, shift_names
-from operations import aws_clients
 from tests.runtime.capacity_shift.shift_platform import (
     FREEZE,
     NOW,
@@ -40,7 +39,7 @@ def configured(shifting: ShiftPlatform, tmp_path: Path, monkeypatch: pytest.Monk
         shift_names.SHIFT_BATCH_TABLE: "records",
     }.items():
         monkeypatch.setenv(name, value)
-    for cached in (handlers._cell, handlers._run, aws_clients.client, aws_clients.resource):
+    for cached in (handlers._cell, handlers._run):
         cached.cache_clear()
     # All controllers of one process share their figures, and tests of another one may leave some.
     Metrics(namespace=operations_names.METRIC_NAMESPACE).clear_metrics()

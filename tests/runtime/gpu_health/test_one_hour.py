@@ -12,7 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import numpy
 import pytest
 
@@ -27,9 +26,9 @@ from inference_blueprints.gpu_health.fault_rules import FaultRules
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.worker_windows import WorkerWindows
 from inference_blueprints.local.emulator.emulator import Emulator
-from operations import aws_clients
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object, pod_object
-from tests.runtime.gpu_health.world import NOW, REGION, HealthWorld, prepared, xid_event
+from tests.runtime.gpu_health.world import NOW, QUIET, HealthWorld, prepared, xid_event
+from tests.runtime.operations.fresh_process import REGION, begin_anew
 
 MINUTES = 60
 POOL = "0"
@@ -196,15 +195,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 @pytest.fixture
 def hour(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HourOfHandlers]:
-    for name, value in {
-        **emulator.environment(),
-        "POWERTOOLS_METRICS_DISABLED": "true",
-        "POWERTOOLS_LOG_LEVEL": "CRITICAL",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    aws_clients.client.cache_clear()
-    aws_clients.resource.cache_clear()
+    begin_anew(monkeypatch, emulator.environment() | QUIET)
     with SimulatedCluster() as cluster, prepared(cluster, monkeypatch, tmp_path) as world:
         world.settings(repairedBy={POOL: "gpuHealth"}, maxUnhealthyPercent=5)
         yield HourOfHandlers(cluster, world)

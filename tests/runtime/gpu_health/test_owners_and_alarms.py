@@ -11,7 +11,8 @@ import pytest
 from inference_blueprints.contracts.health_names import CONTRIBUTOR_EVENT
 from tests.runtime.gpu_health.fake_cluster import node_object, pod_object
 from tests.runtime.gpu_health.test_handlers import replacement
-from tests.runtime.gpu_health.world import PREFIX, REGION, HealthWorld, xid_event
+from tests.runtime.gpu_health.world import PREFIX, HealthWorld, xid_event
+from tests.runtime.operations.fresh_process import REGION
 
 
 def group_of_one() -> str:

@@ -25,8 +25,10 @@ from operations.kubernetes_api import KubernetesApi
 from operations.operations_table import OperationsTable
 from operations.promql import Promql
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object, pod_object
+from tests.runtime.operations.fresh_process import REGION
 
-REGION = "us-west-2"
+#: What a run writes to its log is not looked at.
+QUIET = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_LOG_LEVEL": "CRITICAL"}
 TABLE = "operations"
 PLATFORM = "chat"
 NOW = 1_800_000_000.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 
 import boto3
@@ -12,22 +14,17 @@ from operations.freeze_switch import read_freeze
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_errors import KubernetesError, MetricsError, VersionConflictError
 from operations.operations_table import AuditRecord, OperationsTable
-from operations.promql import Promql
+from operations.promql import Promql, name_matchers
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object
-from tests.runtime.gpu_health.world import REGION, TABLE, create_table
+from tests.runtime.gpu_health.world import TABLE, create_table
+from tests.runtime.operations.fresh_process import NOBODY, begin_anew
 
 NOW = 1_800_000_000.0
 
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "none",
-        "AWS_SECRET_ACCESS_KEY": "none",
-        "AWS_DEFAULT_REGION": REGION,
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    begin_anew(monkeypatch, NOBODY)
     with mock_aws():
         yield
 
@@ -139,3 +136,16 @@ def test_a_query_is_tried_again_while_the_account_asks_too_much(aws: None) -> No
         with pytest.raises(MetricsError, match="400"):
             Promql(cluster.address, wait=wait).instant(query, NOW)
         assert len(waits) == 1
+
+
+def test_a_query_names_as_many_pods_as_its_length_allows() -> None:
+    names = [f"{number:058}.a-b" for number in range(250)]
+    matchers = list(name_matchers("pod", names))
+    patterns = [json.loads(matcher.removeprefix("pod=~")) for matcher in matchers]
+    found = [pattern.split("|") for pattern in patterns]
+    assert [len(each) for each in found] == [120, 120, 10]
+    assert [name.replace("[.]", ".") for each in found for name in each] == names
+    assert not any(re.fullmatch(pattern, names[0].replace(".", "x")) for pattern in patterns)
+    # The longest query of a metric that CloudWatch documents, that of an alarm.
+    assert all(len(matcher) < 10_000 - 500 for matcher in matchers)
+    assert list(name_matchers("pod", [])) == []

@@ -81,6 +81,7 @@ def test_a_lower_floor_has_to_suffice_for_a_while() -> None:
     assert of(almost).floor == 15
     after = decided(flat(30.0), before(15, lower_since=NOW - 600))
     assert of(after).floor == 14
+    assert after.state.deployments["chat"].lower_since == NOW - 600, "the next minute need not wait again"
 
 
 def test_a_need_in_between_starts_the_wait_again() -> None:
@@ -106,6 +107,9 @@ def test_what_batch_gets_grows_slowly_and_shrinks_at_once() -> None:
     grows = of(decided(flat(30.0), before(4, lent=0.1)))
     assert grows.lent == pytest.approx(0.35)
     assert grows.batch_places == 35
+    assert "lends_slowly" in {reason.code for reason in grows.reasons}
+    late = of(decided(flat(30.0), before(4, lent=0.1, ago=600)))
+    assert late.lent == pytest.approx(0.35), "minutes that were missed are not made up for"
     shrinks = of(decided(flat(150.0), before(16, lent=0.8)))
     assert shrinks.lent == pytest.approx((200 - 153) / 200)
 
@@ -114,6 +118,22 @@ def test_only_ready_replicas_are_lent() -> None:
     decision = of(decided(flat(30.0), before(4, lent=0.9), replace(VIEW, ready=5)))
     assert decision.lent == pytest.approx((50 - 30.6) / 200)
     assert of(decided(flat(30.0), before(4, lent=0.9), replace(VIEW, ready=0))).batch_places == 0
+    surplus = of(decided(flat(30.0), before(4, lent=0.9), replace(VIEW, ready=25)))
+    assert surplus.lent == pytest.approx((200 - 30.6) / 200)
+
+
+def test_it_is_said_when_nothing_is_free() -> None:
+    assert "nothing_to_lend" in codes(decided(flat(199.0), before(20)))
+    assert "nothing_to_lend" not in codes(decided(flat(30.0), before(4)))
+
+
+def test_rounding_costs_neither_a_replica_nor_a_place() -> None:
+    in_use = 0.1 * 3 * 100
+    assert in_use > 30
+    assert of(decided(flat(1.0), before(3), replace(VIEW, in_use=in_use))).floor == 3
+    assert 0.29 * 100 < 29
+    frozen = replace(SHIFT, freeze="frozen")
+    assert of(decided(flat(30.0), before(4, lent=0.29), chosen=frozen)).batch_places == 29
 
 
 def test_a_deployment_that_batch_does_not_share_lends_no_places() -> None:
@@ -133,15 +153,17 @@ def test_the_range_of_the_blueprint_holds() -> None:
     assert "most" in codes(decided(flat(900.0), before(5)))
     low = decided(flat(1.0), before(3, lower_since=NOW - 900))
     assert (of(low).floor, "least" in codes(low)) == (2, True)
+    assert "least" not in codes(decided(flat(15.0), before(2)))
     assert of(decided(flat(30.0), before(500))).floor == 20
 
 
 def test_missing_metrics_give_real_time_its_largest_known_demand() -> None:
     values = numpy.full(2 * DAY, 30.0)
-    values[DAY] = 115.0
+    values[DAY] = 119.0
     values[-10:] = numpy.nan
     decision = decided(DemandHistory(NOW, values), before(4, lent=0.8))
-    assert (of(decision).floor, of(decision).batch_places) == (12, 0)
+    assert (of(decision).floor, of(decision).batch_places) == (13, 0)
+    assert of(decided(DemandHistory(NOW, values), before(17))).floor == 17, "a higher floor does not fall"
     assert decision.pools[0].batch_accelerators == 0
     assert {reason.code for reason in decision.pools[0].reasons} == {"metrics_missing"}
 
@@ -179,13 +201,15 @@ def test_frozen_changes_nothing() -> None:
     assert (of(decision).floor, of(decision).batch_places) == (4, 50)
     assert not decision.carried_out
     assert codes(decision) == {"frozen"}
+    unknown = of(decided(flat(150.0), None, chosen=frozen))
+    assert (unknown.floor, unknown.batch_places) == (2, 0)
 
 
 def test_an_unreadable_switch_lends_nothing_more_and_gives_back() -> None:
     unknown = replace(SHIFT, freeze="unknown")
     quiet = decided(flat(30.0), before(15, lower_since=NOW - 900, lent=0.2), chosen=unknown)
     assert (of(quiet).floor, of(quiet).batch_places) == (15, 20)
-    assert "freeze_unknown" in codes(quiet)
+    assert [reason.code for reason in of(quiet).reasons].count("freeze_unknown") == 1
     busy = decided(flat(170.0), before(4, lent=0.5), chosen=unknown)
     assert of(busy).floor > 17
     assert of(busy).batch_places < 15
@@ -206,6 +230,10 @@ def test_a_clock_that_went_back_lowers_nothing_and_lends_nothing_more() -> None:
     assert of(decision).lent == pytest.approx(0.2)
     assert decision.state.deployments["chat"].lower_since == NOW
     assert "clock_back" in codes(decision)
+    little = decided(flat(30.0), before(15, lower_since=NOW - 900, ago=-10))
+    assert little.state.deployments["chat"].lower_since == NOW
+    ahead = decided(flat(30.0), before(15, lower_since=NOW + 3000))
+    assert ahead.state.deployments["chat"].lower_since == NOW
 
 
 def test_demand_of_the_future_is_not_read() -> None:
@@ -213,6 +241,8 @@ def test_demand_of_the_future_is_not_read() -> None:
     values[-5:] = 190.0
     ahead = DemandHistory(NOW + 5 * BIN_SECONDS, values)
     assert of(decided(ahead, before(4))).floor < 6
+    only_ahead = DemandHistory(NOW + 5 * BIN_SECONDS, numpy.full(3, 30.0))
+    assert len(only_ahead.until(NOW).values) == 0
 
 
 def test_yesterdays_rise_is_expected_again() -> None:
@@ -238,6 +268,20 @@ def test_batch_gets_of_a_pool_what_neither_floors_nor_replicas_need() -> None:
     decision = decide({"chat": flat(190.0), "code": flat(190.0)}, CellView(two, (POOL,)), low, SHIFT, NOW)
     assert decision.pools[0].batch_accelerators == 0
     assert [reason.code for reason in decision.pools[0].reasons] == ["pool_too_small"]
+    (full,) = decided(flat(30.0), low, replace(VIEW, replicas=30)).pools
+    assert (full.batch_accelerators, full.reasons[0].code) == (0, "nothing_to_lend")
+
+
+def test_deployments_have_their_own_states_and_pools() -> None:
+    state = ShiftState(
+        decided_at=NOW - 60,
+        deployments={"chat": DeploymentState(floor=5), "code": DeploymentState(floor=9)},
+    )
+    both = (replace(VIEW, replicas=5), replace(VIEW, name="code", pool="h200", replicas=9))
+    histories = {"chat": flat(30.0), "code": flat(30.0)}
+    decision = decide(histories, CellView(both, (POOL,)), state, SHIFT, NOW)
+    assert [each.floor for each in decision.deployments] == [5, 9]
+    assert decision.pools[0].batch_accelerators == 40 - 2 * 5
 
 
 def test_record_and_state_are_json() -> None:

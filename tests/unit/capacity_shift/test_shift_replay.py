@@ -20,6 +20,7 @@ from inference_blueprints.capacity_shift.shift_replay import (
     scheduled,
 )
 from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
+from inference_blueprints.capacity_shift.shift_state import DeploymentState, ShiftState
 
 SETTINGS = ShiftSettings(action="shift", reclaim_seconds=120)
 DAY = 1440
@@ -74,10 +75,62 @@ def test_floors_below_the_places_limit_what_is_served() -> None:
     assert both_speeds(steady, lagging, SETTINGS).unmet == pytest.approx(50.0 / 120.0)
 
 
+def test_places_come_back_within_a_minute_and_replicas_were_there() -> None:
+    rises = demand([20.0] * 3 + [40.0] * 3)
+    replayed = ShiftReplay(numpy.array([20.0] * 3 + [40.0] * 3), numpy.full(6, 40.0))
+    found = both_speeds(rises, replayed, SETTINGS)
+    # Decided at the end of bin 3, back a minute later: bins 3 and 4 have 20 of 40.
+    assert found.unmet == pytest.approx(40.0 / 180.0)
+    # Bins 0 to 3 free half; from bin 4 on, what comes back is nobody's.
+    assert found.freed_hours * 60 == pytest.approx(4 * 0.5)
+
+
+def test_a_replay_begins_with_a_whole_pool_before_the_first_minute() -> None:
+    days = PoolDemand(values=numpy.full(DAY + 2, 100.0), first=DAY, replicas=20, capacity=10.0)
+    kept = replay(days, replace(SETTINGS, safety_percent=2.0)).kept
+    assert kept[DAY - 1 :].tolist() == pytest.approx([200.0, 150.0, 102.0])
+
+
+def test_a_replay_remembers_the_day_a_week_ago() -> None:
+    values = numpy.full(8 * DAY, 20.0)
+    values[DAY + 5] = 150.0
+    days = PoolDemand(values=values, first=8 * DAY, replicas=20, capacity=10.0)
+    state = ShiftState(decided_at=(8 * DAY - 1) * 60, deployments={"replay": DeploymentState(floor=3)})
+    (decided,) = decide_at(days, 8 * DAY - 1, replace(SETTINGS, safety_percent=2.0), state).deployments
+    assert decided.floor == 16
+
+
 def test_demand_above_the_pool_and_gaps_do_not_count() -> None:
     found = replicas_only(demand([80.0, float("nan"), 80.0]), numpy.full(3, 40.0), SETTINGS)
     assert found.unmet == 0.0
     assert found.pool_hours * 60 == pytest.approx(2)
+
+
+def test_floors_are_whole_replicas_of_the_pool() -> None:
+    steady = demand([30.0] * 6)
+    rounded = replicas_only(steady, numpy.full(6, 0.1 * 3 * 100), SETTINGS)
+    assert rounded.freed_hours * 60 == pytest.approx(6 * 0.25)
+    assert replicas_only(steady, numpy.full(6, 90.0), SETTINGS).freed_hours == 0.0
+    least = replicas_only(steady, numpy.zeros(6), SETTINGS)
+    assert least.freed_hours * 60 == pytest.approx(6 * 0.75)
+    # Rounded up to whole minutes: 70 s are two.
+    rises, floors = demand([10.0] * 5 + [40.0] * 5), numpy.array([10.0] * 5 + [40.0] * 5)
+    slow = replicas_only(rises, floors, replace(SETTINGS, reclaim_seconds=70))
+    assert slow.unmet == replicas_only(rises, floors, SETTINGS).unmet
+
+
+def test_a_pool_without_demand_misses_nothing_and_a_full_one_can_free_nothing() -> None:
+    idle = replicas_only(demand([0.0] * 3), numpy.full(3, 10.0), SETTINGS)
+    assert idle.unmet == 0.0
+    full = replicas_only(demand([40.0] * 3), numpy.full(3, 40.0), SETTINGS)
+    assert full.freed_of_oracle == 1.0
+
+
+def test_hours_without_measurements_need_nothing() -> None:
+    values = [10.0] * DAY + [99.0] * DAY
+    values[5 * 60 : 6 * 60] = [float("nan")] * 60
+    assert scheduled(demand(values, DAY))[DAY + 5 * 60] == 0.0
+    assert numpy.isfinite(reactive(demand([10.0, float("nan"), 10.0]))).all()
 
 
 def test_the_shift_frees_quiet_hours_and_serves_the_peak() -> None:

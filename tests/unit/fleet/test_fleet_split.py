@@ -108,7 +108,9 @@ def test_use_of_an_account() -> None:
     assert used("ec2.L-417A185B", 10_000) == 1250 * 192
     workers = sum(each.replicas for each in SUMMARY.processes if each.pool)
     per_node = workers / sum(pool.nodes_max for pool in SUMMARY.pools)
-    assert used("cloudwatch.queries", 10_000) == pytest.approx(1250 * per_node * 6 / 500 / 60)
+    assert used("cloudwatch.queries", 10_000) == pytest.approx(
+        (1250 * per_node * 6 + 1250 + 2 * SYSTEM_NODES) / 120 / 60
+    )
     disk = SUMMARY.pools[0].root_volume_gib + BLUEPRINT.spec.pools[0].disk.size_gib
     system = SYSTEM_NODES * (80 + catalog.catalogue.shipped().bottlerocket.root_volume_gib)
     assert used("ebs.gp3", 10_000) == pytest.approx((1250 * disk + 2 * system) / 1024)
