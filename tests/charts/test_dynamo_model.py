@@ -15,7 +15,7 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import blueprints_directory, charts_directory
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, WeightsBucket
+from inference_blueprints.serving.types import DeploymentPlan, FilePath, OwnAddress, WeightsBucket
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.llm_d import BUCKET
@@ -99,6 +99,11 @@ def test_programs_are_given_what_the_plan_says(
         assert component["type"] == process.role
         literal = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
         planned = {name: value for name, value in process.environment.items() if isinstance(value, str)}
+        planned |= {
+            name: f"/mnt/files/{value.name}"
+            for name, value in process.environment.items()
+            if isinstance(value, FilePath)
+        }
         streamed = {
             name: BUCKET for name, value in process.environment.items() if isinstance(value, WeightsBucket)
         }

@@ -61,6 +61,16 @@ def observed(spec: dict[str, Any]) -> None:
     spec["observability"] = {"traces": {}, "canary": {}}
 
 
+def operated(spec: dict[str, Any]) -> None:
+    with_batch(spec)
+    observed(spec)
+    spec["observability"]["alarms"] = {"emails": ["people@example.com"]}
+    spec["pools"][0] |= {"repairedBy": "gpuHealth", "purchase": {"reservation": {"tags": {"team": "ads"}}}}
+    workers = spec["models"][0]["deployments"][0]["aggregated"]
+    workers |= {"replicas": {"min": 1, "max": 2}, "scaledBy": {"load": {}}}
+    spec |= {"gpuHealth": {"action": "replace"}, "capacityShift": {"action": "shift"}}
+
+
 CHANGES = (
     None,
     weights_in_s3,
@@ -73,6 +83,7 @@ CHANGES = (
     with_tasks,
     with_signals,
     observed,
+    operated,
 )
 
 

@@ -61,7 +61,7 @@ def test_a_name_that_is_misspelt() -> None:
 
 
 def test_an_empty_name() -> None:
-    with pytest.raises(UserError, match=r"^neither .* 'quickstart-g6e'"):
+    with pytest.raises(UserError, match=r"^neither .* 'batch-g6e', .* more$"):
         find("")
 
 

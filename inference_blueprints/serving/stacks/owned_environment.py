@@ -84,6 +84,8 @@ OWNED: Mapping[str, str] = MappingProxyType(
                 "DYN_MIGRATION_LIMIT",
                 "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT",
                 "DYN_ROUTER_MODE",
+                "DYN_ROUTER_POLICY_CONFIG",
+                "DYN_ROUTER_PREFILL_LOAD_SCALE",
                 "DYN_ROUTER_REPLICA_SYNC",
                 "DYN_ROUTER_SESSION_AFFINITY_TTL_SECS",
                 "DYN_ROUTER_TEMPERATURE",
