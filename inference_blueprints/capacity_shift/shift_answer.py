@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal
 
 from inference_blueprints.capacity_shift.shift_state import ShiftState
 
@@ -26,7 +26,6 @@ ShiftCode = Literal[
     "first_decision",
     "pool_too_small",
 ]
-SHIFT_CODES: Final[tuple[ShiftCode, ...]] = get_args(ShiftCode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class ShiftReason:
     Parameters
     ----------
     code
-        One of `SHIFT_CODES`, for programs.
+        One of `ShiftCode`, for programs.
     text
         The reason in words, for people.
     """

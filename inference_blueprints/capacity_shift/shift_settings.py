@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
+from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.contracts.shift_names import DEFAULT_SAFETY_PERCENT, ShiftAction
 
 #: ``frozen``: people stopped the shift, and nothing changes until they thaw it. ``unknown``: the switch
@@ -51,3 +52,21 @@ class ShiftSettings:
     lower_percent_per_minute: float = 10.0
     lend_percent_per_minute: float = 25.0
     learn_seconds: float = 86400.0
+
+    @classmethod
+    def of(cls, configuration: ShiftConfiguration, freeze: FreezeSwitch = "thawed") -> Self:
+        """Return the settings of a platform.
+
+        Parameters
+        ----------
+        configuration
+            What its shift moves, and how.
+        freeze
+            The freeze switch.
+        """
+        return cls(
+            action=configuration.action,
+            freeze=freeze,
+            safety_percent=configuration.safety_percent,
+            reclaim_seconds=configuration.reclaim_seconds,
+        )

@@ -170,18 +170,15 @@ def explain(
 
 def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers]]:
     """Return the settings of a blueprint's shift, and the workers that it moves."""
+    from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
     from inference_blueprints.cli.blueprint_commands import load
     from inference_blueprints.serving.plan import build_plan
-    from inference_blueprints.shift_simulation.traced_workers import (
-        moved_configuration,
-        moved_workers,
-        shift_settings,
-    )
+    from inference_blueprints.shift_simulation.traced_workers import moved_configuration, moved_workers
 
     blueprint = load(name_or_path).blueprint
     plan = build_plan(blueprint)
     configuration = moved_configuration(blueprint, plan)
-    return shift_settings(configuration), list(moved_workers(blueprint, plan, configuration))
+    return ShiftSettings.of(configuration), list(moved_workers(blueprint, plan, configuration))
 
 
 def _positive(request_seconds: float | None) -> float | None:

@@ -44,10 +44,8 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
 def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
     """Plan one model with all its deployments."""
     model = blueprint.spec.models[index]
-    deployments = tuple(
-        _deployment_plan(resolve(blueprint, index, deployment))
-        for deployment in range(len(model.deployments))
-    )
+    roles = [resolve(blueprint, index, deployment) for deployment in range(len(model.deployments))]
+    deployments = tuple(map(_deployment_plan, roles))
     return ModelPlan(
         name=model.name,
         catalog_name=catalog_name(model.weights),
@@ -56,7 +54,7 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
             model, deployments[0], pinned_image(blueprint.releases.engine(STREAMING_ENGINES[0]))
         ),
         shared_kv_cache=shared_cache_plan(model, engine_release(blueprint, model).version),
-        batch_headers=STACKS[model.stack.chosen].batch_headers(resolve(blueprint, index, 0)[0]),
+        batch_headers=STACKS[model.stack.chosen].batch_headers(roles[0][0]),
     )
 
 

@@ -114,15 +114,6 @@ def moved_configuration(blueprint: Blueprint, plan: ServingPlan) -> ShiftConfigu
     return found
 
 
-def shift_settings(configuration: ShiftConfiguration) -> ShiftSettings:
-    """Return the settings of a decision, as the function of a platform makes them."""
-    return ShiftSettings(
-        action=configuration.action,
-        safety_percent=configuration.safety_percent,
-        reclaim_seconds=configuration.reclaim_seconds,
-    )
-
-
 def moved_workers(
     blueprint: Blueprint, plan: ServingPlan, configuration: ShiftConfiguration
 ) -> Iterator[MovedWorkers]:

@@ -106,13 +106,9 @@ class ShiftRun:
         histories, metrics_are_read = self._histories(now)
         live = self._cell.read(now)
         switch = self._switch()
-        settings = ShiftSettings(
-            action=self._configuration.action,
-            # Without the table nobody knows what other runs decided, so nothing is lent.
-            freeze=switch if table_is_read or switch == "frozen" else "unknown",
-            safety_percent=self._configuration.safety_percent,
-            reclaim_seconds=self._configuration.reclaim_seconds,
-        )
+        # Without the table nobody knows what other runs decided, so nothing is lent.
+        freeze: FreezeSwitch = switch if table_is_read or switch == "frozen" else "unknown"
+        settings = ShiftSettings.of(self._configuration, freeze)
         state = ShiftState.from_item(stored.content["state"]) if stored else None
         decision = self._decide(histories, live.view, state, settings, now)
         ceilings = self._ceilings(decision, stored)

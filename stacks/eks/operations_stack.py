@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -111,19 +111,12 @@ class OperationsStack(cdk.Stack):
 
     def _add_shift(self, shift: ShiftConfiguration, batch: BatchStore) -> ShiftController:
         """Add the capacity shift, with what it moves as a document in its code."""
-        runtime = resources.runtime_directory()
         return ShiftController(
             self,
             "Shift",
             place=self._place,
             cluster=self._cluster,
-            code=function_code(
-                runtime / "capacity_shift",
-                runtime / "operations",
-                packages=_PACKAGES,
-                documents={SHIFT_DOCUMENT: shift.as_json()},
-                library=("capacity_shift",),
-            ),
+            code=_code("capacity_shift", {SHIFT_DOCUMENT: shift.as_json()}),
             layer_arns=[catalog.parquet_layers()[self.region]],
             scaled_objects=[each.name for each in shift.workers],
             cluster_queues=[each.pool for each in shift.queues],
@@ -138,19 +131,12 @@ class OperationsStack(cdk.Stack):
 
     def _add_health(self, gpu_health: GpuHealth, pools: Sequence[Pool]) -> HealthController:
         """Add GPU health, with its settings in the environment of its functions."""
-        runtime = resources.runtime_directory()
         return HealthController(
             self,
             "Health",
             place=self._place,
             cluster=self._cluster,
-            code=function_code(
-                runtime / "gpu_health",
-                runtime / "operations",
-                packages=_PACKAGES,
-                documents={health_names.FAULTS_FILE: gpu_faults_file().read_text("utf-8")},
-                library=("gpu_health",),
-            ),
+            code=_code("gpu_health", {health_names.FAULTS_FILE: gpu_faults_file().read_text("utf-8")}),
             environment={health_names.HEALTH_SETTINGS: json.dumps(_health_settings(gpu_health, pools))},
             # Beside pyarrow, the layer has numpy.
             layer_arns=[catalog.parquet_layers()[self.region]],
@@ -170,6 +156,18 @@ class OperationsStack(cdk.Stack):
             model_namespace=MODEL_NAMESPACE,
             reservations=any(pool.purchase.reservation or pool.purchase.capacity_block for pool in pools),
         )
+
+
+def _code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
+    """Return the code of a controller: its program, its pure decisions of the same name, and documents."""
+    runtime = resources.runtime_directory()
+    return function_code(
+        runtime / controller,
+        runtime / "operations",
+        packages=_PACKAGES,
+        documents=documents,
+        library=(controller,),
+    )
 
 
 def _health_settings(gpu_health: GpuHealth, pools: Sequence[Pool]) -> dict[str, object]:

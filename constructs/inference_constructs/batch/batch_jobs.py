@@ -16,7 +16,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as scheduler_targets
-from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -35,6 +34,7 @@ from inference_constructs.function_code import function_code
 from inference_constructs.scheduler_role import scheduler_role
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
+from inference_constructs.undelivered_events import undelivered_events
 
 # Stored with the functions' code, because all environment variables of a function share 4 KB
 # (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
@@ -115,7 +115,7 @@ class BatchJobs(Construct):
         )
         self._store = store
         self._bus = events.EventBus.from_event_bus_name(self, "Bus", "default")
-        self.undelivered = self._add_undelivered_events()
+        self.undelivered = undelivered_events(self, "UndeliveredEvents")
         #: ARN patterns of the teams' inputs.
         self.input_arns = [
             f"arn:{self._stack.partition}:s3:::{each.removeprefix('s3://')}*" for each in data_prefixes
@@ -152,18 +152,6 @@ class BatchJobs(Construct):
         self._add_triggers(others)
         if schedules:
             self._add_schedules(schedules, others["cron"])
-
-    def _add_undelivered_events(self) -> sqs.Queue:
-        """Add the queue of events that no function took, so that none is lost unseen."""
-        queue = sqs.Queue(
-            self,
-            "UndeliveredEvents",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=cdk.Duration.days(14),
-        )
-        acknowledge(queue, {"SQS3": "It is the dead-letter queue of functions, rules and schedules."})
-        return queue
 
     def _let_close(self, scheduler_function: lambda_.Function, close: lambda_.IFunction) -> None:
         """Let the scheduler close jobs. `Function.grant_invoke` would also allow versions and aliases."""

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from inference_blueprints.contracts import operations_names
-from inference_constructs.findings import acknowledge
 from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_constructs.operations.controller_table import ControllerTable
+from inference_constructs.undelivered_events import undelivered_events
 
 _HTTPS: Final = 443
 
@@ -60,7 +58,7 @@ class ControllerPlace(Construct):
         self.encryption_key, self.retention_days, self.topic = encryption_key, retention_days, topic
         self.table = ControllerTable(self, "Table", encryption_key=encryption_key)
         self.frozen = self._add_freeze_switch()
-        self.undelivered = self._add_undelivered_events()
+        self.undelivered = undelivered_events(self, "Undelivered")
         self.security_group = self._add_security_group()
 
     @property
@@ -88,17 +86,6 @@ class ControllerPlace(Construct):
             allowed_pattern=f"^({values})$",
             description="Which controllers may not act.",
         )
-
-    def _add_undelivered_events(self) -> sqs.Queue:
-        queue = sqs.Queue(
-            self,
-            "Undelivered",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=cdk.Duration.days(14),
-        )
-        acknowledge(queue, {"SQS3": "It is the dead-letter queue of functions, rules and schedules."})
-        return queue
 
     def _add_security_group(self) -> ec2.SecurityGroup:
         """Let the functions reach the control plane and AWS's services, both by HTTPS."""

@@ -14,7 +14,7 @@ from inference_blueprints.contracts.shift_configuration import (
 from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
-from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
+from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 
 
@@ -59,7 +59,7 @@ def _shifted_workers(
     """
     decoding = roles[-1]
     carried = worker_load(decoding).requests * decoding.workers.most
-    of_roles = {process.name: role for process, role in zip(_workers(deployment), roles, strict=True)}
+    of_roles = {process.name: role for process, role in zip(deployment.workers, roles, strict=True)}
     for process in deployment.processes:
         if process.scaling is None:
             continue
@@ -78,10 +78,6 @@ def _shifted_workers(
             capacity=carried / process.scaling.most,
             accelerators=resolved.workers.accelerators,
         )
-
-
-def _workers(deployment: DeploymentPlan) -> list[Process]:
-    return [process for process in deployment.processes if process.is_worker]
 
 
 def _shifted_queues(
