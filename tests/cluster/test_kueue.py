@@ -205,13 +205,13 @@ def _pools_of_jobs(kubectl: Kubectl) -> dict[str, str]:
 
 
 def _workload(kubectl: Kubectl, job: str) -> KubernetesObject:
-    """What Kueue holds of a job."""
-    (found,) = (
+    """What Kueue holds of a job; nothing until Kueue has made its workload, some time after the job."""
+    found = [
         each
         for each in kubectl.get("workloads", "--namespace", _NAMESPACE)
         if each["metadata"]["ownerReferences"][0]["name"] == job
-    )
-    return found
+    ]
+    return found[0] if found else {}
 
 
 def _words(kubectl: Kubectl, job: str) -> str:
