@@ -166,7 +166,7 @@ def _code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
         runtime / "operations",
         packages=_PACKAGES,
         documents=documents,
-        library=(controller,),
+        library=(controller, "promql"),
     )
 
 
