@@ -1,8 +1,8 @@
 """Price of the metrics, alarms and the dashboard of batch in a month.
 
 A metric is billed for the hours in which it gets a value
-(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_billing.html). Metrics of jobs get one
-when a job ends. So they cost most if in every hour a job of every team ends in every queue.
+(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_billing.html). Metrics of jobs get
+one when a job ends. So they cost most if in every hour a job of every team ends in every queue.
 """
 
 from __future__ import annotations

@@ -147,8 +147,8 @@ class OpenLoop:
             raise ReplayError(
                 f"the endpoint stopped answering after {len(self._outcomes)} of {self._total} requests: the "
                 f"last {UNREACHABLE_IN_A_ROW} got no answer ({outcome.failure}: {outcome.failure_detail}). "
-                "Look at its log. If it runs on this machine, and other programs keep the processors busy, end "
-                "them and start again."
+                "Look at its log. If it runs on this machine, and other programs keep the processors busy, "
+                "end them and start again."
             )
 
     def _report_progress(self) -> None:
