@@ -44,7 +44,7 @@ _QUANTILE = 2.131
 _READINGS_PER_MINUTE = 9
 _MEASURED_READINGS = 20
 #: Dynamo's own level. The local commands of processes lower it, unless the plan sets it.
-_LOG, _LOG_LEVEL = "DYN_LOG", "info"
+_LOG = {"DYN_LOG": "info"}
 _UNIT = "% of the processor time per request"
 _GOAL = 3.0
 
@@ -80,14 +80,13 @@ def _start(blueprints: Mapping[str, Blueprint], folder: Path, model: Path, sink:
         frontends = {}
         for name, blueprint in blueprints.items():
             process = build_plan(blueprint).models[0].deployments[0].entry_point
-            level = str(process.environment.get(_LOG, _LOG_LEVEL))
             frontends[name] = MeasuredFrontend(
                 process,
                 name,
                 folder / name,
                 model=model,
                 processes=processes,
-                variables={_LOG: level, **(sink.variables if name == "observed" else {})},
+                variables=_LOG | (sink.variables if name == "observed" else {}),
             )
         for frontend in frontends.values():
             frontend.wait()
