@@ -149,6 +149,26 @@ def test_batch_reads_the_ceilings_of_the_elastic_models(lending: Templates) -> N
     assert scheduler_environment(lending)[batch_environment.CEILINGS] == BASE["spec"]["models"][0]["name"]
 
 
+def test_a_worker_of_batch_reads_the_ceiling_of_its_model_and_nothing_else(
+    lending: Templates, watching: Templates
+) -> None:
+    variable = {"name": batch_environment.CEILINGS_TABLE}
+    assert [each for each in worker_variables(watching) if each["name"] == variable["name"]] == []
+    (table,) = (each for each in worker_variables(lending) if each["name"] == variable["name"])
+    assert table["value"] == scheduler_environment(lending)[batch_environment.TABLE]
+    (ceiling,) = (
+        each
+        for role in lending.properties("AWS::IAM::Role", "Batch")
+        for inline in role.get("Policies", [])
+        for each in inline["PolicyDocument"]["Statement"]
+        if "dynamodb:GetItem" in listed(each["Action"])
+    )
+    model = BASE["spec"]["models"][0]["name"]
+    assert ceiling["Condition"] == {
+        "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [shift_names.ceiling_identifier(model)]}
+    }
+
+
 def test_the_configuration_is_the_plans_and_survives_its_document() -> None:
     found = configuration()
     assert ShiftConfiguration.from_json(found.as_json()) == found
