@@ -122,7 +122,7 @@ class BatchStack(cdk.Stack):
         )
         compute.add_workers(
             self,
-            self._model_workers(platform, gateway, store, batch.workers, plan, limited),
+            self._model_workers(platform, gateway, store, batch.workers, plan, limited=limited),
             WorkerCount(batch.workers.min, batch.workers.max, SHARDS_PER_WORKER),
             WorkerImage(
                 self,
@@ -154,6 +154,7 @@ class BatchStack(cdk.Stack):
         store: BatchStore,
         workers: BatchWorkers,
         plan: ServingPlan,
+        *,
         limited: Sequence[str],
     ) -> list[ModelWorker]:
         """Return a worker for each model. It sends requests to the model's route."""

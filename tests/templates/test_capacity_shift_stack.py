@@ -16,7 +16,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_constructs.operations.shift_controller import shift_rules
 from tests.templates.conftest import BASE, Synthesise
-from tests.templates.support import Templates, listed, statements
+from tests.templates.support import Templates, listed, statements, text
 
 STACK = "Operations"
 GROUP = operations_names.SHIFT_GROUP
@@ -80,6 +80,12 @@ def scheduler_environment(templates: Templates) -> dict[str, Any]:
         if each["Handler"] == "batch.scheduling.handlers.schedule"
     )
     return dict(found)
+
+
+def worker_environment(templates: Templates) -> dict[str, Any]:
+    """Return the environment of the workers of batch, from the values of their release."""
+    release = templates.charts("Batch")[f"{BASE['spec']['models'][0]['name']}.batch"]
+    return dict(json.loads(text(release["Properties"]["Values"]))["environment"])
 
 
 def configuration() -> ShiftConfiguration:
@@ -152,10 +158,9 @@ def test_batch_reads_the_ceilings_of_the_elastic_models(lending: Templates) -> N
 def test_a_worker_of_batch_reads_the_ceiling_of_its_model_and_nothing_else(
     lending: Templates, watching: Templates
 ) -> None:
-    variable = {"name": batch_environment.CEILINGS_TABLE}
-    assert [each for each in worker_variables(watching) if each["name"] == variable["name"]] == []
-    (table,) = (each for each in worker_variables(lending) if each["name"] == variable["name"])
-    assert table["value"] == scheduler_environment(lending)[batch_environment.TABLE]
+    name = batch_environment.CEILINGS_TABLE
+    assert name not in worker_environment(watching)
+    assert worker_environment(lending)[name] == text(scheduler_environment(lending)[batch_environment.TABLE])
     (ceiling,) = (
         each
         for role in lending.properties("AWS::IAM::Role", "Batch")

@@ -233,7 +233,7 @@ def test_pods_and_tasks_of_workers_have_the_same_permissions_and_no_others(grant
         *expected,
         (
             ["dynamodb:GetItem"],
-            [f"{TABLES}/jobs"],
+            [f"{TABLES}/records"],
             {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["ceiling#qwen3-8b"]}},
         ),
         (["sqs:GetQueueAttributes"], [QUEUE], {}),

@@ -31,7 +31,7 @@ Variable                        Meaning                                         
                                 under a new message: SQS allows a holding time of 12 hours
 ``BATCH_DRAIN_SECONDS``         time for requests in flight after SIGTERM                            60
 ``BATCH_PROGRESS_TABLE``        table of the progress of shards (`batch.contracts.progress_items`)    none
-``BATCH_CEILINGS_TABLE``        table in which the capacity shift writes the ceiling of the model    no ceiling
+``BATCH_CEILINGS_TABLE``        table of the model's ceiling, which the capacity shift writes        none
 ``BATCH_STATUS_FILE``           file that is written every 5 s while the process is healthy          none
 ``BATCH_SPOT_WARNINGS``         1 to drain on EC2's Spot warning, if nothing else                    0
                                 turns it into a SIGTERM

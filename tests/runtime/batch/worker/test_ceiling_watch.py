@@ -1,8 +1,9 @@
-"""A running worker sends less when the capacity shift gives its model fewer places than shards are running."""
+"""A worker sends less when the capacity shift gives its model fewer places than shards are running."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -159,7 +160,7 @@ def test_it_looks_at_least_every_half_minute() -> None:
 
     turn(go())
     assert len(looks) >= 20
-    assert max(after - before for before, after in zip(looks, looks[1:], strict=False)) <= 30
+    assert max(after - before for before, after in itertools.pairwise(looks)) <= 30
 
 
 def test_a_narrowed_limit_holds_requests_back_and_does_not_grow() -> None:
