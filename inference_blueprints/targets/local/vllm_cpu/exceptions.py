@@ -248,6 +248,9 @@ _ADDED_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "OMP_NUM_THREADS": ("1", _FEW_PROCESSORS),
     }
 )
+#: Where Dynamo's frontends listen, and why each has another port.
+FRONTEND_HOST = "127.0.0.1"
+FREE_PORT = "all frontends share this machine, so each has a port of its own"
 #: Variables of Dynamo's frontends that only this machine needs, with the reason.
 FRONTEND_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -278,6 +281,8 @@ def described() -> tuple[tuple[str, str, str], ...]:
         ),
         *((f"`{name}`", f"`{value}`", why) for name, (value, why) in _ADDED_VARIABLES.items()),
         *((f"`{name}` of frontends", f"`{value}`", why) for name, (value, why) in FRONTEND_VARIABLES.items()),
+        ("`--http-host` of frontends", f"`{FRONTEND_HOST}`", OWN_ADDRESS),
+        ("`--http-port` of frontends", "a free port", FREE_PORT),
         *((f"`{name}`", "the worker's own address", OWN_ADDRESS) for name in _ADDRESSES),
         *process_exceptions(),
     )

@@ -52,7 +52,7 @@ def process_exceptions() -> Iterator[tuple[str, str, str]]:
     yield f"`{flag}` of Dynamo's processes", f"`{value}`", CONNECTED
     for name, (default, reason) in DEFAULTS.items():
         yield f"`{name}`", f"`{default}` unless the blueprint sets it", reason
-    here = own_variables(Path("a folder of the deployment"), "the worker's own address")
+    here = own_variables(Path("FOLDER"), "the worker's own address")
     for name, (own, reason) in here.items():
         yield f"`{name}`", own if " " in own else f"`{own}`", reason
     yield "variables with the pod's address", "the worker's own address", OWN_ADDRESS

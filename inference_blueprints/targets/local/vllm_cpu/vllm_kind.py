@@ -33,6 +33,8 @@ from inference_blueprints.targets.local.process_commands import (
     expanded,
 )
 from inference_blueprints.targets.local.vllm_cpu.exceptions import (
+    FREE_PORT,
+    FRONTEND_HOST,
     FRONTEND_VARIABLES,
     SERVE,
     LocalSettings,
@@ -58,7 +60,6 @@ from inference_blueprints.targets.local.vllm_cpu.scaled_models import (
 _VLLM = f"vLLM {locked_version('vllm-cpu')} on CPU"
 _WHAT_FITS = "what fits into the memory of this machine, at least one per role"
 _NO_SCALING = "the targets of the autoscaler follow from the times of the planned hardware"
-_FREE_PORT = "all frontends share this machine, so each has a port of its own"
 _ONE_MACHINE = "all processes of a worker run on this machine"
 
 # What the program ``vllm`` runs.
@@ -158,12 +159,14 @@ class VllmFrontend(DynamoFrontend):
     """Dynamo's frontend before vLLM on the processors of this machine."""
 
     def replacements(self, release: str) -> tuple[Replacement, ...]:
-        label, address = f"{release}, {self.process.role}", "127.0.0.1"
+        label, port = f"{release}, {self.process.role}", str(self.process.ports[0].number)
         listens = (
-            Replacement(label, "--http-host", "not set", address, OWN_ADDRESS),
-            Replacement(label, "--http-port", str(self.process.ports[0].number), "a free one", _FREE_PORT),
+            Replacement(label, "--http-host", "not set", FRONTEND_HOST, OWN_ADDRESS),
+            Replacement(label, "--http-port", port, "a free port", FREE_PORT),
         )
-        everywhere = process_replacements(self.process.environment, label, Path("…"), address, dynamo=True)
+        everywhere = process_replacements(
+            self.process.environment, label, Path("…"), FRONTEND_HOST, dynamo=True
+        )
         return (*DynamoFrontend.replacements(self, release), *listens, *everywhere)
 
 
