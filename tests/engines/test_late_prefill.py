@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,7 @@ def test_requests_are_refused_until_the_prefill_worker_is_there(tmp_path: Path) 
         control.kill(control.worker("prefill"))
         frontends = [url.removesuffix("/v1") for url in control.urls()]
         for frontend in frontends:
-            wait_until(
-                lambda url=frontend: _lists_a_worker(url), f"{frontend} finds the worker", _START_SECONDS
-            )
+            wait_until(partial(_lists_a_worker, frontend), f"{frontend} finds the worker", _START_SECONDS)
             assert _answer(f"{frontend}/v1/models")["data"] == []
         for each in stream_while(control.urls(), lambda: None, streams=4, words=50, begun=1):
             assert each.status == 503, each
