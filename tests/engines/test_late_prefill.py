@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.engines.counting_blueprints import disaggregated
-from tests.engines.counting_client import stream_while
+from tests.engines.counting_client import Stream, stream_while
 from tests.engines.counting_kind import CountingKind
 from tests.engines.running import starting_engines
 from tests.engines.worker_control import WorkerControl, wait_until
@@ -37,6 +37,13 @@ def _lists_a_worker(frontend: str) -> bool:
     return any(each["endpoint"] == "generate" for each in health.get("instances", []))
 
 
+def _are_refused(control: WorkerControl, refused: list[Stream]) -> bool:
+    """Send requests to every frontend, add them to a list, and return whether all got 503."""
+    streams = stream_while(control.urls(), lambda: None, streams=4, words=50, begun=1)
+    refused.extend(streams)
+    return {each.status for each in streams} == {503}
+
+
 def test_requests_are_refused_until_the_prefill_worker_is_there(tmp_path: Path) -> None:
     """A decode worker that starts first: requests get 503 until a prefill worker is there, then each word."""
     blueprint = disaggregated(prefill=1, decode=1)
@@ -47,11 +54,15 @@ def test_requests_are_refused_until_the_prefill_worker_is_there(tmp_path: Path) 
         frontends = [url.removesuffix("/v1") for url in control.urls()]
         for frontend in frontends:
             wait_until(partial(_lists_a_worker, frontend), f"{frontend} finds the worker", _START_SECONDS)
+        refused: list[Stream] = []
+        wait_until(partial(_are_refused, control, refused), "requests are refused with 503")
+        # 404 without a body until the frontend has read the description of the model.
+        assert {each.status for each in refused} <= {404, 503}, refused
+        assert not any(each.text for each in refused), refused
+        assert all(json.loads(each.error)["code"] == 503 for each in refused if each.status == 503), refused
+        for frontend in frontends:
             assert _answer(f"{frontend}/v1/models")["data"] == []
-        for each in stream_while(control.urls(), lambda: None, streams=4, words=50, begun=1):
-            assert each.status == 503, each
-            assert json.loads(each.error)["code"] == 503, each
-            assert not each.text
+            assert _lists_a_worker(frontend)
         control.restore()
         streams = stream_while(control.urls(), lambda: None, words=50, begun=1)
         assert all(each.is_whole for each in streams), streams
