@@ -86,7 +86,7 @@ def _start(blueprints: Mapping[str, Blueprint], folder: Path, model: Path, sink:
                 folder / name,
                 model=model,
                 processes=processes,
-                variables=_LOG | (sink.variables if name == "observed" else {}),
+                variables={**_LOG, **(sink.variables if name == "observed" else {})},
             )
         for frontend in frontends.values():
             frontend.wait()
