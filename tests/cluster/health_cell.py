@@ -12,7 +12,6 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.client import BaseClient
 
 from gpu_health import fault_alarms, minute
 from gpu_health.case_store import CaseStore
@@ -21,9 +20,9 @@ from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts import health_names, operations_names
 from inference_blueprints.gpu_health.repair_case import RepairCase
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
-from operations import aws_clients
 from operations.kubernetes_api import KubernetesApi, eks_api
 from operations.operations_table import OperationsTable
+from tests.cluster.deaths import Deaths, intercept
 from tests.cluster.simulated_ec2 import CREDENTIALS, REGION, SimulatedEc2
 from tests.runtime.gpu_health.fake_cluster import FakeCluster
 from tests.runtime.gpu_health.world import (
@@ -31,26 +30,11 @@ from tests.runtime.gpu_health.world import (
     PLATFORM,
     QUIET,
     TABLE,
-    KilledError,
     create_table,
     xid_event,
 )
 from tests.runtime.operations.fresh_process import begin_anew
 from tests.templates.support import Templates
-
-
-
-@dataclass
-class Deaths:
-    """Ends the process of a function right after each of its changes, once for each."""
-
-    after: list[str] = field(default_factory=list)
-    active: bool = False
-
-    def changed(self, what: str) -> None:
-        if self.active and what not in self.after:
-            self.after.append(what)
-            raise KilledError
 
 
 @dataclass
@@ -69,7 +53,6 @@ class HealthCell:
     patch: pytest.MonkeyPatch
     section: dict[str, Any]
     deaths: Deaths = field(default_factory=Deaths)
-    messages: list[str] = field(default_factory=list)
 
     def hardware(self, node: str) -> None:
         """Let an alarm report a fatal XID of a node now."""
@@ -89,13 +72,13 @@ class HealthCell:
 
     def survives(self, act: Callable[[], object]) -> bool:
         """Call a function in a new process, and return whether the process lived on."""
-        for cached in (aws_clients.client, aws_clients.resource, health_platform):
-            cached.cache_clear()
-        try:
-            act()
-        except KilledError:
-            return False
-        return True
+        health_platform.cache_clear()
+        return self.deaths.survived(act)
+
+    @property
+    def messages(self) -> list[str]:
+        """What people were told."""
+        return self.deaths.messages
 
     @property
     def _table(self) -> OperationsTable:
@@ -169,7 +152,7 @@ def health_cell(
             patch.setenv(name, value)
         health_platform.cache_clear()
         cell = HealthCell(eks_api(PLATFORM, control_plane.address, authority), patch, section)
-        _intercept(cell)
+        intercept(patch, cell.deaths)
         yield cell
     boto3.client("dynamodb").delete_table(TableName=TABLE)
     health_platform.cache_clear()
@@ -184,27 +167,3 @@ def _section(templates: Templates) -> dict[str, Any]:
     }
     section: dict[str, Any] = json.loads(text)
     return section
-
-
-def _intercept(cell: HealthCell) -> None:
-    """Notice each change of the cluster and of AWS after it was made."""
-    plain_aws, plain_api = BaseClient._make_api_call, KubernetesApi._ask
-
-    def aws(client: Any, operation: str, parameters: Any) -> Any:
-        answer = plain_aws(client, operation, parameters)
-        if operation == "Publish":
-            cell.messages.append(parameters["Message"])
-        if operation == "TransactWriteItems":
-            item = parameters["TransactItems"][0]["Put"]["Item"]
-            record = json.loads(item["record"])
-            cell.deaths.changed(f"{item['entry'].partition('#')[0]} {record.get('state', record.get('held'))}")
-        return answer
-
-    def api(client: Any, method: str, path: str, *arguments: Any, **named: Any) -> Any:
-        answer = plain_api(client, method, path, *arguments, **named)
-        if method != "GET":
-            cell.deaths.changed(f"{method} {path.partition('/v1/')[2]}")
-        return answer
-
-    cell.patch.setattr(BaseClient, "_make_api_call", aws)
-    cell.patch.setattr(KubernetesApi, "_ask", api)

@@ -1,4 +1,4 @@
-"""On a real API server, real Karpenter replaces the node of a broken GPU, as GPU health's handlers ask for it."""
+"""On a real API server, real Karpenter replaces the node of a broken GPU, as GPU health's handlers ask."""
 
 from __future__ import annotations
 
