@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from tests.runtime.gpu_health.fake_cluster import node_object, pod_object
 from tests.runtime.gpu_health.test_handlers import replacement
@@ -14,9 +14,7 @@ from tests.runtime.gpu_health.world import HealthWorld, xid_event
 ERRORS = {
     "throttled": ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "any"),
     "failing": ClientError({"Error": {"Code": "InternalFailure", "Message": "try again"}}, "any"),
-    "refused": ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "any"),
     "timing out": ReadTimeoutError(endpoint_url="https://aws"),
-    "away": ConnectTimeoutError(endpoint_url="https://aws"),
 }
 RESERVATION = "DescribeCapacityReservations"
 TERMINATION = "TerminateInstanceInAutoScalingGroup"
@@ -107,7 +105,7 @@ def test_a_stale_list_of_instances_terminates_no_other_one(world: HealthWorld, i
     world.minutes(1)
     assert world.state("node-asg") == "replacing"
     # From now on each call would be about an instance that is no more.
-    world.failing[TERMINATION] = ERRORS["refused"]
+    world.failing[TERMINATION] = ERRORS["failing"]
     world.minutes(1)
     world.failing.clear()
     del world.answers["DescribeAutoScalingInstances"]
