@@ -174,7 +174,7 @@ def shift(
         create_tables()
         series = Series({})
         series.begin = time.time() - 2 * 86400
-        monkeypatch.setattr("operations.controller_settings.Promql", lambda _: series)
+        monkeypatch.setattr("operations.controller_settings.function_promql", lambda _: series)
         monkeypatch.setattr("operations.kubernetes_api.cluster_token", lambda *_: token)
         for cached in (handlers._cell, handlers._run):
             cached.cache_clear()
@@ -245,11 +245,13 @@ def _status(kubectl: Kubectl) -> dict[str, Any]:
 
 
 def _running(kubectl: Kubectl) -> dict[str, str]:
-    """Return the pod of each job that runs."""
+    """Return the pod of each job that runs. KWOK leaves a pod that has ended ready."""
     return {
         each["metadata"]["labels"]["batch.kubernetes.io/job-name"]: each["metadata"]["uid"]
         for each in pods(kubectl, JOB_NAMESPACE)
-        if has(each, "Ready") and "batch.kubernetes.io/job-name" in each["metadata"]["labels"]
+        if has(each, "Ready")
+        and each["status"]["phase"] == "Running"
+        and "batch.kubernetes.io/job-name" in each["metadata"]["labels"]
     }
 
 

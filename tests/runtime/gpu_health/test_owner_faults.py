@@ -92,23 +92,20 @@ def test_a_termination_whose_answer_is_lost_is_not_asked_for_twice(
 
 
 def test_a_stale_list_of_instances_terminates_no_other_one(world: HealthWorld, instance: str) -> None:
-    """The list still has the instance in service after it was terminated."""
+    """The list still has the instance in service after it was terminated, so it is asked for again."""
     stale = boto3.client("autoscaling").describe_auto_scaling_instances(InstanceIds=[instance])
     world.answers["DescribeAutoScalingInstances"] = stale
-    world.failing[TERMINATION] = ClientError(
-        {"Error": {"Code": "ValidationError", "Message": "Instance Id not found"}}, TERMINATION
-    )
+    world.lost[TERMINATION] = ERRORS["throttled"]
     world.hardware(xid_event("node-asg", at=world.now - 30))
-    group = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"][0]
-    assert [each["InstanceId"] for each in group["Instances"]] == [instance]
-    world.failing.clear()
-    world.minutes(1)
-    assert world.state("node-asg") == "replacing"
-    # From now on each call would be about an instance that is no more.
-    world.failing[TERMINATION] = ERRORS["failing"]
-    world.minutes(1)
+    # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
+    refused = {"Error": {"Code": "ValidationError", "Message": "Instance Id not found"}}
+    world.failing[TERMINATION] = ClientError(refused, TERMINATION)
+    world.minutes(2)
+    assert (world.state("node-asg"), world.messages) == ("draining", [])
+    world.lost.clear()
     world.failing.clear()
     del world.answers["DescribeAutoScalingInstances"]
+    world.minutes(1)
     replaced_by_its_group(world, instance)
 
 
