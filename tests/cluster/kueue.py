@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -45,7 +46,7 @@ def kueue(control_plane: ControlPlane, templates: Templates) -> Iterator[None]:
         "webhook": {"host": LOOPBACK, "port": webhooks, "certDir": str(folder)},
     }
     (folder / "configuration.yaml").write_text(yaml.safe_dump(configuration))
-    command = [
+    command: list[str | Path] = [
         build.program(artefacts.KUEUE, print) / "kueue",
         f"--config={folder / 'configuration.yaml'}",
         # Listens on every address, and nothing here asks it.

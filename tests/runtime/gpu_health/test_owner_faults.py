@@ -23,7 +23,8 @@ TERMINATION = "TerminateInstanceInAutoScalingGroup"
 @pytest.fixture(params=ERRORS)
 def error(request: pytest.FixtureRequest) -> Exception:
     """How a call fails."""
-    return ERRORS[request.param]
+    found: Exception = ERRORS[request.param]
+    return found
 
 
 @pytest.fixture
