@@ -319,21 +319,6 @@ def test_every_alarm_has_a_runbook_and_the_controllers_ones_tell_people(replacin
         assert ("AlarmActions" in alarm) == ("EvaluationCriteria" not in alarm)
 
 
-def test_a_function_that_stopped_is_noticed_without_any_data(replacing: Templates) -> None:
-    (stopped,) = (
-        each
-        for each in replacing.properties("AWS::CloudWatch::Alarm", STACK)
-        if each.get("MetricName") == operations_names.RUNS
-    )
-    assert stopped["TreatMissingData"] == "breaching"
-    assert (stopped["EvaluationPeriods"], stopped["Period"]) == (5, 60)
-    assert {each["Name"]: each["Value"] for each in stopped["Dimensions"]} == {
-        "platform": "try",
-        "cell": operations_names.MAIN_CELL,
-        "service": operations_names.HEALTH_SERVICE,
-    }
-
-
 def test_alarms_wait_as_long_as_they_say(replacing: Templates) -> None:
     limits = {
         text(each["AlarmDescription"]).partition(" Runbook: ")[0]: (

@@ -36,11 +36,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.router_policy import (
-    BATCH_HEADERS,
-    PREFILL_LOAD_SCALE,
-    router_policy,
-)
+from inference_blueprints.serving.stacks.router_policy import BATCH_HEADERS, BESIDE_BATCH, router_policy
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
 from inference_blueprints.serving.types import (
     EnvironmentValue,
@@ -112,7 +108,7 @@ class Dynamo(ServingStack):
             "http-port": _HTTP.number,
             **_ROUTER_MODES[routing.chosen],
             **(_router_settings(routing.kv_aware) if routing.kv_aware else {}),
-            **({"router-prefill-load-scale": PREFILL_LOAD_SCALE} if resolved.shared_with_batch else {}),
+            **(BESIDE_BATCH if resolved.shared_with_batch else {}),
             "migration-limit": _MIGRATION_LIMIT,
         }
         environment: dict[str, EnvironmentValue] = {

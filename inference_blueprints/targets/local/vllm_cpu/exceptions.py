@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from inference_blueprints.serving.types import EnvironmentValue, Process
 from inference_blueprints.spec.types import Workers
 from inference_blueprints.targets.local.platform_parts import Replacement
 from inference_blueprints.targets.local.process_commands import OWN_ADDRESS
+from inference_blueprints.targets.local.vllm_cpu.argument_rules import LEFT_OUT, Rule, RuledWorker, Values
 from inference_blueprints.targets.local.vllm_cpu.process_exceptions import planned_text, process_exceptions
 
 #: Most processes of this machine that share one model or one rank.
@@ -29,8 +30,11 @@ SERVE = ("vllm", "serve")
 _EXPERTS = "enable-expert-parallel"
 #: ``vllm/platforms/cpu.py`` of 0.31.0 sets it without AMX, and switches the prefix cache off.
 _LATENT_BLOCK = "16"
+# The same file also sets what `_LATENT_ADDED` and the rules of these arguments state, without a word.
+_WHOLE_PROMPTS = (
+    "without AMX, vLLM computes prompts with latent attention (MLA) in one step, and keeps no prefix cache"
+)
 _NOT_SET = "not set"
-_LEFT_OUT = "left out"
 _RANDOM_WEIGHTS = "a small copy of the architecture with random weights; nothing is downloaded"
 _KV_CACHE = "KV cache of each worker in GiB; it takes the place of the share of a device's memory"
 _NO_FP8 = "vLLM quantises 16-bit weights only, and this machine computes with 32 bits"
@@ -63,43 +67,6 @@ _CONNECTORS: Mapping[str, str] = {
     "LMCacheMPConnector": _NO_LMCACHE,
 }
 
-Values = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Worker:
-    """A worker's address and draft, the names of its planned arguments, and if its attention is latent."""
-
-    address: str
-    draft_directory: Path
-    planned: frozenset[str]
-    latent_attention: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How one argument differs on this machine.
-
-    Parameters
-    ----------
-    here
-        Returns the values on this machine from the planned ones; None if the argument is left out.
-    reason
-        Why it differs.
-    shown
-        The value on this machine in words.
-    reason_of
-        Returns the reason from the planned values and the worker, if it depends on them.
-    """
-
-    here: Callable[[Values, _Worker], Values | None]
-    reason: str
-    shown: str = _LEFT_OUT
-    reason_of: Callable[[Values, _Worker], str] | None = None
-
-    def why(self, values: Values, worker: _Worker) -> str:
-        return self.reason_of(values, worker) if self.reason_of else self.reason
-
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
@@ -110,7 +77,7 @@ class LocalSettings:
     replacements: tuple[Replacement, ...]
 
 
-def _left_out(_values: Values, _worker: _Worker) -> None:
+def _left_out(_values: Values, _worker: RuledWorker) -> None:
     """Leave the argument out."""
 
 
@@ -125,19 +92,19 @@ def rank_count(workers: Workers) -> int:
     return split(workers.tensor_parallel_size) * data
 
 
-def _at_most_split(values: Values, _worker: _Worker) -> Values:
+def _at_most_split(values: Values, _worker: RuledWorker) -> Values:
     return (str(split(int(values[0]))),)
 
 
-def _data_parallel(values: Values, worker: _Worker) -> Values | None:
+def _data_parallel(values: Values, worker: RuledWorker) -> Values | None:
     return None if _EXPERTS in worker.planned else _at_most_split(values, worker)
 
 
-def _reason_without_ranks(_values: Values, worker: _Worker) -> str:
+def _reason_without_ranks(_values: Values, worker: RuledWorker) -> str:
     return _NO_EXPERTS if _EXPERTS in worker.planned else _SPLIT
 
 
-def _over_ucx(values: Values, _worker: _Worker) -> Values | None:
+def _over_ucx(values: Values, _worker: RuledWorker) -> Values | None:
     """Move KV cache between roles by UCX through the host's memory, and keep none there."""
     whole = json.loads(values[0])
     extra = whole.pop("kv_connector_extra_config", {})
@@ -148,7 +115,7 @@ def _over_ucx(values: Values, _worker: _Worker) -> Values | None:
     return None
 
 
-def _connector_reason(values: Values, _worker: _Worker) -> str:
+def _connector_reason(values: Values, _worker: RuledWorker) -> str:
     """Return why each connector of a worker differs."""
     whole = json.loads(values[0])
     connectors = whole.get("kv_connector_extra_config", {}).get("connectors", [whole])
@@ -161,7 +128,7 @@ def draft_directory(model_directory: Path) -> Path:
     return model_directory.with_name("draft")
 
 
-def _small_draft(values: Values, worker: _Worker) -> Values:
+def _small_draft(values: Values, worker: RuledWorker) -> Values:
     config = json.loads(values[0])
     if "model" not in config:
         return values
@@ -169,16 +136,32 @@ def _small_draft(values: Values, worker: _Worker) -> Values:
     return (json.dumps({**here, "model": str(worker.draft_directory)}, separators=(",", ":")),)
 
 
-def _latent_block(values: Values, worker: _Worker) -> Values:
+def _latent_block(values: Values, worker: RuledWorker) -> Values:
     return (_LATENT_BLOCK,) if worker.latent_attention else values
 
 
-def _own_ports(values: Values, worker: _Worker) -> Values:
+def _unless_latent(values: Values, worker: RuledWorker) -> Values | None:
+    return None if worker.latent_attention else values
+
+
+def _whole_prompt_if_latent(values: Values, worker: RuledWorker) -> Values:
+    if not worker.latent_attention:
+        return values
+    return (str(max(int(size) for size in (*values, *worker.planned["max-model-len"]))),)
+
+
+def _events_reason(_values: Values, worker: RuledWorker) -> str:
+    return _WHOLE_PROMPTS if worker.latent_attention else _SHARED_ADDRESS
+
+
+def _own_ports(values: Values, worker: RuledWorker) -> Values | None:
     """Shift the port by ten per worker, because all share the address ``*``.
 
     vLLM listens only if the endpoint has a ``*``. To other addresses it connects, as Dynamo's worker does,
     and no event arrives (``_is_bind_endpoint`` in ``vllm/distributed/kv_events.py``, release 0.31.0).
     """
+    if worker.latent_attention:
+        return None
     number = worker.address.rpartition(".")[2]
 
     def shifted(found: re.Match[str]) -> str:
@@ -211,6 +194,10 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
             "vLLM's latent attention (MLA) takes no other block size on a CPU",
             f"{_LATENT_BLOCK} with latent attention",
         ),
+        "enable-prefix-caching": Rule(_unless_latent, _WHOLE_PROMPTS, f"{LEFT_OUT} with latent attention"),
+        "max-num-batched-tokens": Rule(
+            _whole_prompt_if_latent, _WHOLE_PROMPTS, "at least `--max-model-len` with latent attention"
+        ),
         "kv-transfer-config": Rule(
             _over_ucx,
             f"{_NO_EFA}; {_NO_HOST_CACHE}; {_NO_LMCACHE}",
@@ -220,7 +207,12 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
         "speculative-config": Rule(
             _small_draft, "a draft (EAGLE) has one layer with random weights", "a draft on this machine"
         ),
-        "kv-events-config": Rule(_own_ports, _SHARED_ADDRESS, "a port of the worker's own"),
+        "kv-events-config": Rule(
+            _own_ports,
+            f"{_SHARED_ADDRESS}; {_WHOLE_PROMPTS}",
+            "a port of the worker's own; left out with latent attention",
+            _events_reason,
+        ),
     }
 )
 #: Arguments that only this machine needs, with the reason.
@@ -230,6 +222,10 @@ _ADDED: Mapping[str, tuple[Values, str]] = MappingProxyType(
         "dtype": (("float32",), "processors without AVX-512 compute 16-bit types slowly or not at all"),
         "enforce-eager": ((), "compiled graphs save time on a GPU; here compiling takes minutes"),
     }
+)
+#: The same, with latent attention only.
+_LATENT_ADDED: Mapping[str, tuple[Values, str]] = MappingProxyType(
+    dict.fromkeys(("no-enable-prefix-caching", "no-enable-chunked-prefill"), ((), _WHOLE_PROMPTS))
 )
 #: Variables that are left out, by the beginning of their names, with the reason.
 _VARIABLES: Mapping[str, str] = MappingProxyType(
@@ -274,6 +270,7 @@ def described() -> tuple[tuple[str, str, str], ...]:
             (f"`--{name}`", f"`{' '.join(values)}`" if values else "set", why)
             for name, (values, why) in _ADDED.items()
         ),
+        *((f"`--{name}`", "set with latent attention", why) for name, (_, why) in _LATENT_ADDED.items()),
         ("`--host` of `vllm serve`", "the worker's own address", OWN_ADDRESS),
         *(
             (f"`{name}…`" if name.endswith("_") else f"`{name}`", "left out", why)
@@ -307,7 +304,7 @@ def local_settings(
         Whether the model's attention is latent (MLA).
     """
     planned = dict(_by_name(process.arguments))
-    worker = _Worker(address, draft_directory(model_directory), frozenset(planned), latent_attention)
+    worker = RuledWorker(address, draft_directory(model_directory), planned, latent_attention)
     here: dict[str, Values] = {}
     replaced: list[tuple[str, str | None, str | None, str]] = []
     for name, values in planned.items():
@@ -316,7 +313,7 @@ def local_settings(
             here[name] = changed
         if changed != values:
             replaced.append((_flag(name), _text(values), _text(changed), reason))
-    added = dict(_ADDED)
+    added = {**_ADDED, **(_LATENT_ADDED if latent_attention else {})}
     if process.command == SERVE:
         added["host"] = ((address,), OWN_ADDRESS)
     for name, (values, reason) in added.items():
@@ -338,13 +335,13 @@ def local_settings(
         tuple(words),
         variables,
         tuple(
-            Replacement(workers, setting, planned or _NOT_SET, here or _LEFT_OUT, reason)
+            Replacement(workers, setting, planned or _NOT_SET, here or LEFT_OUT, reason)
             for setting, planned, here, reason in replaced
         ),
     )
 
 
-def _here(name: str, values: Values, model_directory: str, worker: _Worker) -> tuple[Values | None, str]:
+def _here(name: str, values: Values, model_directory: str, worker: RuledWorker) -> tuple[Values | None, str]:
     """Return the values of an argument on this machine, and the reason if they differ."""
     if name in {"", "model"}:
         return (model_directory,), _RANDOM_WEIGHTS

@@ -193,7 +193,17 @@ def test_variables_of_efa_weights_and_kernels_are_left_out_and_others_kept() -> 
     assert not {"FI_PROVIDER", "WEIGHTS_BUCKET", "TRITON_CACHE_DIR"} & set(kept)
 
 
-def test_latent_attention_has_blocks_of_its_own() -> None:
+def test_latent_attention_has_blocks_of_its_own_and_whole_prompts() -> None:
     worker = planned_workers()[0]
-    assert value(here(worker, latent=True), "block-size") == "16"
-    assert value(here(worker), "block-size") == "64"
+    latent, usual = here(worker, latent=True), here(worker)
+    assert [value(each, "block-size") for each in (latent, usual)] == ["16", "64"]
+    planned = dict(zip(worker.arguments, worker.arguments[1:], strict=False))
+    assert int(planned["--max-num-batched-tokens"]) < int(planned["--max-model-len"])
+    assert value(latent, "max-num-batched-tokens") == planned["--max-model-len"]
+    assert value(usual, "max-num-batched-tokens") == planned["--max-num-batched-tokens"]
+    assert value(latent, "kv-events-config") is None
+    off = {"--no-enable-prefix-caching", "--no-enable-chunked-prefill"}
+    assert off <= set(latent.arguments)
+    assert "--enable-prefix-caching" not in latent.arguments
+    assert not off & set(usual.arguments)
+    assert off | {"--enable-prefix-caching"} <= {each.setting for each in latent.replacements}
