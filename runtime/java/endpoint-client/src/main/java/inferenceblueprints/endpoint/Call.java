@@ -149,7 +149,8 @@ final class Call {
         }
         Attempt attempt;
         synchronized (this) {
-            if (done) {
+            boolean late = hedge && (answering != null || running.isEmpty());
+            if (done || late) {
                 transport.breaker().withoutResult();
                 return;
             }
@@ -189,6 +190,7 @@ final class Call {
             answering = attempt;
             firstByteNanos = System.nanoTime() - began;
             running.stream().filter(each -> each != attempt).forEach(others::add);
+            running.removeAll(others); // whatever they still bring is too late
         }
         transport.hedging(isStreamed()).learn(firstByteNanos);
         others.forEach(Attempt::cancel);
@@ -222,8 +224,7 @@ final class Call {
         Duration delay = null;
         int paid = 0;
         synchronized (this) {
-            running.remove(attempt);
-            boolean lost = failure != null && failure.reason() == Reason.CANCELLED;
+            boolean lost = !running.remove(attempt);
             if (done || lost) {
                 return;
             }

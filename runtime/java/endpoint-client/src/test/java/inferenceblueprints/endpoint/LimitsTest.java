@@ -66,6 +66,31 @@ class LimitsTest {
         }
     }
 
+    @Test
+    void aHedgeThatBreaksInItsBodyIsRepeatedWithoutTheSlowRequest() throws Exception {
+        AtomicInteger step = new AtomicInteger(-100);
+        try (HostileServer server = new HostileServer(request -> {
+                    switch (step.incrementAndGet()) {
+                        case 1 -> request.awaitClose();
+                        case 2 -> {
+                            request.send("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{");
+                            Thread.sleep(100);
+                            request.reset();
+                        }
+                        default -> request.answer("blue");
+                    }
+                });
+                EndpointClient client = hedging(server, 1_000)) {
+            for (int call = 0; call < 50; call++) {
+                client.send(QUESTION);
+            }
+            step.set(0);
+            assertEquals("blue", client.send(QUESTION).text());
+            assertEquals(3, step.get());
+            assertTrue(server.sawClose());
+        }
+    }
+
     private static EndpointClient hedging(HostileServer server, int millis) {
         return EndpointClient.builder(server.uri())
                 .model("m")
