@@ -4,6 +4,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** One request on the wire. */
 final class Attempt {
@@ -12,6 +13,7 @@ final class Attempt {
 
     final int number;
     private final Call call;
+    private final AtomicBoolean over = new AtomicBoolean();
     private StreamedAnswer streamed;
     private CompletableFuture<HttpResponse<byte[]>> exchange;
     private boolean cancelled;
@@ -31,7 +33,13 @@ final class Attempt {
         if (late) {
             sent.cancel(true);
         }
-        sent.whenComplete((response, error) -> call.ended(this, response, error));
+        // The JDK completes this future on a pool of its own, on small machines each time with a new thread. So it only
+        // reports what happens before there is a body; the end of the body reports the rest, on a thread of this client.
+        sent.whenComplete((response, error) -> {
+            if (error != null) {
+                end(null, error);
+            }
+        });
     }
 
     /** Closes the connection, or the stream of an HTTP/2 connection. */
@@ -47,7 +55,29 @@ final class Attempt {
         }
     }
 
+    private void end(Answer answer, Throwable error) {
+        if (over.compareAndSet(false, true)) {
+            call.ended(this, answer, error);
+        }
+    }
+
     private HttpResponse.BodySubscriber<byte[]> receive(HttpResponse.ResponseInfo info) {
+        HttpResponse.BodySubscriber<byte[]> body = subscriber(info);
+        body.getBody().whenComplete((bytes, error) -> {
+            if (error != null) {
+                end(null, error);
+                return;
+            }
+            try {
+                end(read(info, bytes), null);
+            } catch (EndpointException wrong) {
+                end(null, wrong);
+            }
+        });
+        return body;
+    }
+
+    private HttpResponse.BodySubscriber<byte[]> subscriber(HttpResponse.ResponseInfo info) {
         if (info.statusCode() != OK) {
             return new AnswerBody(LONGEST_REFUSAL, true);
         }
@@ -63,21 +93,20 @@ final class Attempt {
         return streamed.body();
     }
 
-    /** Reads the answer of a complete exchange. */
-    Answer read(HttpResponse<byte[]> response) {
-        if (response.statusCode() != OK) {
+    private Answer read(HttpResponse.ResponseInfo info, byte[] bytes) {
+        if (info.statusCode() != OK) {
             throw EndpointException.status(
-                    response.statusCode(),
-                    AnswerReader.detail(response.body()),
-                    RetryDelay.asked(response.headers(), java.time.Instant.now()));
+                    info.statusCode(),
+                    AnswerReader.detail(bytes),
+                    RetryDelay.asked(info.headers(), java.time.Instant.now()));
         }
         if (streamed != null) {
             return streamed.answer();
         }
         if (call.isStreamed()) {
-            String type = response.headers().firstValue("content-type").orElse("none");
+            String type = info.headers().firstValue("content-type").orElse("none");
             throw AnswerReader.invalid("asked for a stream of events, got content type " + type, null);
         }
-        return AnswerReader.answer(response.body(), call.isChat());
+        return AnswerReader.answer(bytes, call.isChat());
     }
 }

@@ -3,7 +3,6 @@ package inferenceblueprints.endpoint;
 import inferenceblueprints.endpoint.EndpointException.Reason;
 import java.io.IOException;
 import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -207,19 +206,9 @@ final class Call {
         onText.accept(text);
     }
 
-    /** An attempt has ended, with or without a response. */
-    void ended(Attempt attempt, HttpResponse<byte[]> response, Throwable error) {
-        Answer answer = null;
-        EndpointException failure = null;
-        if (error == null) {
-            try {
-                answer = attempt.read(response);
-            } catch (EndpointException wrong) {
-                failure = wrong;
-            }
-        } else {
-            failure = failure(error);
-        }
+    /** An attempt has ended, with an answer or an error. Each attempt says so once. */
+    void ended(Attempt attempt, Answer answer, Throwable error) {
+        EndpointException failure = error == null ? null : failure(error);
         record(failure);
         Duration delay = null;
         int paid = 0;

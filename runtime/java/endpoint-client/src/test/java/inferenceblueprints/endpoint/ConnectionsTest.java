@@ -107,7 +107,7 @@ class ConnectionsTest {
 
     @Test
     void aHundredThousandCallsLeaveNothingBehind() throws Exception {
-        int calls = 100_000;
+        int calls = Integer.getInteger("calls", 100_000);
         int atOnce = 32;
         try (HostileServer server = new HostileServer(ConnectionsTest::mixed);
                 EndpointClient client = client(server, builder -> builder

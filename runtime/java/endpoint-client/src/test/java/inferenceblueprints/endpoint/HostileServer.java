@@ -171,7 +171,7 @@ final class HostileServer implements AutoCloseable {
     }
 
     boolean sawClose() throws InterruptedException {
-        return closedByClient.await(10, TimeUnit.SECONDS);
+        return closedByClient.await(30, TimeUnit.SECONDS);
     }
 
     int port() {

@@ -137,7 +137,7 @@ class StructureTest {
     void aDeadlineGivesTheFallbackAndCancelsTheRequest() throws Exception {
         try (HostileServer server = new HostileServer(HostileServer.Request::awaitClose);
                 EndpointClient client = client(server)) {
-            Decision<Intent> decision = client.decide(QUESTION.withDeadline(Duration.ofMillis(300)), INTENT);
+            Decision<Intent> decision = client.decide(QUESTION.withDeadline(Duration.ofMillis(1_500)), INTENT);
             assertEquals(Reason.DEADLINE, decision.failure().orElseThrow().reason());
             assertEquals(FALLBACK, decision.value());
             assertTrue(server.sawClose());

@@ -42,10 +42,23 @@ public final class SignalReader implements AutoCloseable {
      * @throws StoreException if the store cannot be reached
      */
     public static SignalReader open(StoreAddress address) {
+        return open(address, ANSWER);
+    }
+
+    /**
+     * Opens a reader of a server without TLS and users that waits for answers as long as the caller says.
+     *
+     * @param address address of the store, without a cache
+     * @param answer limit for an answer; without it, 100 ms
+     * @return the reader
+     * @throws SettingsException if the address names a cache, which needs credentials
+     * @throws StoreException if the store cannot be reached
+     */
+    public static SignalReader open(StoreAddress address, Duration answer) {
         if (address.cache().isPresent()) {
             throw new SettingsException("a cache needs credentials: use open(address, credentials)");
         }
-        return new SignalReader(Store.plain(address, ANSWER));
+        return new SignalReader(Store.plain(address, answer));
     }
 
     /**

@@ -36,26 +36,24 @@ public record SignalRecord(
     private static final JsonMapper MAPPER =
             JsonMapper.builder().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS).build();
 
-    // The store can hold only such signals.
-    public SignalRecord {
+    /** Reads a record, and checks what the store can hold. */
+    static SignalRecord read(String name, String key, String stored) {
         checkName(name);
         int size = key.getBytes(StandardCharsets.UTF_8).length;
         if (size < 1 || size > LONGEST_KEY_BYTES) {
             throw new InvalidSignalException("key: must have 1 to " + LONGEST_KEY_BYTES + " bytes; got " + size);
         }
-        if (version < 0 || version >= HIGHEST_VERSION) {
-            throw new InvalidSignalException("version: must be 0 to below 2^53; got " + version);
-        }
-    }
-
-    static SignalRecord read(String name, String key, String stored) {
         try {
             JsonNode fields = MAPPER.readTree(stored);
+            long version = number(fields, "version");
+            if (version < 0 || version >= HIGHEST_VERSION) {
+                throw new InvalidSignalException("version: must be 0 to below 2^53; got " + version);
+            }
             return new SignalRecord(
                     name,
                     key,
                     text(fields, "value"),
-                    number(fields, "version"),
+                    version,
                     text(fields, "model"),
                     text(fields, "promptHash"),
                     Instant.ofEpochSecond(number(fields, "time")),

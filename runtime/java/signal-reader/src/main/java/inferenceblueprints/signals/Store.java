@@ -12,8 +12,6 @@ import io.lettuce.core.SslOptions;
 import io.lettuce.core.SslVerifyMode;
 import io.lettuce.core.TimeoutOptions;
 import io.lettuce.core.cluster.ClusterClientOptions;
-import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
-import io.lettuce.core.cluster.ClusterTopologyRefreshOptions.RefreshTrigger;
 import io.lettuce.core.cluster.RedisClusterClient;
 import io.lettuce.core.protocol.ProtocolVersion;
 import java.time.Duration;
@@ -68,8 +66,6 @@ final class Store implements AutoCloseable {
                 .sslOptions(tls)
                 .socketOptions(SocketOptions.builder().connectTimeout(CONNECT).build())
                 .timeoutOptions(TimeoutOptions.enabled(answer))
-                .topologyRefreshOptions(
-                        ClusterTopologyRefreshOptions.builder().enableAdaptiveRefreshTrigger(RefreshTrigger.values()).build())
                 .build());
         return opened(client, () -> client.connect().async()::hget);
     }

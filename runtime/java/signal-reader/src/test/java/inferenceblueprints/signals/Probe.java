@@ -17,7 +17,7 @@ import software.amazon.awssdk.identity.spi.ResolveIdentityRequest;
 
 /** Reads what lines of JSON on standard input ask for, and prints a line of JSON for each. tests/java starts it. */
 final class Probe {
-    private static final JsonMapper MAPPER = JsonMapper.shared();
+    private static final JsonMapper MAPPER = JsonMapper.builder().build();
 
     private Probe() {}
 
@@ -41,7 +41,7 @@ final class Probe {
     private static SignalReader open(String kind) {
         StoreAddress address = StoreAddress.read(System.getenv());
         return switch (kind) {
-            case "server" -> SignalReader.open(address);
+            case "server" -> SignalReader.open(address, Duration.ofSeconds(5));
             case "cluster" -> SignalReader.cluster(address, Duration.ofSeconds(5));
             case "cache" -> SignalReader.open(address, new FromEnvironment(), Duration.ofSeconds(5));
             default -> throw new IllegalArgumentException(kind);
