@@ -140,10 +140,9 @@ def test_a_cache_with_tokens_and_new_connections(own_cache: Cache) -> None:  # n
 
 
 def test_the_example_of_the_page_runs(server: ValkeyServer, tmp_path: Path) -> None:  # noqa: F811
+    java = re.compile(r"^```java\n(.*?)^```", re.M | re.S)
     page = (root() / "docs" / "java-client.md").read_text(encoding="utf-8")
-    [example] = [
-        each for each in re.findall(r"^```java\n(.*?)^```", page, re.M | re.S) if "SignalReader" in each
-    ]
+    [example] = [each for each in java.findall(page) if "SignalReader" in each]
     show = example.replace("\n}", "\n    System.out.println(intent.get().value() + captions.keySet());\n}")
     source = tmp_path / "Example.java"
     source.write_text(

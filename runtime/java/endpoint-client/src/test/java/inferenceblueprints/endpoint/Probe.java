@@ -21,7 +21,6 @@ final class Probe {
             out.put("batch", client.send(question.withPriority(Priority.BATCH)).text());
             Answer session = client.send(question.withSession("session-1"));
             out.put("session", session.text()).put("promptTokens", session.usage().promptTokens());
-            out.put("completion", client.send(ModelRequest.completion("The sky is").withMaxTokens(4_000)).text());
             StringBuilder parts = new StringBuilder();
             int count = 0;
             try (AnswerStream stream = client.stream(question)) {

@@ -87,23 +87,36 @@ final class Store implements AutoCloseable {
         return hget.apply(key, field);
     }
 
-    /** Tells a refusal from silence. The cause nearest to the server decides. */
+    /** Tells a refusal from silence: an answer of the server anywhere among the causes decides. */
     static StoreException failure(Throwable error) {
-        Throwable cause = error;
-        while (cause.getCause() != null && (cause instanceof CompletionException || cause instanceof RedisException)) {
-            cause = cause.getCause();
+        RedisCommandExecutionException answer = answer(error);
+        if (answer == null) {
+            Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+            return new StoreException(StoreException.Reason.UNREACHABLE, words(cause), error);
         }
-        String words = String.valueOf(cause.getMessage()).replaceAll("\\s+", " ");
-        if (cause instanceof RedisCommandExecutionException) {
-            String kind = words.split(" ")[0].toUpperCase(Locale.ROOT);
-            boolean refused = kind.equals("WRONGPASS") || kind.equals("NOAUTH") || kind.equals("NOPERM");
-            boolean silent = kind.equals("CLUSTERDOWN") || kind.equals("LOADING");
-            StoreException.Reason reason = refused
-                    ? StoreException.Reason.REFUSED
-                    : silent ? StoreException.Reason.UNREACHABLE : StoreException.Reason.FAILED;
-            return new StoreException(reason, words, error);
+        String kind = words(answer).split(" ")[0].toUpperCase(Locale.ROOT);
+        boolean refused = kind.equals("WRONGPASS") || kind.equals("NOAUTH") || kind.equals("NOPERM");
+        boolean silent = kind.equals("CLUSTERDOWN") || kind.equals("LOADING");
+        StoreException.Reason reason = refused
+                ? StoreException.Reason.REFUSED
+                : silent ? StoreException.Reason.UNREACHABLE : StoreException.Reason.FAILED;
+        return new StoreException(reason, words(answer), error);
+    }
+
+    private static String words(Throwable error) {
+        return String.valueOf(error.getMessage()).replaceAll("\\s+", " ");
+    }
+
+    /** A cluster client keeps the errors of each node it tried as suppressed ones. */
+    private static RedisCommandExecutionException answer(Throwable error) {
+        if (error == null || error instanceof RedisCommandExecutionException) {
+            return (RedisCommandExecutionException) error;
         }
-        return new StoreException(StoreException.Reason.UNREACHABLE, words, error);
+        RedisCommandExecutionException found = answer(error.getCause());
+        for (Throwable each : error.getSuppressed()) {
+            found = found == null ? answer(each) : found;
+        }
+        return found;
     }
 
     @Override
