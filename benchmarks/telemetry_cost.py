@@ -1,17 +1,17 @@
 """What observability adds to the processor time of a Dynamo frontend per request.
 
-Three frontends with the plan's arguments of quickstart-g6e serve the same requests of its workload at the
-same time, each in front of simulated workers that answer at once. So whatever else the machine does meets all
-of them. The first has the variables of the plan without `observability`, and logs as Dynamo does by itself.
-The second writes the same lines as JSON. The third has the variables of the plan with `observability` and
-traces of 1 % of the requests, which drop four of the five lines per request. Its metrics are read as often
-as in the cluster: by two Prometheus servers every 15 seconds and by one CloudWatch agent every 60 seconds, at
-the blueprint's peak rate. Its spans go to a program on this machine, by OTLP over HTTP instead of gRPC.
+Two frontends with the plan's arguments of quickstart-g6e serve the same requests of its workload at the same
+time, each in front of simulated workers that answer at once. So whatever else the machine does meets both of
+them. The first has the variables of the plan without `observability`. The second has those of the plan with
+`observability` and traces of 1 % of the requests. Its metrics are read as often as in the cluster: by two
+Prometheus servers every 15 seconds and by one CloudWatch agent every 60 seconds, at the blueprint's peak
+rate. Its spans go to a program on this machine, by OTLP over HTTP instead of gRPC.
 
-`telemetry_cost` is what the third costs more than the first, the mean over the pairs of rounds.
-`telemetry_cost_lower` and `telemetry_cost_upper` are the ends of its 95 % interval (Student's t), and the
-goal applies to the upper one. `_logs` is what the second costs more than the first: so much do JSON logs add
-if all lines are kept. `_metrics` is the part that comes from reading metrics.
+Two processes with the same settings differ by several percent, as long as they run. So both frontends are
+started anew 16 times, and each start counts as one observation. `telemetry_cost` is what the second costs
+more than the first, the mean over the starts. `telemetry_cost_lower` and `telemetry_cost_upper` are the ends
+of its 95 % interval (Student's t), and the goal applies to the upper one. `_metrics` is the part that comes
+from reading metrics.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import math
 import statistics
 import tempfile
 import urllib.request
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.large_vocabulary import write_large_model
 from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
 from benchmarks.harness.timing import BenchmarkError
-from benchmarks.harness.trace_sink import trace_sink
+from benchmarks.harness.trace_sink import TraceSink, trace_sink
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
@@ -36,25 +37,25 @@ from inference_blueprints.spec.types import Blueprint
 
 _BLUEPRINT = "quickstart-g6e"
 _SAMPLE_RATIO = 0.01
-_PAIRS, _REQUESTS, _WARM_REQUESTS, _CONCURRENT = 30, 60, 40, 10
-#: 97.5 % of Student's t with 29 degrees of freedom.
-_QUANTILE = 2.045
+_STARTS, _ROUNDS, _REQUESTS, _WARM_REQUESTS, _CONCURRENT = 16, 3, 60, 40, 10
+#: 97.5 % of Student's t with 15 degrees of freedom.
+_QUANTILE = 2.131
 #: Two servers every 15 s, one agent every 60 s.
 _READINGS_PER_MINUTE = 9
-_MEASURED_READINGS = 200
+_MEASURED_READINGS = 20
 #: Dynamo's own level. The local commands of processes lower it, unless the plan sets it.
-_LOG, _LOG_LEVEL = "DYN_LOG", {"DYN_LOG": "info"}
+_LOG = {"DYN_LOG": "info"}
 _UNIT = "% of the processor time per request"
 _GOAL = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """Processor seconds of the frontends for the same requests."""
+class _Start:
+    """Processor seconds of the two frontends for the same requests, and of reading metrics among them."""
 
     plain: float
-    logs: float
     observed: float
+    metrics: float
 
 
 def measure() -> list[Figure]:
@@ -62,19 +63,20 @@ def measure() -> list[Figure]:
     plain = load_blueprint(_BLUEPRINT).blueprint
     document = plain.model_dump(by_alias=True, exclude_unset=True)
     document["spec"]["observability"] = {"traces": {"sampleRatio": _SAMPLE_RATIO}}
-    observed = Blueprint.model_validate(document)
-    blueprints = {"plain": plain, "logs": plain, "observed": observed}
-    planned = build_plan(observed).models[0].deployments[0].entry_point.environment
-    level = _LOG_LEVEL | {name: str(value) for name, value in planned.items() if name == _LOG}
-    workload = plain.spec.models[0].workload
-    with tempfile.TemporaryDirectory() as directory, ProcessGroup() as processes, trace_sink() as sink:
-        folder = Path(directory)
-        model = write_large_model(folder / "model")
-        variables = {
-            "plain": _LOG_LEVEL,
-            "logs": {**_LOG_LEVEL, "DYN_LOGGING_JSONL": "true"},
-            "observed": {**level, **sink.variables},
-        }
+    blueprints = {"plain": plain, "observed": Blueprint.model_validate(document)}
+    with tempfile.TemporaryDirectory() as directory, trace_sink() as sink:
+        model = write_large_model(Path(directory) / "model")
+        starts = [_start(blueprints, Path(directory) / f"{number}", model, sink) for number in range(_STARTS)]
+        if not sink.traces():
+            raise BenchmarkError("the observed frontends sent no trace")
+    return _figures(starts)
+
+
+def _start(blueprints: Mapping[str, Blueprint], folder: Path, model: Path, sink: TraceSink) -> _Start:
+    """Start both frontends and measure them at the same time."""
+    folder.mkdir()
+    workload = blueprints["plain"].spec.models[0].workload
+    with ProcessGroup() as processes:
         frontends = {}
         for name, blueprint in blueprints.items():
             process = build_plan(blueprint).models[0].deployments[0].entry_point
@@ -84,7 +86,7 @@ def measure() -> list[Figure]:
                 folder / name,
                 model=model,
                 processes=processes,
-                variables=variables[name],
+                variables={**_LOG, **(sink.variables if name == "observed" else {})},
             )
         for frontend in frontends.values():
             frontend.wait()
@@ -94,23 +96,21 @@ def measure() -> list[Figure]:
         words = round(workload.input_tokens**2 / warm.prompt_tokens)
         load = Load(_REQUESTS, words, workload.output_tokens, _CONCURRENT)
         minutes = _REQUESTS * process.replicas / (60 * workload.peak_requests_per_second)
-        readings = round(_READINGS_PER_MINUTE * minutes)
-        pairs = [_pair(frontends, load, readings, number) for number in range(_PAIRS)]
+        seconds = dict.fromkeys(frontends, 0.0)
+        for number in range(_ROUNDS):
+            for name, cost in _costs(frontends, load, _WARM_REQUESTS + number * _REQUESTS).items():
+                seconds[name] += cost * _REQUESTS
+        readings = round(_READINGS_PER_MINUTE * minutes * _ROUNDS)
         metrics = readings * _reading(frontends["observed"], _MEASURED_READINGS) / _MEASURED_READINGS
         processes.check()
-        if not sink.traces():
-            raise BenchmarkError("the observed frontend sent no trace")
-    return _figures(pairs, metrics)
+    return _Start(seconds["plain"], seconds["observed"] + metrics, metrics)
 
 
-def _pair(frontends: dict[str, MeasuredFrontend], load: Load, readings: int, number: int) -> _Pair:
-    """Measure the frontends at the same time."""
-    first = _WARM_REQUESTS + number * load.requests
+def _costs(frontends: Mapping[str, MeasuredFrontend], load: Load, first: int) -> dict[str, float]:
+    """Return the processor seconds of a request at each frontend."""
     with ThreadPoolExecutor() as threads:
         costs = {name: threads.submit(frontend.cost, load, first) for name, frontend in frontends.items()}
-    seconds = {name: cost.result().seconds * load.requests for name, cost in costs.items()}
-    seconds["observed"] += _reading(frontends["observed"], readings)
-    return _Pair(**seconds)
+    return {name: cost.result().seconds for name, cost in costs.items()}
 
 
 def _reading(frontend: MeasuredFrontend, times: int) -> float:
@@ -122,22 +122,14 @@ def _reading(frontend: MeasuredFrontend, times: int) -> float:
     return frontend.processor_seconds() - before
 
 
-def _figures(pairs: list[_Pair], metrics: float) -> list[Figure]:
-    """Return the figures.
-
-    Parameters
-    ----------
-    metrics
-        Processor seconds of a round's readings of metrics.
-    """
-    shares = [100 * (pair.observed / pair.plain - 1) for pair in pairs]
+def _figures(starts: Sequence[_Start]) -> list[Figure]:
+    """Return the figures."""
+    shares = [100 * (start.observed / start.plain - 1) for start in starts]
     mean = statistics.mean(shares)
     half = _QUANTILE * statistics.stdev(shares) / math.sqrt(len(shares))
-    of_logs = statistics.mean(100 * (pair.logs / pair.plain - 1) for pair in pairs)
-    of_metrics = statistics.mean(100 * metrics / pair.plain for pair in pairs)
+    of_metrics = statistics.mean(100 * start.metrics / start.plain for start in starts)
     return [
         Figure("telemetry_cost", mean, _UNIT, simulated=True),
-        Figure("telemetry_cost_logs", of_logs, _UNIT, simulated=True),
         Figure("telemetry_cost_lower", mean - half, _UNIT, simulated=True),
         Figure("telemetry_cost_metrics", of_metrics, _UNIT, simulated=True),
         Figure("telemetry_cost_upper", mean + half, _UNIT, goal=_GOAL, simulated=True),

@@ -122,7 +122,7 @@ class BatchStack(cdk.Stack):
         )
         compute.add_workers(
             self,
-            self._model_workers(platform, gateway, store, batch.workers, plan),
+            self._model_workers(platform, gateway, store, batch.workers, plan, limited=limited),
             WorkerCount(batch.workers.min, batch.workers.max, SHARDS_PER_WORKER),
             WorkerImage(
                 self,
@@ -148,10 +148,18 @@ class BatchStack(cdk.Stack):
         cdk.CfnOutput(self, API_OUTPUT, value=f"{self.api.api.url}v1")
 
     def _model_workers(
-        self, platform: str, gateway: Gateway, store: BatchStore, workers: BatchWorkers, plan: ServingPlan
+        self,
+        platform: str,
+        gateway: Gateway,
+        store: BatchStore,
+        workers: BatchWorkers,
+        plan: ServingPlan,
+        *,
+        limited: Sequence[str],
     ) -> list[ModelWorker]:
         """Return a worker for each model. It sends requests to the model's route."""
         headers = {model.name: model.batch_headers for model in plan.models}
+        ceilings = {batch_environment.CEILINGS_TABLE: store.table_name}
         return [
             ModelWorker(
                 model=model,
@@ -166,10 +174,12 @@ class BatchStack(cdk.Stack):
                     batch_environment.PROGRESS_TABLE: store.progress_table_name,
                     batch_environment.QUEUE_URL: queue.queue_url,
                     batch_environment.SHARDS_AT_ONCE: str(SHARDS_PER_WORKER),
+                    **(ceilings if model in limited else {}),
                 },
                 store=store,
                 state_machine=self.jobs.state_machine,
                 input_arns=self.jobs.input_arns,
+                limited=model in limited,
             )
             for model, queue in self.jobs.shard_queues.items()
         ]

@@ -59,10 +59,9 @@ class TraceSink:
     def variables(self) -> Mapping[str, str]:
         """Variables with which a process of Dynamo sends its spans here, in place of the plan's.
 
-        Dynamo exports spans only while it logs JSON, and its HTTP client uses the proxy of the plan.
+        Dynamo's HTTP client uses the proxy of the plan.
         """
         return {
-            "DYN_LOGGING_JSONL": "true",
             "NO_PROXY": _HOST,
             "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"http://{_HOST}:{self._port}/v1/traces",
             "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",

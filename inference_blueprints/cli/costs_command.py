@@ -53,9 +53,9 @@ def costs(
     from inference_blueprints.deployment.batch.signing import signer
     from inference_blueprints.deployment.costs.attributed_costs import attributed_costs
     from inference_blueprints.deployment.costs.batch_tokens import batch_tokens
-    from inference_blueprints.deployment.costs.cloudwatch_queries import CloudWatchQueries
     from inference_blueprints.loading import load_blueprint
     from inference_blueprints.monitoring.platform_rules import node_prices
+    from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
 
     blueprint = load_blueprint(name_or_path).blueprint
     name, spec = blueprint.metadata.name, blueprint.spec
@@ -68,7 +68,7 @@ def costs(
     client = account.client("cloudwatch")
     sign = signer(boto3.Session(region_name=region), region=region, service="monitoring")
     found = attributed_costs(
-        CloudWatchQueries(client.meta.endpoint_url, sign).ask,
+        CloudWatchPromql(client.meta.endpoint_url, sign, failure=UserError).range,
         name,
         batch=batch_tokens(
             account,

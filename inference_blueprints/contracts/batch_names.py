@@ -90,6 +90,17 @@ IN_FLIGHT: Final = "InFlight"
 IN_FLIGHT_LIMIT: Final = "InFlightLimit"
 SHARDS_HELD: Final = "ShardsHeld"
 
+#: All of them, by what has one of each: a queue, the platform, each combination of dimensions of a job's end
+#: (team; model; both; both and queue), a model. `JOBS_ENDED` has one per state.
+QUEUE_METRICS: Final = (JOBS_WAITING, JOBS_RUNNING, JOBS_ENDING, OLDEST_WAITING_SECONDS, WAITED_PERCENT)
+PLATFORM_METRICS: Final = (SCHEDULER_RUNS, JOBS_BROKEN)
+JOB_METRICS: Final = (
+    *(COMPLETED_REQUESTS, FAILED_REQUESTS, INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS, COST_USD),
+)
+WORKER_METRICS: Final = (
+    *(REQUESTS, ROWS, SHARDS, REFUSED, UNAVAILABLE, BROKEN, IN_FLIGHT, IN_FLIGHT_LIMIT, SHARDS_HELD),
+)
+
 # --- Tokens of clients that cannot sign their requests. ---
 
 TOKEN_PREFIX: Final = "inference-blueprints-v1."  # noqa: S105 - the public prefix of every token

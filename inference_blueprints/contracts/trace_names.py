@@ -7,6 +7,6 @@ from typing import Final
 #: Service of the CloudWatch agent, which the operator of the add-on creates in the add-on's namespace, and
 #: the port of OTLP over gRPC (OpenTelemetry Protocol Specification, "OTLP/gRPC Default Port").
 TRACES_ENDPOINT: Final = "http://cloudwatch-agent.amazon-cloudwatch.svc:4317"
-#: Dynamo 1.6.1 exports traces if both are true, and logs each line as JSON then
-#: (https://docs.nvidia.com/dynamo/dev/user-guides/observability-local/tracing).
-EXPORT_SWITCHES: Final = ("DYN_LOGGING_JSONL", "OTEL_EXPORT_ENABLED")
+#: Dynamo exports traces if it is true, whatever the format of its logs
+#: (https://docs.nvidia.com/dynamo/dev/reference/observability/environment-variables).
+EXPORT_SWITCH: Final = "OTEL_EXPORT_ENABLED"

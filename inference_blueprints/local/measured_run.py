@@ -25,6 +25,7 @@ from inference_blueprints.measurement.replay.trace_replay import (
     DEFAULT_SECONDS,
     replay_async,
 )
+from inference_blueprints.measurement.statistics.figure_text import amount
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.local.engine_kind import EngineKind
@@ -79,7 +80,8 @@ def replay(
             _replay_all(loaded, by_name, engines, _Bar(step), seconds, follows_ramp=follows_ramp)
         )
         failures = sum(sum(result.failure_reasons.values()) for result in results)
-        step.result = f"{sum(len(result.outcomes) for result in results)} requests, {failures} failures"
+        sent = sum(len(result.outcomes) for result in results)
+        step.result = f"{amount(sent, 'request')}, {amount(failures, 'failure')}"
     target = LocalTarget(loaded.blueprint, engines)
     deployments = {model.name: target.render(model) for model in build_plan(loaded.blueprint).models}
     return [

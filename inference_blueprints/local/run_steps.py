@@ -87,11 +87,12 @@ class Steps:
         self.say(f"{label}{outcome} ({time.monotonic() - started:.1f} s)")
 
     def say(self, text: str) -> None:
-        """Print a line that stays.
+        """Print a line that stays. A terminal wraps it at words; elsewhere it is one line.
 
         Parameters
         ----------
         text
             The line.
         """
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        is_one_line = not self._console.is_terminal
+        self._console.print(text, markup=False, highlight=False, soft_wrap=is_one_line)

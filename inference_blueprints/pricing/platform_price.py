@@ -20,6 +20,7 @@ from inference_blueprints.figures import (
     ProcessSummary,
     SignalStorePrice,
 )
+from inference_blueprints.pricing.batch_signals_price import batch_signal_items
 from inference_blueprints.pricing.operations_price import operations_items
 from inference_blueprints.pricing.rates import Prices
 from inference_blueprints.pricing.telemetry_price import MonitoringSize, telemetry_items
@@ -74,6 +75,7 @@ def platform_price(
         *_storage(roles, services),
         *_optional_parts(signal_store, batch_workers),
         *telemetry_items(spec, processes, monitoring, services),
+        *batch_signal_items(spec, services),
         *operations_items(spec, services),
         *_by_use(spec, services),
     )

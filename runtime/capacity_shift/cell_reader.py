@@ -14,9 +14,10 @@ from inference_blueprints.contracts.shift_configuration import (
     ShiftedQueue,
     ShiftedWorkers,
 )
+from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
 from operations.operations_errors import KubernetesError, MetricsError
-from operations.promql import Promql, text_literal
+from operations.promql import text_literal
 
 _logger = Logger(child=True)
 
@@ -63,7 +64,11 @@ class CellReader:
     """
 
     def __init__(
-        self, platform: str, configuration: ShiftConfiguration, kubernetes: KubernetesApi, metrics: Promql
+        self,
+        platform: str,
+        configuration: ShiftConfiguration,
+        kubernetes: KubernetesApi,
+        metrics: CloudWatchPromql,
     ) -> None:
         self._platform, self._configuration = platform, configuration
         self._kubernetes, self._metrics = kubernetes, metrics

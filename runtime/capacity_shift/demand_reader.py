@@ -18,8 +18,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from inference_blueprints.capacity_shift.demand_history import BIN_SECONDS, DemandHistory
 from inference_blueprints.contracts import batch_names
 from inference_blueprints.contracts.shift_configuration import ShiftedWorkers
+from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
 from operations.operations_errors import MetricsError
-from operations.promql import Promql, text_literal
+from operations.promql import text_literal
 
 Bins = dict[int, float]
 
@@ -50,7 +51,7 @@ class DemandReader:
     """
 
     def __init__(
-        self, platform: str, workers: Sequence[ShiftedWorkers], metrics: Promql, cloudwatch: Any
+        self, platform: str, workers: Sequence[ShiftedWorkers], metrics: CloudWatchPromql, cloudwatch: Any
     ) -> None:
         self._platform, self._workers = platform, workers
         self._metrics, self._cloudwatch = metrics, cloudwatch

@@ -7,7 +7,8 @@ from typing import Final
 
 from inference_blueprints.gpu_health.fault_rules import FaultRules
 from inference_blueprints.gpu_health.live_node import DcgmReading
-from operations.promql import Promql, name_matchers
+from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+from operations.promql import name_matchers
 
 #: Label that tells the parts of one query apart.
 _WHAT: Final = "what"
@@ -26,7 +27,7 @@ _UNCORRECTABLE: Final = ("uncorrectable", "remapped", "remap_failures")
 
 
 def dcgm_readings(
-    metrics: Promql, nodes: Iterable[str], rules: FaultRules, at: float
+    metrics: CloudWatchPromql, nodes: Iterable[str], rules: FaultRules, at: float
 ) -> Mapping[str, DcgmReading]:
     """Return the newest readings by node. Nodes whose exporter does not answer are left out.
 
@@ -64,7 +65,7 @@ def dcgm_readings(
     }
 
 
-def listed_gpus(metrics: Promql, nodes: Iterable[str], at: float) -> Mapping[str, int]:
+def listed_gpus(metrics: CloudWatchPromql, nodes: Iterable[str], at: float) -> Mapping[str, int]:
     """Return how many GPUs the exporter of each node lists. Nodes whose exporter is silent are left out."""
     found = dict[str, int]()
     for matcher in name_matchers("node", sorted(nodes)):

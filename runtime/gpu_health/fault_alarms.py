@@ -76,9 +76,11 @@ def handle_event(event: Mapping[str, Any]) -> None:
     signals = list(_signals(report, prefix, clock()))
     if signals:
         run = begin(platform, clock)
-        for signal in signals:
-            handle_signal(run, signal, clock)
-        _count(run, time.monotonic() - started)
+        try:
+            for signal in signals:
+                handle_signal(run, signal, clock)
+        finally:
+            _count(run, time.monotonic() - started)
 
 
 def _signals(report: AlarmReport, prefix: str, now: float) -> Iterator[NodeSignal]:

@@ -42,19 +42,27 @@ _logger = Logger(service=operations_names.HEALTH_SERVICE)
 _metrics = Metrics(namespace=operations_names.METRIC_NAMESPACE, service=operations_names.HEALTH_SERVICE)
 
 
+# Metrics are shared by all calls of a process. The decorator writes and clears them after a failure too, so
+# that the next call does not report them again
+# (https://docs.aws.amazon.com/powertools/python/latest/core/metrics/#flushing-metrics).
+@_metrics.log_metrics
 def handle(event: Mapping[str, Any], context: Any) -> None:
     """Run once. A run that fails is not repeated: the next one is a minute later, and reads everything."""
     del event, context
     started, clock = time.monotonic(), time.time
     platform = health_platform()
+    _metrics.set_default_dimensions(platform=platform.cell.platform, cell=platform.cell.name)
     run = begin(platform, clock)
-    nodes = run.repairs.nodes()
-    run.recover(nodes, clock())
-    run.give_back_orphans(clock())
-    _compare_workers(run, nodes, clock)
-    _read_nodes(run, nodes, clock)
-    _read_alarms(run, clock)
-    _advance_all(run, nodes, clock)
+    try:
+        nodes = run.repairs.nodes()
+        run.recover(nodes, clock())
+        run.give_back_orphans(clock())
+        _compare_workers(run, nodes, clock)
+        _read_nodes(run, nodes, clock)
+        _read_alarms(run, clock)
+        _advance_all(run, nodes, clock)
+    finally:
+        _count_work(run)
     _count(run, clock(), time.monotonic() - started)
 
 
@@ -181,9 +189,20 @@ def _count_workers(verdicts: Verdicts) -> None:
     _metrics.add_metric(names.UNITS_MOVED, MetricUnit.Count, len(verdicts.shifts))
 
 
+def _count_work(run: CaseProgress) -> None:
+    """Count what was done and asked, in a run that failed too."""
+    queries = run.repairs.platform.cell.metrics
+    figures = {
+        operations_names.METRIC_QUERIES: queries.queries,
+        operations_names.METRIC_SERIES: queries.series,
+        **run.counts,
+    }
+    for name, count in figures.items():
+        _metrics.add_metric(name, MetricUnit.Count, count)
+    queries.queries = queries.series = 0
+
+
 def _count(run: CaseProgress, now: float, seconds: float) -> None:
-    cell = run.repairs.platform.cell
-    _metrics.set_default_dimensions(platform=cell.platform, cell=cell.name)
     open_cases = [case for case in run.store.cases(now) if not case.ended]
     in_flight = [case for case in open_cases if case.state in CASES_IN_FLIGHT]
     oldest = max((now - case.times.get("cordoned", now) for case in in_flight), default=0.0)
@@ -191,14 +210,9 @@ def _count(run: CaseProgress, now: float, seconds: float) -> None:
         operations_names.RUNS: (MetricUnit.Count, 1),
         operations_names.RUN_SECONDS: (MetricUnit.Seconds, seconds),
         operations_names.FROZEN: (MetricUnit.Count, int(run.settings.frozen)),
-        operations_names.METRIC_QUERIES: (MetricUnit.Count, cell.metrics.queries),
-        operations_names.METRIC_SERIES: (MetricUnit.Count, cell.metrics.series),
         names.CASES_OPEN: (MetricUnit.Count, len(open_cases)),
         names.CASES_IN_FLIGHT_METRIC: (MetricUnit.Count, len(in_flight)),
         names.OLDEST_CASE_SECONDS: (MetricUnit.Seconds, oldest),
-        **{name: (MetricUnit.Count, count) for name, count in run.counts.items()},
     }
     for name, (unit, value) in figures.items():
         _metrics.add_metric(name, unit, value)
-    cell.metrics.queries = cell.metrics.series = 0
-    _metrics.flush_metrics()

@@ -23,7 +23,8 @@ from inference_blueprints.contracts.metric_labels import (
 from inference_blueprints.contracts.operations_names import QUERIES_AT_ONCE
 from inference_blueprints.gpu_health.health_settings import DetectionSettings
 from inference_blueprints.gpu_health.worker_windows import Numbers, WorkerWindows, peer_name
-from operations.promql import Promql, name_matchers, text_literal
+from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+from operations.promql import name_matchers, text_literal
 
 #: How long the newest samples take to CloudWatch. A window ends so long before it is read.
 LAG_SECONDS: Final = 20.0
@@ -90,7 +91,11 @@ def worker_pods(
 
 
 def read_windows(
-    metrics: Promql, platform: str, workers: Sequence[WorkerPod], settings: DetectionSettings, now: float
+    metrics: CloudWatchPromql,
+    platform: str,
+    workers: Sequence[WorkerPod],
+    settings: DetectionSettings,
+    now: float,
 ) -> WorkerWindows:
     """Return what workers did in the newest windows.
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inference_blueprints.contracts import operations_names as names
+from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
 from operations import aws_clients
 from operations.freeze_switch import Controller, FreezeState, read_freeze
 from operations.kubernetes_api import KubernetesApi, eks_api
 from operations.operations_errors import OperationsSettingsError
 from operations.operations_table import OperationsTable
-from operations.promql import Promql
+from operations.promql import function_promql
 
 _REQUIRED = (
     names.PLATFORM,
@@ -47,7 +48,7 @@ class Cell:
     freeze_parameter: str
     table: OperationsTable
     kubernetes: KubernetesApi
-    metrics: Promql
+    metrics: CloudWatchPromql
 
     def freeze(self, controller: Controller) -> FreezeState:
         """Return whether a controller may act now."""
@@ -79,5 +80,5 @@ def read_cell(environment: Mapping[str, str]) -> Cell:
             environment[names.CLUSTER_ENDPOINT],
             environment[names.CLUSTER_AUTHORITY],
         ),
-        metrics=Promql(environment.get(names.METRICS_ENDPOINT)),
+        metrics=function_promql(environment.get(names.METRICS_ENDPOINT)),
     )

@@ -158,6 +158,11 @@ class OperationsStack(cdk.Stack):
         )
 
 
+def controller_library(controller: str) -> tuple[str, ...]:
+    """Return the packages of `inference_blueprints` that ship with a controller, beside the contracts."""
+    return (controller, "promql")
+
+
 def _code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
     """Return the code of a controller: its program, its pure decisions of the same name, and documents."""
     runtime = resources.runtime_directory()
@@ -166,7 +171,7 @@ def _code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
         runtime / "operations",
         packages=_PACKAGES,
         documents=documents,
-        library=(controller,),
+        library=controller_library(controller),
     )
 
 

@@ -11,8 +11,11 @@ from typing import Any
 
 import aiohttp
 
+from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words
 from tests.engines.counting_kind import prompt_to, words_after
 
+#: The schema of an answer with a string that has no end.
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 #: No call of a client may take longer, whatever dies. It bounds a hang, not a speed.
 CALL_SECONDS = 240.0
 # Streams begin this many words apart, so that words of one in another would be seen.
@@ -44,6 +47,7 @@ class Stream:
     done: int = 0
     error: str = ""
     broken: bool = False
+    ended: bool = False
     usage: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -99,6 +103,8 @@ async def read(
                 _take(stream, raw.decode().strip())
     except aiohttp.ClientError as error:
         stream.broken, stream.error = True, str(error)
+    finally:
+        stream.ended = True
 
 
 def _take(stream: Stream, line: str) -> None:
@@ -156,7 +162,7 @@ def stream_while(
     disturb
         Called in another thread while the streams run.
     begun
-        Number of words of a stream that arrive before that.
+        Number of words of a stream that arrive before that, if it does not end first.
     begun_streams
         Number of streams for which that is so. By default, all.
     options
@@ -167,10 +173,31 @@ def stream_while(
     awaited = streams if begun_streams is None else begun_streams
 
     def has_begun() -> bool:
-        return sum(len(each.got) >= begun or bool(each.error) for each in sent) >= awaited
+        return sum(len(each.got) >= begun or each.ended for each in sent) >= awaited
 
     async def act() -> None:
         await asyncio.to_thread(disturb)
 
     asyncio.run(_all(urls, sent, has_begun, act, dict(options)))
     return sent
+
+
+def check_answers_with_a_schema(streams: Sequence[Stream]) -> None:
+    """Check that some answers end with an error and that none begins again.
+
+    The schema is `SCHEMA`, so that a whole answer is a string of words in their order, up to its length. One
+    that ends with an error is the beginning of it.
+    """
+    broken = [each for each in streams if each.error]
+    assert broken, "the worker that ended had no streams"
+    assert len(broken) < len(streams), "the other worker answered none"
+    for each in broken:
+        assert json.loads(each.error)["code"] == 503, each
+        assert each.finish is None, each
+    whole = {each.text for each in streams if not each.error}
+    assert len(whole) == 1, whole
+    [text] = whole
+    assert all(text.startswith(each.text) for each in broken), streams
+    words = text.removeprefix('{"a":"').split()
+    assert words == words_after(one_token_words().index(words[0]) - 1, len(words)), text
+    assert {each.finish for each in streams if not each.error} == {"length"}

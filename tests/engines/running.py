@@ -30,8 +30,6 @@ class RunningEngines:
     ----------
     serving
         The deployments.
-    endpoints
-        The endpoint of each model.
     processes
         All processes.
     directory
@@ -39,9 +37,13 @@ class RunningEngines:
     """
 
     serving: LocalServing
-    endpoints: tuple[LocalEndpoint, ...]
     processes: ProcessGroup
     directory: Path
+
+    @property
+    def endpoints(self) -> tuple[LocalEndpoint, ...]:
+        """The endpoint of each model."""
+        return self.serving.endpoints()
 
     def counted(self, name: str, metric: str) -> float:
         """Return the sum of one of vLLM's metrics over processes. One that has ended counts as 0.
@@ -72,13 +74,27 @@ def running_engines(
     kind
         The engines. By default, those of `local up --engines vllm`.
     """
-    engines = kind or VllmKind(blueprint)
-    engines.prepare(print)
+    with _prepared(blueprint, directory, kind or VllmKind(blueprint)) as engines:
+        engines.serving.start(print)
+        yield engines
+
+
+@contextmanager
+def starting_engines(blueprint: Blueprint, directory: Path, kind: EngineKind) -> Iterator[RunningEngines]:
+    """Start to serve a blueprint without waiting until it is ready, and stop it at the end."""
+    with _prepared(blueprint, directory, kind) as engines:
+        engines.serving.begin()
+        yield engines
+
+
+@contextmanager
+def _prepared(blueprint: Blueprint, directory: Path, kind: EngineKind) -> Iterator[RunningEngines]:
+    kind.prepare(print)
     with (
         ProcessGroup() as processes,
-        LocalServing(build_plan(blueprint), blueprint, directory, processes, engines=engines) as serving,
+        LocalServing(build_plan(blueprint), blueprint, directory, processes, engines=kind) as serving,
     ):
-        yield RunningEngines(serving, serving.start(print), processes, directory)
+        yield RunningEngines(serving, processes, directory)
 
 
 def _page(url: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,7 +15,14 @@ from batch.jobs.job_record import Job, JobError, RequestCounts
 from batch.jobs.spending import Figures
 from batch.scheduling.observation import Backlog, report
 from batch.worker.metrics import Metrics
-from tests.templates.conftest import Synthesise
+from inference_blueprints import catalog
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.pricing.batch_signals_price import (
+    batch_alarms,
+    batch_metrics_at_most,
+    batch_signal_items,
+)
+from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, text
 from tests.templates.test_batch_stack import with_batch
 
@@ -145,6 +154,46 @@ def test_alarms_call_for_somebody_when_it_matters(batch: Templates) -> None:
     assert age["Threshold"] == 3600, "the shorter of the two queues of the model"
     assert [each["MetricName"] for each in others].count("WaitedPercent") == len(QUEUES)
     assert [each.get("AlarmActions") for each in found.values()] == [None] * len(found)
+
+
+def test_the_plan_prices_every_metric_alarm_and_dashboard(
+    batch: Templates, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two teams have jobs in every queue, and jobs end in every state."""
+    monkeypatch.setattr(handlers, "tell", lambda *_: None)
+    monkeypatch.setenv("BATCH_PLATFORM", PLATFORM)
+    for team, queue, state in product(("ads", "search"), QUEUES, ENDS):
+        values: dict[str, Any] = dict.fromkeys(Job.__dataclass_fields__, "") | {"errors": ()}
+        values |= {"team": team, "model": MODEL, "queue": queue, "state": state, "counts": RequestCounts()}
+        handlers._tell(Job(**values), Figures())
+    report({queue: Backlog() for queue in QUEUES}, PLATFORM)
+    Metrics(PLATFORM, MODEL).write(in_flight=1, limit=2, held=3)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    metrics = {each for line in lines for each in metrics_of(line)}
+    spec = parse_blueprint(json.dumps(with_teams("ads", "search")), "own.yaml").blueprint.spec
+    assert batch_metrics_at_most(spec) == len(metrics)
+    assert batch_alarms(spec) == len(alarms(batch))
+    [item] = batch_signal_items(spec, catalog.service_prices())
+    assert item.is_bound
+    # US dollars per month: 0.30 for a metric, 0.10 for an alarm, 3 for a dashboard.
+    assert item.usd_per_month == pytest.approx(0.3 * len(metrics) + 0.1 * len(alarms(batch)) + 3)
+
+
+def test_without_batch_nothing_is_priced() -> None:
+    spec = parse_blueprint(json.dumps(dict(BASE)), "own.yaml").blueprint.spec
+    assert list(batch_signal_items(spec, catalog.service_prices())) == []
+
+
+def with_teams(*names: str) -> dict[str, Any]:
+    document: dict[str, Any] = copy.deepcopy(dict(BASE))
+    with_batch(document["spec"])
+    [team] = document["spec"]["teams"]
+    [principal] = team["principals"]
+    document["spec"]["teams"] = [
+        {**team, "name": name, "principals": [f"{principal}-{name}"], "dataPrefixes": prefixes}
+        for name, prefixes in zip(names, [team["dataPrefixes"], *([[]] * len(names))], strict=False)
+    ]
+    return document
 
 
 def test_a_job_that_broke_is_counted(

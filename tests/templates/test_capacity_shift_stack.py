@@ -16,7 +16,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_constructs.operations.shift_controller import shift_rules
 from tests.templates.conftest import BASE, Synthesise
-from tests.templates.support import Templates, listed, statements
+from tests.templates.support import Templates, listed, statements, text
 
 STACK = "Operations"
 GROUP = operations_names.SHIFT_GROUP
@@ -80,6 +80,12 @@ def scheduler_environment(templates: Templates) -> dict[str, Any]:
         if each["Handler"] == "batch.scheduling.handlers.schedule"
     )
     return dict(found)
+
+
+def worker_environment(templates: Templates) -> dict[str, Any]:
+    """Return the environment of the workers of batch, from the values of their release."""
+    release = templates.charts("Batch")[f"{BASE['spec']['models'][0]['name']}.batch"]
+    return dict(json.loads(text(release["Properties"]["Values"]))["environment"])
 
 
 def configuration() -> ShiftConfiguration:
@@ -147,6 +153,25 @@ def test_without_queues_for_jobs_there_is_no_rule_about_them() -> None:
 
 def test_batch_reads_the_ceilings_of_the_elastic_models(lending: Templates) -> None:
     assert scheduler_environment(lending)[batch_environment.CEILINGS] == BASE["spec"]["models"][0]["name"]
+
+
+def test_a_worker_of_batch_reads_the_ceiling_of_its_model_and_nothing_else(
+    lending: Templates, watching: Templates
+) -> None:
+    name = batch_environment.CEILINGS_TABLE
+    assert name not in worker_environment(watching)
+    assert worker_environment(lending)[name] == text(scheduler_environment(lending)[batch_environment.TABLE])
+    (ceiling,) = (
+        each
+        for role in lending.properties("AWS::IAM::Role", "Batch")
+        for inline in role.get("Policies", [])
+        for each in inline["PolicyDocument"]["Statement"]
+        if "dynamodb:GetItem" in listed(each["Action"])
+    )
+    model = BASE["spec"]["models"][0]["name"]
+    assert ceiling["Condition"] == {
+        "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [shift_names.ceiling_identifier(model)]}
+    }
 
 
 def test_the_configuration_is_the_plans_and_survives_its_document() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -228,6 +228,16 @@ def test_pods_and_tasks_of_workers_have_the_same_permissions_and_no_others(grant
     ]
     assert permissions(granting, *granting.worker.grant_run(role)) == expected
     assert permissions(granting, *granting.worker.grant_run(pods)) == expected
+    limited = replace(granting.worker, limited=True)
+    assert permissions(granting, *limited.grant_run(role)) == [
+        *expected,
+        (
+            ["dynamodb:GetItem"],
+            [f"{TABLES}/records"],
+            {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["ceiling#qwen3-8b"]}},
+        ),
+        (["sqs:GetQueueAttributes"], [QUEUE], {}),
+    ]
     [inline] = [
         resource["Properties"]["Policies"]
         for name, resource in Template.from_stack(granting.stack).find_resources("AWS::IAM::Role").items()

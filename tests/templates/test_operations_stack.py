@@ -17,6 +17,7 @@ from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.resources import root
 from inference_blueprints.spec.types import Pool
 from inference_constructs.code_staging import stage_packages
+from stacks.eks.operations_stack import controller_library
 from stacks.eks.platform_stack import MODEL_NAMESPACE
 from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements, text
@@ -237,13 +238,20 @@ def test_every_handler_is_a_function_of_the_runtime(replacing: Templates) -> Non
         assert f"\ndef {name}(event" in source
 
 
-def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("controller", "modules"),
+    [
+        ("gpu_health", "gpu_health.fault_alarms, gpu_health.minute"),
+        ("capacity_shift", "capacity_shift.handlers"),
+    ],
+)
+def test_the_code_of_the_functions_has_all_that_they_import(
+    controller: str, modules: str, tmp_path: Path
+) -> None:
     """The staged folder comes first in the path, so a package that it lacks is not found elsewhere."""
     runtime = root() / "runtime"
-    stage_packages((runtime / "gpu_health", runtime / "operations"), tmp_path, ("gpu_health",))
-    program = (
-        "import gpu_health.fault_alarms, gpu_health.minute, inference_blueprints as l; print(l.__file__)"
-    )
+    stage_packages((runtime / controller, runtime / "operations"), tmp_path, controller_library(controller))
+    program = f"import {modules}, inference_blueprints as l; print(l.__file__)"
     ran = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

@@ -71,12 +71,12 @@ class BatchShardQueue(sqs.Queue):
         return self.grant(grantee, "sqs:SendMessage")
 
     def grant_read_attributes(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to read the number of shards that wait, but not the shards.
+        """Allow a principal to read how many shards wait and how many are held, but not the shards.
 
         Parameters
         ----------
         grantee
-            Role or pod identity of the autoscaler.
+            Role or pod identity of the autoscaler, or of a worker.
         """
         return self.grant(grantee, "sqs:GetQueueAttributes")
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from inference_blueprints.contracts.shift_names import CEILING_PREFIX
+from inference_blueprints.contracts.shift_names import CEILING_PREFIX, ceiling_identifier
 from inference_constructs.storage.batch_job_table import INDEXES, BatchJobTable
 from inference_constructs.storage.batch_progress_table import BatchProgressTable
 
@@ -142,6 +142,23 @@ class BatchStore:
             grantee=grantee,
             actions=["dynamodb:PutItem"],
             conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{CEILING_PREFIX}*"]}},
+            resource_arns=[self._table_arn(self.table_name)],
+        )
+
+    def grant_read_ceiling(self, grantee: iam.IGrantable, model: str) -> iam.Grant:
+        """Allow reading the ceiling of a model in the table of records, and no other item.
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permission.
+        model
+            Name of the model.
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["dynamodb:GetItem"],
+            conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [ceiling_identifier(model)]}},
             resource_arns=[self._table_arn(self.table_name)],
         )
 

@@ -34,6 +34,8 @@ class ModelWorker:
         State machine that waits for each shard's result.
     input_arns
         ARN patterns of the teams' inputs in S3. Each ends in an asterisk.
+    limited
+        Whether the capacity shift limits the places of the model.
     """
 
     model: str
@@ -42,6 +44,7 @@ class ModelWorker:
     store: BatchStore
     state_machine: sfn.IStateMachine
     input_arns: Sequence[str]
+    limited: bool = False
 
     def grant_run(self, grantee: iam.IGrantable) -> list[iam.Grant]:
         """Allow all actions of the worker.
@@ -68,6 +71,11 @@ class ModelWorker:
                     grantee=grantee, actions=["s3:GetObject"], resource_arns=list(self.input_arns)
                 )
             )
+        if self.limited:
+            grants += [
+                self.store.grant_read_ceiling(grantee, self.model),
+                self.queue.grant_read_attributes(grantee),
+            ]
         return grants
 
     def _grant_task_response(self, grantee: iam.IGrantable) -> iam.Grant:

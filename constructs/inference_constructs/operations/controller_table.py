@@ -8,6 +8,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.contracts import operations_names
+from inference_constructs.storage.table_attribute import text_attribute
 
 
 class ControllerTable(dynamodb.TableV2):
@@ -23,8 +24,8 @@ class ControllerTable(dynamodb.TableV2):
         super().__init__(
             scope,
             construct_id,
-            partition_key=_attribute(operations_names.SCOPE_ATTRIBUTE),
-            sort_key=_attribute(operations_names.ENTRY_ATTRIBUTE),
+            partition_key=text_attribute(operations_names.SCOPE_ATTRIBUTE),
+            sort_key=text_attribute(operations_names.ENTRY_ATTRIBUTE),
             billing=dynamodb.Billing.on_demand(),
             encryption=dynamodb.TableEncryptionV2.customer_managed_key(encryption_key),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
@@ -34,7 +35,3 @@ class ControllerTable(dynamodb.TableV2):
             removal_policy=cdk.RemovalPolicy.DESTROY,
             time_to_live_attribute=operations_names.EXPIRY_ATTRIBUTE,
         )
-
-
-def _attribute(name: str) -> dynamodb.Attribute:
-    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.contracts import batch_names
+from inference_constructs.storage.table_attribute import text_attribute
 
 #: Partition key of each global index, by the index's name.
 INDEXES: Final = {
@@ -35,10 +36,12 @@ class BatchJobTable(dynamodb.TableV2):
         super().__init__(
             scope,
             construct_id,
-            partition_key=_text(batch_names.ID_ATTRIBUTE),
+            partition_key=text_attribute(batch_names.ID_ATTRIBUTE),
             global_secondary_indexes=[
                 dynamodb.GlobalSecondaryIndexPropsV2(
-                    index_name=name, partition_key=_text(key), sort_key=_text(batch_names.ORDER_ATTRIBUTE)
+                    index_name=name,
+                    partition_key=text_attribute(key),
+                    sort_key=text_attribute(batch_names.ORDER_ATTRIBUTE),
                 )
                 for name, key in INDEXES.items()
             ],
@@ -51,8 +54,3 @@ class BatchJobTable(dynamodb.TableV2):
             removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
             time_to_live_attribute=batch_names.EXPIRY_ATTRIBUTE,
         )
-
-
-def _text(name: str) -> dynamodb.Attribute:
-    """Return a text attribute."""
-    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

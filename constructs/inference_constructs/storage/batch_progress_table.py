@@ -8,6 +8,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.contracts import batch_names
+from inference_constructs.storage.table_attribute import text_attribute
 
 
 class BatchProgressTable(dynamodb.TableV2):
@@ -25,17 +26,10 @@ class BatchProgressTable(dynamodb.TableV2):
         super().__init__(
             scope,
             construct_id,
-            partition_key=dynamodb.Attribute(
-                name=batch_names.JOB_ATTRIBUTE, type=dynamodb.AttributeType.STRING
-            ),
-            sort_key=_text(batch_names.SHARD_ATTRIBUTE),
+            partition_key=text_attribute(batch_names.JOB_ATTRIBUTE),
+            sort_key=text_attribute(batch_names.SHARD_ATTRIBUTE),
             billing=dynamodb.Billing.on_demand(),
             encryption=dynamodb.TableEncryptionV2.customer_managed_key(encryption_key),
             removal_policy=cdk.RemovalPolicy.DESTROY,
             time_to_live_attribute=batch_names.EXPIRY_ATTRIBUTE,
         )
-
-
-def _text(name: str) -> dynamodb.Attribute:
-    """Return a text attribute."""
-    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

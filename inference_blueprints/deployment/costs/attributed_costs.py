@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from inference_blueprints.deployment.costs.cloudwatch_queries import SampledSeries
 from inference_blueprints.monitoring.cost_shares import (
     UNATTRIBUTED,
     team_costs,
     usd_per_million_tokens,
 )
+from inference_blueprints.promql.cloudwatch_promql import MetricSeries
 
-#: Takes an expression, the first and the last time, and the seconds between two.
-Ask = Callable[[str, datetime, datetime, int], tuple[SampledSeries, ...]]
+#: Takes an expression, the first and the last time as seconds since the epoch, and the seconds between two.
+Ask = Callable[[str, float, float, float], tuple[MetricSeries, ...]]
 
 #: GPUs that no worker held.
 IDLE: Final = "idle"
@@ -136,7 +136,7 @@ def _values(ask: Ask, expression: str, start: datetime, end: datetime) -> dict[s
     step = timedelta(seconds=STEP_SECONDS)
     while start < end:
         until = min(start + _SPAN, end)
-        for series in ask(expression, start + step, until, STEP_SECONDS):
-            found[series.labels.get("model", "")] += series.values
+        for series in ask(expression, (start + step).timestamp(), until.timestamp(), STEP_SECONDS):
+            found[series.labels.get("model", "")] += [value for _, value in series.points]
         start = until
     return found

@@ -9,7 +9,7 @@ from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.report.report_types import Length, ModelReport, Replayed
 from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
-from inference_blueprints.measurement.statistics.figure_text import milliseconds, number
+from inference_blueprints.measurement.statistics.figure_text import amount, milliseconds, number
 from inference_blueprints.measurement.statistics.request_statistics import Measurement
 from inference_blueprints.targets.local.platform_parts import Replacement
 
@@ -104,7 +104,8 @@ def scaling_lines(outcome: ScalingOutcome) -> list[str]:
     return [
         f"Workers followed the load: {outcome.workers_min} to {outcome.workers_max} were ready. "
         f"{len(outcome.decisions)} decisions, {changes} of them changed the number.{blind}",
-        f"{outcome.cut_streams} streams cut, {outcome.lost} requests lost; every token was counted.",
+        f"{amount(outcome.cut_streams, 'stream')} cut, {amount(outcome.lost, 'request')} lost; "
+        "every token was counted.",
         f"{outcome.gpu_hours:.2f} GPU-hours (simulated), {outcome.gpu_hours_at_most:.2f} with the largest "
         "number of workers all the time.",
         f"Windows, periods and starts of workers are {outcome.time_factor:g} times shorter ({starts}). "

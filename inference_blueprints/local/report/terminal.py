@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,9 +20,16 @@ from inference_blueprints.local.report.report_text import (
     worker_loss,
 )
 from inference_blueprints.local.report.report_types import ModelReport, Report
-from inference_blueprints.measurement.statistics.figure_text import hit_ratio, latency_rows, milliseconds
+from inference_blueprints.measurement.statistics.figure_text import (
+    amount,
+    hit_ratio,
+    latency_rows,
+    milliseconds,
+)
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
 
+#: Below this width, in characters, three columns split names and leave too little room for sentences.
+_COLUMNS_WIDTH = 80
 _STYLES: dict[State, str] = {
     "real": "green",
     "stand-in": "blue",
@@ -39,12 +47,12 @@ def print_report(report: Report, console: Console) -> None:
     console
         Output. The `curl` line is not wrapped, so that it can be copied.
     """
-    console.print(_parts(report.parts))
+    _print_parts(report.parts, console)
     if report.replacements:
         console.print(Text("Settings of the plan that have another value on this machine", style="bold"))
         for workers, rows in by_workers(report.replacements):
             console.print(Text(f"{', '.join(workers)}:"))
-            console.print(_replacements(rows))
+            _print_replacements(rows, console)
     for model in report.models:
         _print_model(model, console, simulated=report.simulated, timed=report.timed)
     for loss in report.worker_losses or ():
@@ -57,21 +65,38 @@ def print_report(report: Report, console: Console) -> None:
         console.print(Text(line, style="" if outcome.is_whole else "red"))
 
 
-def _parts(parts: Sequence[PlatformPart]) -> Table:
-    """Return a table of the parts: which are real, emulated, simulated or stubbed."""
-    table = _table("part", "state", "detail")
-    table.columns[1].no_wrap = True
-    for part in parts:
-        table.add_row(Text(part.name), Text(part.state, style=_STYLES[part.state]), Text(part.detail))
-    return table
+def _print_parts(parts: Sequence[PlatformPart], console: Console) -> None:
+    """Print the parts: which are real, emulated, simulated or stubbed."""
+    rows = [
+        (Text(part.name), Text(part.state, style=_STYLES[part.state]), Text(part.detail)) for part in parts
+    ]
+    _print_explained(("part", "state", "detail"), rows, console)
 
 
-def _replacements(replacements: Sequence[Replacement]) -> Table:
-    """Return a table of exceptions."""
-    table = _table("setting", "planned → here", "reason")
-    for row in replacements:
-        table.add_row(Text(row.setting), Text(f"{row.planned} → {row.here}"), Text(row.reason))
-    return table
+def _print_replacements(replacements: Sequence[Replacement], console: Console) -> None:
+    """Print exceptions."""
+    rows = [
+        (Text(row.setting), Text(f"{row.planned} → {row.here}"), Text(row.reason)) for row in replacements
+    ]
+    _print_explained(("setting", "planned → here", "reason"), rows, console)
+
+
+def _print_explained(
+    headings: tuple[str, str, str], rows: Sequence[tuple[Text, Text, Text]], console: Console
+) -> None:
+    """Print names, values and sentences: as columns, or as a block per row if columns would split words."""
+    if console.width >= _COLUMNS_WIDTH:
+        table = _table(*headings)
+        table.columns[1].no_wrap = True
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+        return
+    console.print()
+    for name, value, sentence in rows:
+        console.print(Text.assemble(name, ": ", value))
+        console.print(Padding(sentence, (0, 0, 0, 2)))
+    console.print()
 
 
 def _print_model(model: ModelReport, console: Console, *, simulated: bool, timed: bool) -> None:
@@ -79,7 +104,8 @@ def _print_model(model: ModelReport, console: Console, *, simulated: bool, timed
     measurement = model.measurement
     console.print(Text(model.name, style="bold"))
     _print_raw(console, [f"endpoint: {model.endpoint}", model.curl, ""])
-    console.print(Text(f"{measurement.requests} requests, {measurement.failures} failures"))
+    sent = f"{amount(measurement.requests, 'request')}, {amount(measurement.failures, 'failure')}"
+    console.print(Text(sent))
     for reason, count in measurement.failure_reasons.items():
         detail = model.failure_details.get(reason)
         console.print(Text(f"  {count} x {reason}" + (f", first: {detail}" if detail else ""), style="red"))

@@ -146,7 +146,9 @@ class OpenLoop:
         if self._unreachable_in_a_row == UNREACHABLE_IN_A_ROW:
             raise ReplayError(
                 f"the endpoint stopped answering after {len(self._outcomes)} of {self._total} requests: the "
-                f"last {UNREACHABLE_IN_A_ROW} got no answer ({outcome.failure}: {outcome.failure_detail})"
+                f"last {UNREACHABLE_IN_A_ROW} got no answer ({outcome.failure}: {outcome.failure_detail}). "
+                "Look at its log. If it runs on this machine, and other programs keep the processors busy, "
+                "end them and start again."
             )
 
     def _report_progress(self) -> None:

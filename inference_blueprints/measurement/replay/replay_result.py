@@ -66,8 +66,8 @@ class ReplayResult:
             )
         if self.lateness_p99_ms > LATE_MS:
             found.append(
-                f"1 % of the requests were sent at least {self.lateness_p99_ms:.0f} ms late: "
-                "this machine was too busy to keep the arrival times"
+                f"1 % of the requests were sent at least {self.lateness_p99_ms / 1000:.1f} s late, because "
+                "this machine was too busy: the figures are of other arrival times and slower programs"
             )
         without_usage = sum(outcome.usage is None for outcome in self.answered)
         if without_usage:

@@ -22,6 +22,11 @@ def latency_rows(measurement: Measurement) -> list[tuple[str, Percentiles]]:
     ]
 
 
+def amount(count: int, noun: str) -> str:
+    """Return such as ``1 request`` or ``1,512 requests``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def hit_ratio(measurement: Measurement) -> str:
     """Return the share of prompt tokens that were in the KV cache."""
     ratio = measurement.prefix_cache_hit_ratio

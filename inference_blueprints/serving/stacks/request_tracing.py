@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from inference_blueprints.contracts.trace_names import EXPORT_SWITCHES, TRACES_ENDPOINT
+from inference_blueprints.contracts.trace_names import EXPORT_SWITCH, TRACES_ENDPOINT
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, Role
 from inference_blueprints.spec.types import ArgumentValue
@@ -22,14 +22,6 @@ from inference_blueprints.spec.types import ArgumentValue
 #: https://docs.nvidia.com/dynamo/v1.3.0/user-guides/observability-local
 #: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-logrecord-processor
 _LOG_EXPORT_MILLISECONDS: Final = 3_600_000
-
-#: Value of ``DYN_LOG`` for frontends. Four of the five lines that a frontend of 1.6.1 writes about a request
-#: come from these modules, and lines cost more as JSON. The level `warn` for all would also drop the router's
-#: spans, such as ``kv_router.select_worker``, because Dynamo filters spans as it filters lines
-#: (``tests/local/monitoring/test_traces.py``).
-_FRONTEND_LOG: Final = ",".join(
-    ("info", "dynamo_llm::http::service=warn", "dynamo_kv_router::scheduling::selector=warn")
-)
 
 
 def trace_environment(resolved: ResolvedWorkers, role: Role) -> Mapping[str, EnvironmentValue]:
@@ -47,8 +39,7 @@ def trace_environment(resolved: ResolvedWorkers, role: Role) -> Mapping[str, Env
         return {}
     ratio = f"{traces:g}"
     return {
-        **dict.fromkeys(EXPORT_SWITCHES, "true"),
-        **({"DYN_LOG": _FRONTEND_LOG} if role == "frontend" else {}),
+        EXPORT_SWITCH: "true",
         "OTEL_BLRP_SCHEDULE_DELAY": f"{_LOG_EXPORT_MILLISECONDS}",
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": TRACES_ENDPOINT,
         "OTEL_SERVICE_NAME": f"{resolved.release}-{role}",

@@ -126,6 +126,12 @@ class LocalServing:
         NotReady
             If it takes too long.
         """
+        self.begin()
+        self._wait(on_progress)
+        return self.endpoints()
+
+    def begin(self) -> None:
+        """Start everything without waiting for it. `start` does both."""
         if self._isolate:
             hold = partial(self._start, "network namespace")
             self._isolation = open_isolation(lambda command, pipes: hold(command, {}, pipes))
@@ -143,8 +149,10 @@ class LocalServing:
             self._start_frontend(frontend)
         self._ports = ports
         self._frontend_ports = [(frontend, ports[frontend.name]) for frontend in frontends]
-        self._wait(on_progress)
-        return tuple(self._endpoint(model, frontends, ports) for model in self._models)
+
+    def endpoints(self) -> tuple[LocalEndpoint, ...]:
+        """Return one endpoint per model, in the plan's order, once `begin` or `start` has returned."""
+        return tuple(self._endpoint(model) for model in self._models)
 
     def parts(self) -> tuple[PlatformPart, ...]:
         """Return which parts are real and which are simulated. Complete once `start` has returned."""
@@ -365,17 +373,15 @@ class LocalServing:
                 check=self.check,
             )
 
-    def _endpoint(
-        self, model: str, frontends: Sequence[FrontendProcess], ports: Mapping[str, int]
-    ) -> LocalEndpoint:
+    def _endpoint(self, model: str) -> LocalEndpoint:
         """Describe the endpoint of a model."""
         deployments = self._models[model]
         profiles = [deployment.profile for deployment in deployments]
-        names = [frontend.name for frontend in frontends if frontend.deployment.model.name == model]
+        frontends = [each for each, _ in self._frontend_ports if each.deployment.model.name == model]
         return LocalEndpoint(
             model=model,
-            base_url=f"http://127.0.0.1:{ports[model]}/v1",
-            metrics_urls=tuple(f"http://127.0.0.1:{ports[name]}/metrics" for name in names),
+            base_url=f"{self._url(model)}/v1",
+            metrics_urls=tuple(f"{self._url(frontend.name)}/metrics" for frontend in frontends),
             profile=profiles[0] if all(profiles) else None,
             context_length=min(deployment.context_length for deployment in deployments),
         )

@@ -30,6 +30,16 @@ _KV_BLOCKS = "num-gpu-blocks-override"
 #: Processes find each other by files in ``DYN_FILE_KV``.
 DISCOVERY = ("--discovery-backend", "file")
 _ENGINE = "inference_blueprints.targets.local.simulated_engine"
+#: Why discovery and the planes of requests and events are set on this machine.
+CONNECTED = "processes find each other by files here; on EKS Dynamo's operator connects them"
+#: Why processes have other addresses on this machine.
+OWN_ADDRESS = "all workers share this machine, so each listens on a loopback address of its own"
+#: Why files are elsewhere on this machine.
+OWN_FOLDER = "all workers share this machine, so each deployment has a folder of its own"
+_FILES_HERE = "every process reads the model's files from a folder; nothing is downloaded"
+_READ_BY_PEOPLE = "logs are read by people here, as text"
+#: Variables of every process that a blueprint may change, each with the reason.
+DEFAULTS: Mapping[str, tuple[str, str]] = {"DYN_LOG": ("warn", _READ_BY_PEOPLE)}
 #: Variables that let a frontend end at once.
 FRONTEND_ENDS_AT_ONCE: Mapping[str, str] = {
     "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
@@ -200,21 +210,34 @@ def environment(
         for name, value in planned.items()
         if not isinstance(value, SecretValue)
     }
+    defaults, own = (
+        {name: value for name, (value, _) in table.items()}
+        for table in (DEFAULTS, own_variables(home, address))
+    )
+    return {**defaults, **values, **own}
+
+
+def own_variables(home: Path, address: str) -> Mapping[str, tuple[str, str]]:
+    """Return the variables that every process has on this machine, whatever the plan says, with the reasons.
+
+    Parameters
+    ----------
+    home, address
+        As for `environment`.
+    """
     return {
-        "DYN_LOG": "warn",  # the only default that a blueprint may change
-        **values,
-        "HOME": str(home),
-        "HF_HUB_OFFLINE": "1",
-        "DYN_LOGGING_JSONL": "false",
-        "DYN_SDK_DISABLE_ANSI_LOGGING": "1",
-        "DYN_FILE_KV": str(home / "discovery"),
-        "DYN_SELF_HOST_METADATA": "0",
-        "DYN_REQUEST_PLANE": "tcp",
-        "DYN_EVENT_PLANE": "zmq",
-        "DYN_EVENT_PLANE_HOST": address,
-        "DYN_TCP_RPC_HOST": address,
-        "DYN_TCP_RESPONSE_STREAM_HOST": address,
-        "DYN_SYSTEM_HOST": address,
+        "HOME": (str(home), OWN_FOLDER),
+        "HF_HUB_OFFLINE": ("1", _FILES_HERE),
+        "DYN_SELF_HOST_METADATA": ("0", _FILES_HERE),
+        "DYN_LOGGING_JSONL": ("false", _READ_BY_PEOPLE),
+        "DYN_SDK_DISABLE_ANSI_LOGGING": ("1", _READ_BY_PEOPLE),
+        "DYN_FILE_KV": (str(home / "discovery"), CONNECTED),
+        "DYN_REQUEST_PLANE": ("tcp", CONNECTED),
+        "DYN_EVENT_PLANE": ("zmq", CONNECTED),
+        **dict.fromkeys(
+            ("DYN_EVENT_PLANE_HOST", "DYN_TCP_RPC_HOST", "DYN_TCP_RESPONSE_STREAM_HOST", "DYN_SYSTEM_HOST"),
+            (address, OWN_ADDRESS),
+        ),
     }
 
 

@@ -1,19 +1,15 @@
 """Ceilings of the capacity shift: the places of a model that interactive requests leave to batch now.
 
-The shift writes a ceiling per model each minute. A platform with the shift reads them; without a ceiling, or
-with an old one, nobody knows what interactive requests need, and they go first: no further place is given.
-Running jobs keep one place each, because a map cannot run zero children.
+The shift writes a ceiling per model each minute. A platform with the shift reads them. At a ceiling of 0,
+and without one (`batch.contracts.ceiling`), no further place is given. Running jobs keep one place each,
+because a map cannot run zero children; their workers send less (`batch.worker.ceiling_watch`).
 """
 
 from __future__ import annotations
 
+from batch.contracts.ceiling import places_under
 from batch.jobs.record_table import Table
-from inference_blueprints.contracts.shift_names import (
-    CEILING_AT,
-    CEILING_PLACES,
-    CEILING_SECONDS,
-    ceiling_identifier,
-)
+from inference_blueprints.contracts.shift_names import ceiling_identifier
 
 
 class Ceilings:
@@ -44,7 +40,4 @@ class Ceilings:
         """
         if model not in self._models:
             return places
-        values = self._table.get(ceiling_identifier(model))
-        if values is None or abs(now - float(values[CEILING_AT])) > CEILING_SECONDS:
-            return 0
-        return max(0, min(places, int(values[CEILING_PLACES])))
+        return min(places, places_under(self._table.get(ceiling_identifier(model)), now=now))

@@ -6,7 +6,7 @@ value. Above it, the steps double. So the limit recovers quickly from a dip, sta
 finds new capacity in a logarithmic number of rounds. (This is the increase of BIC TCP: Xu, Harfoush and Rhee,
 "Binary Increase Congestion Control for Fast Long-Distance Networks", INFOCOM 2004.) If other clients use the
 same endpoint, the limit is also cut when it makes answers slower (`inflation`). Within the limit, requests
-are spaced in time (`pace`).
+are spaced in time (`pace`). `narrow` gives away a part of the limit, which does not grow meanwhile.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class ConcurrencyLimit:
 
     def __init__(self, *, start: int, least: int, most: int, inflation: Inflation | None = None) -> None:
         self._limit = float(start)
+        self._share = 1.0
         self._least = float(least)
         self._most = float(most)
         #: Limit at which the endpoint last refused; unknown at first.
@@ -84,9 +85,22 @@ class ConcurrencyLimit:
     @property
     def limit(self) -> int:
         """Number of requests that may be in flight now."""
-        if self._inflation and self._inflation.learns:
-            return int(self._least)
-        return int(self._limit)
+        limit = self._least if self._inflation and self._inflation.learns else self._limit
+        return int(limit) if self._share == 1 else max(1, int(limit * self._share))
+
+    def narrow(self, share: float) -> None:
+        """Allow only a share of the limit from now on. One request stays allowed, so that shards continue.
+
+        Requests that are in flight end by themselves.
+
+        Parameters
+        ----------
+        share
+            Between 0 and 1; 1 allows all of it.
+        """
+        self._share = share
+        self._epoch += 1
+        self._admit()
 
     @property
     def in_flight(self) -> int:
@@ -135,7 +149,8 @@ class ConcurrencyLimit:
             if self._inflation and self._inflation.learns:
                 self._judge(self._inflation, permit, usage, now)
             elif self._in_flight >= _IN_USE * self.limit:
-                self._grow()
+                if self._share == 1:
+                    self._grow()
                 if self._inflation:
                     self._judge(self._inflation, permit, usage, now)
         self.ended()

@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from batch.worker.clients import in_thread
 
+_HELD = "ApproximateNumberOfMessagesNotVisible"
 # The message was deleted, or another worker holds it now. Nothing remains to be reported.
 _NOT_OURS = frozenset({"InvalidParameterValue", "ReceiptHandleIsInvalid", "MessageNotInflight"})
 
@@ -63,6 +64,17 @@ class ShardQueue:
             received = int(message["Attributes"]["ApproximateReceiveCount"])
             return QueueMessage(message["Body"], message["ReceiptHandle"], received)
         return None
+
+    async def held(self) -> int:
+        """Return the number of messages that all workers of the model hold.
+
+        It is approximate, and settles within a minute
+        (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html).
+        """
+        answer = await in_thread(
+            self._client.get_queue_attributes, QueueUrl=self._url, AttributeNames=[_HELD]
+        )
+        return int(answer["Attributes"][_HELD])
 
     async def extend(self, message: QueueMessage) -> None:
         """Hide a message from others for another visibility time."""

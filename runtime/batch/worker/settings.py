@@ -31,6 +31,7 @@ Variable                        Meaning                                         
                                 under a new message: SQS allows a holding time of 12 hours
 ``BATCH_DRAIN_SECONDS``         time for requests in flight after SIGTERM                            60
 ``BATCH_PROGRESS_TABLE``        table of the progress of shards (`batch.contracts.progress_items`)    none
+``BATCH_CEILINGS_TABLE``        table of the model's ceiling, which the capacity shift writes        none
 ``BATCH_STATUS_FILE``           file that is written every 5 s while the process is healthy          none
 ``BATCH_SPOT_WARNINGS``         1 to drain on EC2's Spot warning, if nothing else                    0
                                 turns it into a SIGTERM
@@ -100,6 +101,7 @@ class WorkerSettings:
     hold_seconds: float = _number(variables.HOLD_SECONDS, 39_600, least=1, most=_LONGEST_HOLD_SECONDS)
     spot_warnings: int = _number(variables.SPOT_WARNINGS, 0, least=0, most=1)
     progress_table: str | None = None
+    ceilings_table: str | None = None
     status_file: Path | None = None
 
 
@@ -138,6 +140,7 @@ def read_settings(environment: Mapping[str, str]) -> WorkerSettings:
         platform=environment.get(variables.PLATFORM) or "local",
         request_headers=headers,
         progress_table=environment.get(variables.PROGRESS_TABLE) or None,
+        ceilings_table=environment.get(variables.CEILINGS_TABLE) or None,
         status_file=Path(status_file) if status_file else None,
         **numbers,  # type: ignore[arg-type]
     )

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.contracts.shard import ShardMessage
 from batch.worker.bucket_client import BucketClient
+from batch.worker.ceiling_watch import CeilingWatch
 from batch.worker.clients import Clients
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.image_loader import Images
@@ -87,6 +88,8 @@ class _Worker:
         log("started", model=self.settings.model, endpoint=self.settings.endpoint)
         async with asyncio.TaskGroup() as group:
             telling = [group.create_task(self._write_status()), group.create_task(self._write_metrics())]
+            if self.settings.ceilings_table:
+                telling.append(group.create_task(self._watch(self.settings.ceilings_table).run()))
             if self.settings.spot_warnings:
                 telling.append(group.create_task(self._watch_for_warning()))
             receiving = group.create_task(self._receive(group))
@@ -101,12 +104,7 @@ class _Worker:
 
     async def _receive(self, group: asyncio.TaskGroup) -> None:
         """Take shards one after the other, each when the one before it is almost completely sent."""
-        queue = ShardQueue(
-            self.clients.sqs,
-            self.settings.queue_url,
-            visibility_seconds=self.settings.visibility_seconds,
-            poll_seconds=self.settings.poll_seconds,
-        )
+        queue = self._queue()
         while await self._has_room():
             try:
                 message = await queue.receive()
@@ -120,6 +118,18 @@ class _Worker:
                 await queue.give_back(message)
             else:
                 self._begin(message, queue, group)
+
+    def _queue(self) -> ShardQueue:
+        return ShardQueue(
+            self.clients.sqs,
+            self.settings.queue_url,
+            visibility_seconds=self.settings.visibility_seconds,
+            poll_seconds=self.settings.poll_seconds,
+        )
+
+    def _watch(self, table: str) -> CeilingWatch:
+        limit = self.shared.runner.limit
+        return CeilingWatch(self.clients.dynamodb, table, self.settings.model, self._queue(), limit)
 
     async def _has_room(self) -> bool:
         """Wait until another shard can be taken; return False if the worker must stop."""

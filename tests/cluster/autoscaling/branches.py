@@ -64,6 +64,10 @@ class Branch:
     schedule: int | None = None
     ready: bool = True
 
+    def queries(self) -> Mapping[str, str]:
+        """Return the expression of each trigger of Prometheus, by its name."""
+        return {name: f"{self.name}/{name}" for name in self.scripts}
+
     def manifest(self, address: str, window: tuple[str, str]) -> dict[str, Any]:
         """Return the ScaledObject.
 
@@ -82,11 +86,11 @@ class Branch:
                 "metadata": {
                     **TOKENS["metadata"],
                     "serverAddress": address,
-                    "query": f"{self.name}/{name}",
+                    "query": query,
                     **self.trigger,
                 },
             }
-            for name in self.scripts
+            for name, query in self.queries().items()
         ]
         if self.schedule is not None:
             start, end = window

@@ -16,6 +16,7 @@ from inference_blueprints.local.control_plane import definitions
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from tests.cluster.autoscaling.branches import BRANCHES, SECONDS, Branch, changes, daily
 from tests.cluster.autoscaling.keda import CONTROLLER_FLAGS, api_server_flags, keda
+from tests.cluster.autoscaling.llm_d_branches import LLM_D_BRANCHES, rendered_branch
 from tests.cluster.autoscaling.scaled_deployments import branch_deployment, in_namespace, roomy_node
 from tests.cluster.autoscaling.scripted_prometheus import ScriptedPrometheus, serving
 from tests.cluster.state import has, namespace_object
@@ -34,6 +35,7 @@ _TAIL_SECONDS = 20
 class _Observed:
     """What happened on the control plane: the scheduled minute, begin and end, and numbers by branch."""
 
+    branches: Mapping[str, Branch]
     window: tuple[str, str]
     begin: float
     end: float
@@ -54,51 +56,59 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 
 
 @pytest.fixture(scope="module")
-def observed(control_plane: ControlPlane) -> _Observed:
+def branches(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Branch]:
+    """All branches. The objects of llm-d's are rendered here."""
+    rendered = [rendered_branch(each, tmp_path_factory.mktemp(each.name)) for each in LLM_D_BRANCHES]
+    return [*BRANCHES, *rendered]
+
+
+@pytest.fixture(scope="module")
+def observed(control_plane: ControlPlane, branches: Sequence[Branch]) -> _Observed:
     """Run all branches at the same time."""
     kubectl = control_plane.kubectl
-    kubectl.apply([branch_deployment(branch, _NAMESPACE) for branch in BRANCHES])
-    kubectl.wait_until(lambda: _workers_are_ready(kubectl), "the workers")
+    kubectl.apply([branch_deployment(branch, _NAMESPACE) for branch in branches])
+    kubectl.wait_until(lambda: _workers_are_ready(kubectl, branches), "the workers")
     scripts = {
-        f"{branch.name}/{trigger}": script
-        for branch in BRANCHES
-        for trigger, script in branch.scripts.items()
+        query: branch.scripts[trigger] for branch in branches for trigger, query in branch.queries().items()
     }
     prometheus = ScriptedPrometheus(scripts)
     with serving(prometheus), _watched_numbers(kubectl) as numbers:
         minute = (int(time.time() + _LEAD_SECONDS) // _MINUTE_SECONDS + 1) * _MINUTE_SECONDS
         window = (daily(minute), daily(minute + _MINUTE_SECONDS))
         kubectl.apply(
-            [in_namespace(branch.manifest(prometheus.address, window), _NAMESPACE) for branch in BRANCHES]
+            [in_namespace(branch.manifest(prometheus.address, window), _NAMESPACE) for branch in branches]
         )
-        kubectl.wait_until(lambda: _all_are_scaled(kubectl), "KEDA and the HorizontalPodAutoscaler")
+        kubectl.wait_until(
+            lambda: _all_are_scaled(kubectl, len(branches)), "KEDA and the HorizontalPodAutoscaler"
+        )
         begin = prometheus.begin()
         end = max(begin + SECONDS, minute + _MINUTE_SECONDS + _TAIL_SECONDS)
         assert begin < minute, "the scheduled minute began before the objects were active"
         while time.time() < end:
             control_plane.check()
             time.sleep(1)
-        found = {branch.name: changes(branch.start, numbers[branch.name]) for branch in BRANCHES}
-    return _Observed(window, begin, end, found)
+        found = {branch.name: changes(branch.start, numbers[branch.name]) for branch in branches}
+    return _Observed({branch.name: branch for branch in branches}, window, begin, end, found)
 
 
-@pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
-def test_same_decisions(branch: Branch, observed: _Observed) -> None:
+@pytest.mark.parametrize("name", [branch.name for branch in (*BRANCHES, *LLM_D_BRANCHES)])
+def test_same_decisions(name: str, observed: _Observed) -> None:
+    branch = observed.branches[name]
     simulated = branch.simulated_numbers(observed.window, observed.begin, observed.end)
     assert (simulated, observed.numbers[branch.name]) == (branch.numbers, branch.numbers)
 
 
-def _workers_are_ready(kubectl: Kubectl) -> bool:
+def _workers_are_ready(kubectl: Kubectl, branches: Sequence[Branch]) -> bool:
     ready = {
         each["metadata"]["name"]: each.get("status", {}).get("readyReplicas", 0)
         for each in kubectl.get("deployments", "--namespace", _NAMESPACE)
     }
-    return ready == {branch.name: branch.start if branch.ready else 0 for branch in BRANCHES}
+    return ready == {branch.name: branch.start if branch.ready else 0 for branch in branches}
 
 
-def _all_are_scaled(kubectl: Kubectl) -> bool:
+def _all_are_scaled(kubectl: Kubectl, count: int) -> bool:
     found = kubectl.get("horizontalpodautoscalers", "--namespace", _NAMESPACE)
-    return sum(has(each, "ScalingActive") for each in found) == len(BRANCHES)
+    return sum(has(each, "ScalingActive") for each in found) == count
 
 
 @contextmanager

@@ -165,6 +165,22 @@ def calls_a_forced_tool_in_a_stream(client: openai.OpenAI, name: str, forced: st
     assert ends == [finish]
 
 
+def loses_a_spelled_call_in_a_stream(client: openai.OpenAI, name: str) -> None:
+    """A stream has a call as text if its marks are not tokens of their own; the whole answer has the call.
+
+    Once it has seen a token's number, ``_process_lex_tokens`` takes the text of a mark as content
+    (``vllm/parser/engine/streaming_parser_engine.py``, 0.31.0; github.com/vllm-project/vllm/issues/58315).
+    When this fails because the stream has the call, docs/serving.md no longer needs to warn.
+    """
+    asked = _forced(name, "required")
+    [choice] = client.chat.completions.create(**asked).choices
+    assert [call.function.name in FORCED["required"][1] for call in choice.message.tool_calls or ()] == [True]
+    chunks = list(client.chat.completions.create(**asked, stream=True))
+    deltas = [each.delta for chunk in chunks for each in chunk.choices]
+    assert not [call for delta in deltas for call in delta.tool_calls or ()]
+    assert "<tool_call>" in "".join(delta.content or "" for delta in deltas)
+
+
 def marks_a_call_that_is_cut(client: openai.OpenAI, name: str) -> None:
     """A client knows by the finish reason that `max_tokens` cut the call, whatever arguments are in it."""
     [choice] = client.chat.completions.create(**_forced(name, "named") | {"max_tokens": 12}).choices

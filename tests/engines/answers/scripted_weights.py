@@ -5,7 +5,8 @@ vector of random signs. The row of a token in the output matrix is the embedding
 product of a vector with itself is its length, that of two random ones is far smaller.
 
 Where a grammar forbids the next token, nothing else is fixed. The end is then the most likely, and white
-space the least: most grammars allow any number of it, and an answer would consist of it.
+space the least: most grammars allow any number of it, and an answer would consist of it. A scripted model
+prefers each mark of its family's format to the letters that spell it, as a trained model does.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _SHAPE: Mapping[str, Any] = {"attention_heads": 4, "kv_heads": 2, "window": 0, "
 _SEED = 13
 #: Half of the product of a vector with itself: above or below all that is not fixed.
 _PREFERENCE = 64
+#: Above or below all that is not fixed, but not above the end.
+_MARK_PREFERENCE = 32
 
 
 def counted_words(count: int, first: int = 0) -> str:
@@ -55,7 +58,12 @@ def write_counting_model(name: str, directory: Path, *, architecture: str = "Qwe
 
 
 def write_scripted_model(
-    name: str, directory: Path, text: str, *, architecture: str = "Qwen3ForCausalLM"
+    name: str,
+    directory: Path,
+    text: str,
+    *,
+    architecture: str = "Qwen3ForCausalLM",
+    spells_marks: bool = False,
 ) -> Path:
     """Write a model that answers every conversation with the same text, and then ends.
 
@@ -67,6 +75,8 @@ def write_scripted_model(
         Folder for the files.
     text
         The answer. Each of its words and marks can be in it only once: it is one token with one successor.
+    spells_marks
+        Whether it writes the marks that a grammar demands letter by letter.
     """
     ids = _write(name, directory, architecture)
     chat = chat_format(catalog.model(name))
@@ -77,7 +87,9 @@ def write_scripted_model(
     answer = [known[piece] for piece in pieces]
     if pieces[-1] not in chat.end_tokens:
         answer.append(known[chat.end_tokens[0]])
-    _write_weights(directory, pairwise([_prompt_end(directory), *answer]))
+    preference = -_MARK_PREFERENCE if spells_marks else _MARK_PREFERENCE
+    marks = {known[mark]: preference for mark in chat.plain_tokens}
+    _write_weights(directory, pairwise([_prompt_end(directory), *answer]), marks)
     return directory
 
 
@@ -122,14 +134,24 @@ def _prompt_end(directory: Path) -> int:
     return int(tokenizer["model"]["vocab"][prompt[-1].replace("\n", "Ċ")])
 
 
-def _write_weights(directory: Path, successors: Iterable[tuple[int, int]]) -> None:
-    """Write weights with which the second token of each pair follows the first."""
+def _write_weights(
+    directory: Path, successors: Iterable[tuple[int, int]], preferences: Mapping[int, int] | None = None
+) -> None:
+    """Write weights with which the second token of each pair follows the first.
+
+    Parameters
+    ----------
+    preferences
+        By token, how much more likely it is than others where the successor is forbidden.
+    """
     config = _read(directory / "config.json")
     size, count = config["hidden_size"], config["vocab_size"]
     embeddings = np.random.default_rng(_SEED).choice(np.array([-1, 1], dtype=np.float32), (count, size))
     embeddings[:, 0] = 1
     output = np.zeros((count, size), dtype=np.float32)
     output[_white_space(directory), 0] = -_PREFERENCE
+    for token, preference in (preferences or {}).items():
+        output[token, 0] = preference
     output[config["eos_token_id"], 0] = _PREFERENCE
     for token, after in successors:
         output[after] += embeddings[token]

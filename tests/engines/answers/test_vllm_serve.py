@@ -10,6 +10,7 @@ import openai
 import pytest
 
 from inference_blueprints import catalog
+from tests.engines.answers import checks
 from tests.engines.answers.answer_tests import COUNTING, AnswerTests
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
 from tests.engines.answers.scripts import SCRIPTS
@@ -37,6 +38,8 @@ _SERVED = {
 }
 
 
+#: A family, and a model of it that writes marks letter by letter where a grammar demands them.
+_SPELLED, _SPELLING = "glm-5", "glm-5-spelling"
 #: vLLM with a parser of reasoning takes words without a mark as reasoning, so the counting model has none.
 _TOOL_CALLS = ["--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
 
@@ -47,7 +50,10 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, open
     for name, family in _SERVED.items():
         write_scripted_model(family.entry, folder / name, family.text)
     write_counting_model("Qwen/Qwen3-8B", folder / COUNTING)
+    spelled = _SERVED[_SPELLED]
+    write_scripted_model(spelled.entry, folder / _SPELLING, spelled.text, spells_marks=True)
     parsers = {name: _parsers(name) for name in _SERVED} | {COUNTING: _TOOL_CALLS}
+    parsers[_SPELLING] = _parsers(_SPELLED)
     with serving(folder, parsers) as opened:
         yield opened
 
@@ -57,6 +63,13 @@ class TestVllmServe(AnswerTests):
 
     families: ClassVar[Mapping[str, Family]] = _SERVED
     # Without mistral, which writes calls until max_tokens, and qwen3-coder, whose named calls end otherwise.
-    # Without glm-5 and kimi-k2-5: their streams come without the call (docs/serving.md, "Not clear yet").
-    callers: ClassVar[Sequence[str]] = (COUNTING, "qwen3", "kimi-k2", "llama3", "minimax-m2")
+    callers: ClassVar[Sequence[str]] = (
+        *(COUNTING, "qwen3", "kimi-k2", "kimi-k2-5", "llama3", "minimax-m2", "glm-5"),
+    )
     forced_finish: ClassVar[Mapping[str, str]] = {"required": "tool_calls", "named": "stop"}
+
+    def test_a_stream_loses_a_forced_call_whose_marks_are_spelled(
+        self, clients: dict[str, openai.OpenAI]
+    ) -> None:
+        """A forced call whose marks are spelled letter by letter is a call, but only text in a stream."""
+        checks.loses_a_spelled_call_in_a_stream(clients[_SPELLING], _SPELLING)

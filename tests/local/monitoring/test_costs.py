@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from inference_blueprints.deployment.costs.attributed_costs import IDLE, attributed_costs
-from inference_blueprints.deployment.costs.cloudwatch_queries import SampledSeries
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from inference_blueprints.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
 from inference_blueprints.monitoring.recording_rules import NodePrice, rule_file, rules
+from inference_blueprints.promql.cloudwatch_promql import MetricSeries
 from inference_blueprints.serving.plan import build_plan
 from tests.local.monitoring import series as of
 
@@ -81,16 +81,16 @@ def test_costs_of_teams_over_changing_nodes_are_those_computed_by_hand() -> None
     price = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=_USD)
     file = rule_file(rules(blueprint.metadata.name, build_plan(blueprint), objectives={}, prices=[price]))
 
-    def ask(expression: str, start: datetime, end: datetime, step: int) -> tuple[SampledSeries, ...]:
+    def ask(expression: str, start: float, end: float, step: float) -> tuple[MetricSeries, ...]:
         query = TimedQuery(
             expression=expression,
-            start_seconds=start.timestamp(),
-            end_seconds=end.timestamp(),
+            start_seconds=start,
+            end_seconds=end,
             step_seconds=step,
         )
         evaluation = TimedEvaluation(series=of.lines(series), queries=[query], rules=file)
         ((found,),) = evaluate([evaluation], lambda _: None)
-        return tuple(SampledSeries(each.labels, tuple(value for _, value in each.values)) for each in found)
+        return tuple(MetricSeries(each.labels, tuple(each.values)) for each in found)
 
     found = attributed_costs(
         ask,

@@ -14,16 +14,10 @@ import pytest
 
 from inference_blueprints.autoscaling.autoscaler import Autoscaler
 from inference_blueprints.autoscaling.scaled_object import MetricTrigger, ScaledObject
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.local.emulator.helm import render
 from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
-from inference_blueprints.resources import charts_directory
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.eks.model_values import deployment_values
-from inference_blueprints.tools import helm
-from tests.local.monitoring.asked import SIGNALS, quickstart
+from tests.local.monitoring.asked import SIGNALS
+from tests.local.scaling.llm_d_scaled_object import llm_d_scaled_object
 
-_KUBERNETES_VERSION = "1.35"
 _START, _MOST = 4, 12
 #: A number of workers holds for so long before it is judged: longer than all windows of the object.
 _MINUTES = 20
@@ -45,19 +39,7 @@ def _scaled_object(signal: str, folder: Path) -> ScaledObject:
         "replicas": {"min": 1, "max": _MOST},
         "scaledBy": load,
     }
-    blueprint = quickstart(stack={"llmD": {}}, deployments=[{"name": "main", "aggregated": workers}])
-    (model,) = build_plan(blueprint).models
-    (deployment,) = model.deployments
-    objects = render(
-        helm(),
-        stage_chart(charts_directory() / deployment.chart, folder),
-        release=deployment.release,
-        namespace="inference",
-        values=deployment_values(deployment, weights_bucket="bucket"),
-        kubernetes_version=_KUBERNETES_VERSION,
-    )
-    (found,) = [each for each in objects if each["kind"] == "ScaledObject"]
-    return ScaledObject.read(found)
+    return ScaledObject.read(llm_d_scaled_object({"name": "main", "aggregated": workers}, folder))
 
 
 def _series(load: str, minutes: int = _MINUTES) -> list[str]:

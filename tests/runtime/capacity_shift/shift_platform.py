@@ -30,11 +30,11 @@ from inference_blueprints.contracts.shift_configuration import (
     ShiftedWorkers,
 )
 from inference_blueprints.contracts.shift_names import ShiftAction, ceiling_identifier
+from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql, MetricSeries
 from operations.freeze_switch import read_freeze
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
 from operations.operations_errors import KubernetesError, MetricsError
 from operations.operations_table import OperationsTable
-from operations.promql import MetricSeries, Promql
 
 NOW = 1_800_000_000.0
 PLATFORM, MODEL = "chat", "qwen3-8b"
@@ -113,11 +113,13 @@ class ApiServer(KubernetesApi):
         return int(groups[0]["flavors"][0]["resources"][1]["nominalQuota"])
 
 
-class Series(Promql):
+class Series(CloudWatchPromql):
     """CloudWatch's PromQL: requests in flight by release, one value per minute since `begin`."""
 
     def __init__(self, in_flight: Mapping[str, float]) -> None:
-        super().__init__("http://127.0.0.1:1")
+        super().__init__(
+            "http://127.0.0.1:1", lambda _method, _address, headers, _body: headers, failure=MetricsError
+        )
         self.in_flight = in_flight
         self.begin = NOW - 2 * 86400
         self.fault: MetricsError | None = None

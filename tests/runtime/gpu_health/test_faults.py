@@ -100,7 +100,9 @@ def test_an_answer_that_is_not_complete_judges_nobody(
 
     def truncated(environ: dict[str, object], start_response: Callable[..., object]) -> object:
         (text,) = plain(environ, lambda status, headers: start_response(status, headers[:1]))
-        return [text.replace(b'"status": "success"', b'"warnings": ["more than 500 series"]')]
+        return [
+            text.replace(b'"status": "success"', b'"status": "success", "warnings": ["more than 500 series"]')
+        ]
 
     monkeypatch.setattr(world.cluster._server, "app", truncated)
     world.minute()

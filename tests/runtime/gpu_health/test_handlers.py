@@ -7,8 +7,11 @@ import json
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
+from gpu_health import minute
+from inference_blueprints.contracts import health_names, operations_names
+from operations.operations_errors import OperationsError
 from tests.runtime.gpu_health.fake_cluster import node_object, pod_object
-from tests.runtime.gpu_health.world import HealthWorld, report, xid_event
+from tests.runtime.gpu_health.world import PLATFORM, HealthWorld, report, xid_event
 
 
 def replacement(world: HealthWorld, name: str = "node-new") -> None:
@@ -40,11 +43,11 @@ def test_a_fatal_xid_replaces_its_node(world: HealthWorld) -> None:
 def test_a_slow_worker_is_found_and_its_node_replaced(world: HealthWorld) -> None:
     replacement(world)
     report(world.cluster, world.now, minutes=10)
-    for minute in range(3):
+    for passed in range(3):
         world.now += 60
         report(world.cluster, world.now, slow={"worker-5": 0.5})
         world.minute()
-        assert (world.state("node-5") == "done") == (minute >= 1)
+        assert (world.state("node-5") == "done") == (passed >= 1)
     assert len(world.cluster.deleted_claims()) == 1
 
 
@@ -257,3 +260,42 @@ def test_evidence_from_before_a_reboot_counts_for_nothing(world: HealthWorld) ->
     case = world.case("node-3")
     assert case is not None
     assert (case.state, case.reason) == ("cleared", "older_than_boot")
+
+
+def test_a_run_that_fails_writes_its_metrics_and_leaves_none_to_the_next(
+    world: HealthWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
+    report(world.cluster, world.now, minutes=10)
+
+    def fail(*_: object) -> None:
+        raise OperationsError("the table is away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(minute, "_advance_all", fail)
+        with pytest.raises(OperationsError):
+            world.minute()
+    world.minute()
+    failed, whole = (json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line)
+    for figures in (failed, whole):
+        assert figures[health_names.WORKERS_COMPARED] == [8.0]
+        assert figures[operations_names.METRIC_QUERIES][0] > 0
+        assert len(figures[operations_names.METRIC_QUERIES]) == 1
+        assert [figures[name] for name in ("platform", "cell")] == [PLATFORM, operations_names.MAIN_CELL]
+    assert operations_names.RUNS not in failed
+    assert whole[operations_names.RUNS] == [1.0]
+
+
+def test_a_failed_event_counts_what_it_did(
+    world: HealthWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
+
+    def fail(*_: object) -> None:
+        raise OperationsError("the table is away")
+
+    monkeypatch.setattr("gpu_health.case_progress.CaseProgress.advance", fail)
+    with pytest.raises(OperationsError):
+        world.hardware(xid_event("node-3", at=world.now - 30))
+    (figures,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line)
+    assert health_names.DECISION_SECONDS in figures

@@ -20,10 +20,10 @@ from gpu_health.health_platform import health_platform
 from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts import health_names, operations_names
 from inference_blueprints.gpu_health.repair_case import RepairCase
+from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
 from operations import aws_clients
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_table import OperationsTable
-from operations.promql import Promql
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object, pod_object
 from tests.runtime.operations.fresh_process import REGION
 
@@ -251,7 +251,8 @@ def prepared(cluster: FakeCluster, patch: pytest.MonkeyPatch, folder: Path) -> I
 
 def _intercept(world: HealthWorld) -> None:
     """Count calls, make them fail, and let the clock stand."""
-    plain_aws, plain_api, plain_query = BaseClient._make_api_call, KubernetesApi._ask, Promql._once
+    plain_aws, plain_api = BaseClient._make_api_call, KubernetesApi._ask
+    plain_query = CloudWatchPromql._once
 
     def aws(client: Any, operation: str, parameters: Any) -> Any:
         if operation in world.failing:
@@ -271,5 +272,5 @@ def _intercept(world: HealthWorld) -> None:
 
     world.patch.setattr(BaseClient, "_make_api_call", aws)
     world.patch.setattr(KubernetesApi, "_ask", api)
-    world.patch.setattr(Promql, "_once", plain_query)
+    world.patch.setattr(CloudWatchPromql, "_once", plain_query)
     world.patch.setattr(time, "time", lambda: world.now)

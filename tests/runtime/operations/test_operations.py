@@ -14,7 +14,7 @@ from operations.freeze_switch import read_freeze
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_errors import KubernetesError, MetricsError, VersionConflictError
 from operations.operations_table import AuditRecord, OperationsTable
-from operations.promql import Promql, name_matchers
+from operations.promql import function_promql, name_matchers
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object
 from tests.runtime.gpu_health.world import TABLE, create_table
 from tests.runtime.operations.fresh_process import NOBODY, begin_anew
@@ -129,12 +129,12 @@ def test_a_query_is_tried_again_while_the_account_asks_too_much(aws: None) -> No
 
         query = 'count by (node) (last_over_time(DCGM_FI_DEV_GPU_UTIL{node=~"a"}[2m]))'
         cluster.samples.nodes["a"] = {"gpus": 8.0}
-        (series,) = Promql(cluster.address, wait=wait).instant(query, NOW)
+        (series,) = function_promql(cluster.address, wait=wait).instant(query, NOW)
         assert (series.labels, series.points) == ({"node": "a"}, ((NOW, 8.0),))
         assert len(waits) == 1
         cluster.failing["POST /api/v1/query"] = 400
         with pytest.raises(MetricsError, match="400"):
-            Promql(cluster.address, wait=wait).instant(query, NOW)
+            function_promql(cluster.address, wait=wait).instant(query, NOW)
         assert len(waits) == 1
 
 

@@ -33,7 +33,8 @@ _VERSION = "3.3.30"
 _PACKAGES_UNTIL = "2026-11-20T00:00:00Z"
 _ACKNOWLEDGED = Path(__file__).parent / "acknowledged.yaml"
 _UV = Path(sys.executable).parent / "uv"
-_CHART = "dynamo-model"
+_NAMESPACE = "inference"
+_FRAMEWORKS = ("cloudformation", "kubernetes")
 
 Finding = tuple[str, str, str]
 
@@ -43,8 +44,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         for name, blueprint in _blueprints(folder):
-            _write(blueprint, folder / "checked" / name)
-        findings = _findings(folder / "checked")
+            _write(blueprint, name, folder / "checked")
+        findings = [each for framework in _FRAMEWORKS for each in _findings(folder / "checked", framework)]
     acknowledged = yaml.safe_load(_ACKNOWLEDGED.read_text(encoding="utf-8"))
     open_findings = sorted({f for f in findings if not any(_covers(entry, f) for entry in acknowledged)})
     unused = [entry for entry in acknowledged if not any(_covers(entry, f) for f in findings)]
@@ -75,30 +76,43 @@ def _over_https(spec: dict[str, Any]) -> None:
     spec["network"] = {"certificateArn": arn, "domain": "models.example.com"}
 
 
-def _write(blueprint: Path, folder: Path) -> None:
-    """Write a blueprint's templates, and the objects that Kubernetes gets of them, as checkov reads them."""
-    templates = write_templates(blueprint, folder / "templates")
+def _write(blueprint: Path, name: str, folder: Path) -> None:
+    """Write a blueprint's templates, and the objects that Kubernetes gets of them, as checkov reads them.
+
+    Each framework has a folder of its own: checkov takes every YAML file with the word Resources for a
+    template of CloudFormation.
+    """
+    templates = write_templates(blueprint, folder / "cloudformation" / name)
+    folder = folder / "kubernetes" / name
+    folder.mkdir(parents=True)
     objects = [each for stack in templates.by_stack for each in templates.manifests(stack)]
     for model in build_plan(load_blueprint(str(blueprint)).blueprint).models:
         for deployment in model.deployments:
             values = folder / "values.json"
-            values.write_text(json.dumps(deployment_values(deployment)), encoding="utf-8")
+            values.write_text(
+                json.dumps(deployment_values(deployment, weights_bucket="weights")), encoding="utf-8"
+            )
             chart = stage_chart(charts_directory() / deployment.chart, folder / "charts")
-            command = [helm(), "template", deployment.release, chart, "--namespace", "inference"]
+            command = [helm(), "template", deployment.release, chart, "--namespace", _NAMESPACE]
             rendered = subprocess.run(
                 [*command, "--values", values], capture_output=True, text=True, check=True
             ).stdout
             values.unlink()
-            objects += [each for each in yaml.safe_load_all(rendered) if each]
+            objects += [_as_installed(each) for each in yaml.safe_load_all(rendered) if each]
     objects += [pod for each in objects for pod in _pods(each)]
     (folder / "objects.yaml").write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+
+
+def _as_installed(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of a chart with the namespace that Helm gives to one without."""
+    return {**item, "metadata": {"namespace": _NAMESPACE, **item["metadata"]}}
 
 
 def _pods(graph: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the pods that Dynamo's operator makes of a graph: checkov does not look into its templates."""
     if graph["kind"] == "DynamoGraphDeployment":
         for component in graph["spec"]["components"]:
-            metadata = {"name": component["name"], "namespace": "inference"}
+            metadata = {"name": component["name"], "namespace": _NAMESPACE}
             yield {
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -107,19 +121,11 @@ def _pods(graph: dict[str, Any]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _findings(folder: Path) -> list[Finding]:
+def _findings(folder: Path, framework: str) -> list[Finding]:
     """Return check, its name and the resource of everything that checkov finds."""
     words = ["tool", "run", "--quiet", "--exclude-newer", _PACKAGES_UNTIL, "--python", sys.executable]
-    checkov = ["--from", f"checkov=={_VERSION}", "checkov", "--directory", str(folder)]
-    options = [
-        "--framework",
-        "cloudformation",
-        "kubernetes",
-        "--skip-download",
-        "--quiet",
-        "--output",
-        "json",
-    ]
+    checkov = ["--from", f"checkov=={_VERSION}", "checkov", "--directory", str(folder / framework)]
+    options = ["--framework", framework, "--skip-download", "--quiet", "--output", "json"]
     ran = subprocess.run(
         [str(_UV), *words, *checkov, *options],
         capture_output=True,
@@ -129,13 +135,11 @@ def _findings(folder: Path) -> list[Finding]:
     )
     if not ran.stdout.strip():
         raise SystemExit(f"checkov said nothing: {ran.stderr.strip()}")
-    reports = json.loads(ran.stdout)
-    for report in reports:
-        if report["summary"]["parsing_errors"] or not report["summary"]["resource_count"]:
-            raise SystemExit(f"checkov could not read {report['check_type']}: {report['summary']}")
+    report = json.loads(ran.stdout)
+    if report["summary"]["parsing_errors"] or not report["summary"]["resource_count"]:
+        raise SystemExit(f"checkov could not read {framework}: {report['summary']}\n{ran.stderr.strip()}")
     return [
         (failed["check_id"], failed["check_name"], failed["resource"])
-        for report in reports
         for failed in report["results"]["failed_checks"]
     ]
 

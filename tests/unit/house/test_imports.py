@@ -25,10 +25,14 @@ ALLOWED = {
     "runtime/canary": {"canary", f"{LIBRARY}.contracts"},
     "runtime/batch": {"batch", "signals", f"{LIBRARY}.contracts"},
     # What the controllers share, and the controllers, which bring their pure decisions.
-    "runtime/operations": {"operations", f"{LIBRARY}.contracts"},
-    "runtime/gpu_health": {"gpu_health", "operations", f"{LIBRARY}.gpu_health", f"{LIBRARY}.contracts"},
+    "runtime/operations": {"operations", f"{LIBRARY}.promql", f"{LIBRARY}.contracts"},
+    "runtime/gpu_health": {
+        *("gpu_health", "operations"),
+        *(f"{LIBRARY}.gpu_health", f"{LIBRARY}.promql", f"{LIBRARY}.contracts"),
+    },
     "runtime/capacity_shift": {
-        *("capacity_shift", "operations", f"{LIBRARY}.capacity_shift", f"{LIBRARY}.contracts"),
+        *("capacity_shift", "operations"),
+        *(f"{LIBRARY}.capacity_shift", f"{LIBRARY}.promql", f"{LIBRARY}.contracts"),
     },
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/spec": {
@@ -122,6 +126,8 @@ ALLOWED = {
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.errors",
     },
+    # Ships with the Lambda functions of both controllers: urllib3 besides, which Lambda provides.
+    f"{LIBRARY}/promql": {f"{LIBRARY}.promql"},
     # Ships with the Lambda functions of GPU health: numpy and the standard library besides.
     f"{LIBRARY}/gpu_health": {f"{LIBRARY}.contracts", f"{LIBRARY}.gpu_health"},
     # Ships with the Lambda function of the capacity shift: numpy and the standard library besides.
@@ -202,6 +208,7 @@ ALLOWED = {
         f"{LIBRARY}.measurement",
         f"{LIBRARY}.monitoring",
         f"{LIBRARY}.planning",
+        f"{LIBRARY}.promql",
         f"{LIBRARY}.figures",
         f"{LIBRARY}.pages",
         f"{LIBRARY}.serving",

@@ -28,5 +28,14 @@ def test_without_a_terminal_each_step_is_plain_lines() -> None:
     assert lines[3].startswith("[2/2] Deploy (")
 
 
+def test_a_narrow_terminal_wraps_the_last_line_of_a_step_at_words() -> None:
+    stream = io.StringIO()
+    Steps(Console(file=stream, force_terminal=True, width=30), 1).say(
+        "[1/1] Start Prometheus: http://127.0.0.1:9090"
+    )
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert lines == ["[1/1] Start Prometheus:", "http://127.0.0.1:9090"]
+
+
 def test_in_a_terminal_the_bar_shows_what_is_happening() -> None:
     assert "Network" in show(terminal=True)

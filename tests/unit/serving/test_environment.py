@@ -76,25 +76,12 @@ def test_frontends_get_their_own_variables(make_blueprint: Make) -> None:
     assert "DYN_LOG" not in worker.environment
 
 
-def test_traced_frontends_drop_lines_about_requests_unless_the_blueprint_wants_them(
-    make_blueprint: Make,
-) -> None:
-    """Traces need JSON logs, of which each line costs processor time."""
-
-    def traced(**model: Any) -> Blueprint:
-        document = make_blueprint(**model).model_dump(by_alias=True, exclude_unset=True)
-        document["spec"]["observability"] = {"traces": {"sampleRatio": 0.01}}
-        return Blueprint.model_validate(document)
-
-    frontend, worker = processes(traced())
-    directives = str(frontend.environment["DYN_LOG"]).split(",")
-    assert directives[0] == "info"
-    assert {each.rpartition("=")[2] for each in directives[1:]} == {"warn"}
-    assert "DYN_LOG" not in worker.environment
-    own, _ = processes(traced(frontend={"env": {"DYN_LOG": "info"}}))
-    assert own.environment["DYN_LOG"] == "info"
-    plain, _ = processes(make_blueprint())
-    assert "DYN_LOG" not in plain.environment
+def test_traces_do_not_change_the_logs_of_a_frontend(make_blueprint: Make) -> None:
+    document = make_blueprint().model_dump(by_alias=True, exclude_unset=True)
+    document["spec"]["observability"] = {"traces": {"sampleRatio": 0.01}}
+    frontend, _ = processes(Blueprint.model_validate(document))
+    assert frontend.environment["OTEL_EXPORT_ENABLED"] == "true"
+    assert not [name for name in frontend.environment if name.startswith("DYN_LOG")]
 
 
 def test_a_frontend_with_a_vocabulary_of_its_own_reaches_no_host_for_it(make_blueprint: Make) -> None:

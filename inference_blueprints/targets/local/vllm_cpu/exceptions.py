@@ -17,6 +17,8 @@ from inference_blueprints.serving.engines.node_folder import kernel_environment
 from inference_blueprints.serving.types import EnvironmentValue, Process
 from inference_blueprints.spec.types import Workers
 from inference_blueprints.targets.local.platform_parts import Replacement
+from inference_blueprints.targets.local.process_commands import OWN_ADDRESS
+from inference_blueprints.targets.local.vllm_cpu.process_exceptions import planned_text, process_exceptions
 
 #: Most processes of this machine that share one model or one rank.
 SPLIT = 2
@@ -44,8 +46,6 @@ _NO_EXPERTS = "vLLM cannot spread experts over processes of a CPU"
 # (``v1/worker/cpu_model_runner.py``).
 _NO_STAGES = "vLLM's stages fail on a CPU without compiled graphs"
 _SPLIT = f"each part is a process of about 2 GB; {SPLIT} show that the model is split"
-_LOOPBACK = "all workers share this machine, so each listens on a loopback address of its own"
-_ONE_MACHINE = "all processes of a worker run on this machine"
 _SHARED_ADDRESS = (
     "all workers share this machine, and vLLM publishes KV events only on every address; "
     "x is the last number of the worker's own address"
@@ -89,16 +89,16 @@ class Rule:
     shown
         The value on this machine in words.
     reason_of
-        Returns the reason from the planned values, if it depends on them.
+        Returns the reason from the planned values and the worker, if it depends on them.
     """
 
     here: Callable[[Values, _Worker], Values | None]
     reason: str
     shown: str = _LEFT_OUT
-    reason_of: Callable[[Values], str] | None = None
+    reason_of: Callable[[Values, _Worker], str] | None = None
 
-    def why(self, values: Values) -> str:
-        return self.reason_of(values) if self.reason_of else self.reason
+    def why(self, values: Values, worker: _Worker) -> str:
+        return self.reason_of(values, worker) if self.reason_of else self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,10 @@ def _data_parallel(values: Values, worker: _Worker) -> Values | None:
     return None if _EXPERTS in worker.planned else _at_most_split(values, worker)
 
 
+def _reason_without_ranks(_values: Values, worker: _Worker) -> str:
+    return _NO_EXPERTS if _EXPERTS in worker.planned else _SPLIT
+
+
 def _over_ucx(values: Values, _worker: _Worker) -> Values | None:
     """Move KV cache between roles by UCX through the host's memory, and keep none there."""
     whole = json.loads(values[0])
@@ -144,7 +148,7 @@ def _over_ucx(values: Values, _worker: _Worker) -> Values | None:
     return None
 
 
-def _connector_reason(values: Values) -> str:
+def _connector_reason(values: Values, _worker: _Worker) -> str:
     """Return why each connector of a worker differs."""
     whole = json.loads(values[0])
     connectors = whole.get("kv_connector_extra_config", {}).get("connectors", [whole])
@@ -196,6 +200,7 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
             _data_parallel,
             f"{_SPLIT}; {_NO_EXPERTS}",
             f"at most {SPLIT}; left out with expert parallelism",
+            _reason_without_ranks,
         ),
         "pipeline-parallel-size": Rule(_left_out, _NO_STAGES),
         _EXPERTS: Rule(_left_out, _NO_EXPERTS),
@@ -243,6 +248,9 @@ _ADDED_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "OMP_NUM_THREADS": ("1", _FEW_PROCESSORS),
     }
 )
+#: Where Dynamo's frontends listen, and why each has another port.
+FRONTEND_HOST = "127.0.0.1"
+FREE_PORT = "all frontends share this machine, so each has a port of its own"
 #: Variables of Dynamo's frontends that only this machine needs, with the reason.
 FRONTEND_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -266,14 +274,17 @@ def described() -> tuple[tuple[str, str, str], ...]:
             (f"`--{name}`", f"`{' '.join(values)}`" if values else "set", why)
             for name, (values, why) in _ADDED.items()
         ),
-        ("`--host` of `vllm serve`", "the worker's own address", _LOOPBACK),
+        ("`--host` of `vllm serve`", "the worker's own address", OWN_ADDRESS),
         *(
             (f"`{name}…`" if name.endswith("_") else f"`{name}`", "left out", why)
             for name, why in _VARIABLES.items()
         ),
         *((f"`{name}`", f"`{value}`", why) for name, (value, why) in _ADDED_VARIABLES.items()),
         *((f"`{name}` of frontends", f"`{value}`", why) for name, (value, why) in FRONTEND_VARIABLES.items()),
-        *((f"`{name}`", "the worker's own address", _LOOPBACK) for name in _ADDRESSES),
+        ("`--http-host` of frontends", f"`{FRONTEND_HOST}`", OWN_ADDRESS),
+        ("`--http-port` of frontends", "a free port", FREE_PORT),
+        *((f"`{name}`", "the worker's own address", OWN_ADDRESS) for name in _ADDRESSES),
+        *process_exceptions(),
     )
 
 
@@ -307,7 +318,7 @@ def local_settings(
             replaced.append((_flag(name), _text(values), _text(changed), reason))
     added = dict(_ADDED)
     if process.command == SERVE:
-        added["host"] = ((address,), _LOOPBACK)
+        added["host"] = ((address,), OWN_ADDRESS)
     for name, (values, reason) in added.items():
         if name not in planned:
             here[name] = values
@@ -317,8 +328,8 @@ def local_settings(
         reasons = [reason for beginning, reason in _VARIABLES.items() if name.startswith(beginning)]
         if reasons:
             del variables[name]
-            replaced.append((name, value if isinstance(value, str) else "an address", None, reasons[0]))
-    addresses = dict.fromkeys(_ADDRESSES, (address, _LOOPBACK))
+            replaced.append((name, planned_text(value), None, reasons[0]))
+    addresses = dict.fromkeys(_ADDRESSES, (address, OWN_ADDRESS))
     for name, (value, reason) in {**_ADDED_VARIABLES, **addresses}.items():
         variables[name] = value
         replaced.append((name, None, value, reason))
@@ -340,7 +351,7 @@ def _here(name: str, values: Values, model_directory: str, worker: _Worker) -> t
     if name in _ADDED:
         return _ADDED[name]
     rule = _ARGUMENTS.get(name)
-    return (rule.here(values, worker), rule.why(values)) if rule else (values, "")
+    return (rule.here(values, worker), rule.why(values, worker)) if rule else (values, "")
 
 
 def _by_name(arguments: Sequence[str]) -> Iterator[tuple[str, Values]]:

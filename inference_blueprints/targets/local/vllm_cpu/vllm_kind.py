@@ -26,8 +26,15 @@ from inference_blueprints.targets.local.local_deployment import (
 )
 from inference_blueprints.targets.local.local_frontend import DynamoFrontend, LocalFrontend
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement, State
-from inference_blueprints.targets.local.process_commands import DISCOVERY, environment, expanded
+from inference_blueprints.targets.local.process_commands import (
+    DISCOVERY,
+    OWN_ADDRESS,
+    environment,
+    expanded,
+)
 from inference_blueprints.targets.local.vllm_cpu.exceptions import (
+    FREE_PORT,
+    FRONTEND_HOST,
     FRONTEND_VARIABLES,
     SERVE,
     LocalSettings,
@@ -43,6 +50,7 @@ from inference_blueprints.targets.local.vllm_cpu.machine import (
     needed_gib,
     replicas_here,
 )
+from inference_blueprints.targets.local.vllm_cpu.process_exceptions import process_replacements
 from inference_blueprints.targets.local.vllm_cpu.scaled_models import (
     refusal,
     write_scaled_draft,
@@ -50,6 +58,9 @@ from inference_blueprints.targets.local.vllm_cpu.scaled_models import (
 )
 
 _VLLM = f"vLLM {locked_version('vllm-cpu')} on CPU"
+_WHAT_FITS = "what fits into the memory of this machine, at least one per role"
+_NO_SCALING = "the targets of the autoscaler follow from the times of the planned hardware"
+_ONE_MACHINE = "all processes of a worker run on this machine"
 
 # What the program ``vllm`` runs.
 _SERVE_MODULE = "vllm.entrypoints.cli.main"
@@ -89,12 +100,29 @@ class VllmRole(LocalWorkers):
     @property
     def replacements(self) -> tuple[Replacement, ...]:
         place = WorkerPlace(Path("…"), "127.0.0.x", 0)
-        settings = self._settings(place).replacements
-        if self.replicas == self.planned.replicas:
-            return settings
-        reason = "what fits into the memory of this machine, at least one per role"
-        planned, here = str(self.planned.replicas), str(self.replicas)
-        return (Replacement(self._label, "replicas", planned, here, reason), *settings)
+        settings = self._settings(place)
+        return (
+            *self._counts(),
+            *settings.replacements,
+            *process_replacements(
+                settings.environment,
+                self._label,
+                place.home,
+                place.address,
+                dynamo=self.planned.command != SERVE,
+            ),
+        )
+
+    def _counts(self) -> Iterator[Replacement]:
+        """Yield which numbers of workers and of machines differ from the plan."""
+        planned = self.planned
+        if self.replicas != planned.replicas:
+            yield Replacement(self._label, "replicas", str(planned.replicas), str(self.replicas), _WHAT_FITS)
+        if planned.scaling:
+            most = f"up to {planned.scaling.most}, with the load"
+            yield Replacement(self._label, "elastic replicas", most, str(self.replicas), _NO_SCALING)
+        if planned.nodes > 1:
+            yield Replacement(self._label, "nodes per worker", str(planned.nodes), "1", _ONE_MACHINE)
 
     def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:  # noqa: ARG002 -- the plan names the model, each process has one worker
         settings = self._settings(place)
@@ -125,6 +153,21 @@ class VllmRole(LocalWorkers):
             address=place.address,
             latent_attention=self.latent_attention,
         )
+
+
+class VllmFrontend(DynamoFrontend):
+    """Dynamo's frontend before vLLM on the processors of this machine."""
+
+    def replacements(self, release: str) -> tuple[Replacement, ...]:
+        label, port = f"{release}, {self.process.role}", str(self.process.ports[0].number)
+        listens = (
+            Replacement(label, "--http-host", "not set", FRONTEND_HOST, OWN_ADDRESS),
+            Replacement(label, "--http-port", port, "a free port", FREE_PORT),
+        )
+        everywhere = process_replacements(
+            self.process.environment, label, Path("…"), FRONTEND_HOST, dynamo=True
+        )
+        return (*DynamoFrontend.replacements(self, release), *listens, *everywhere)
 
 
 class VllmKind(EngineKind):
@@ -187,7 +230,7 @@ class VllmKind(EngineKind):
     def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:  # noqa: ARG002 -- the base class names them
         if plan.stack == "llmD":
             return LlmDRouter(plan.entry_point)
-        return DynamoFrontend(plan.entry_point, None, FRONTEND_VARIABLES)
+        return VllmFrontend(plan.entry_point, None, FRONTEND_VARIABLES)
 
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
         return tuple(
@@ -227,4 +270,4 @@ class VllmKind(EngineKind):
 
 
 def _wanted(role: ResolvedWorkers) -> WantedWorkers:
-    return WantedWorkers(role.workers.most, rank_count(role.workers))
+    return WantedWorkers(role.workers.least, rank_count(role.workers))

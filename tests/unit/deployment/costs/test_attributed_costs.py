@@ -14,8 +14,8 @@ from inference_blueprints.deployment.costs.attributed_costs import (
     AttributedCosts,
     attributed_costs,
 )
-from inference_blueprints.deployment.costs.cloudwatch_queries import SampledSeries
 from inference_blueprints.monitoring.cost_shares import UNATTRIBUTED
+from inference_blueprints.promql.cloudwatch_promql import MetricSeries
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -27,14 +27,16 @@ class Recorded:
         self.usd, self.tokens = usd, tokens
         self.times: list[tuple[datetime, datetime]] = []
 
-    def ask(self, expression: str, start: datetime, end: datetime, step: int) -> tuple[SampledSeries, ...]:
+    def ask(self, expression: str, start: float, end: float, step: float) -> tuple[MetricSeries, ...]:
         assert '{platform="chat"}' in expression
-        count = int((end - start).total_seconds()) // step + 1
+        times = [start + number * step for number in range(int((end - start) / step) + 1)]
         if "pool_usd_per_hour" in expression:
-            self.times.append((start, end))
-            return (SampledSeries({}, (sum(self.usd.values()),) * count),)
+            self.times.append((datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)))
+            return (MetricSeries({}, tuple((at, sum(self.usd.values())) for at in times)),)
         figures = self.usd if "model_usd_per_hour" in expression else self.tokens
-        return tuple(SampledSeries({"model": name}, (each,) * count) for name, each in figures.items())
+        return tuple(
+            MetricSeries({"model": name}, tuple((at, each) for at in times)) for name, each in figures.items()
+        )
 
 
 def costs(recorded: Recorded, batch: dict[str, dict[str, float]], hours: float = 2) -> AttributedCosts:

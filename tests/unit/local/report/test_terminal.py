@@ -9,7 +9,7 @@ from rich.console import Console
 from inference_blueprints.local.report import print_report
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.spec.types import Objectives
-from inference_blueprints.targets.local.platform_parts import Replacement
+from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, SCALING, answered, failed, result_of, run_of
 
 
@@ -18,7 +18,7 @@ def printed(report_of):
     def run(model_run, *, console=None, **others) -> str:
         output = io.StringIO()
         report = report_of(model_run, **others)
-        print_report(report, Console(file=output, width=80, **(console or {})))
+        print_report(report, Console(file=output, **{"width": 80, **(console or {})}))
         return output.getvalue()
 
     return run
@@ -50,7 +50,7 @@ def test_everything_asked_for_is_there(printed, usual_run) -> None:
         assert part.state in text
     for expected in (
         "http://127.0.0.1:4000/v1",
-        "2 requests, 1 failures",
+        "2 requests, 1 failure",
         "1 x HTTP 500, first: [red]gone",
         "latency, ms (simulated)",
         "objective timeToFirstTokenP90Ms 50 ms: missed (100 ms)",
@@ -74,7 +74,7 @@ def test_engines_on_processors_have_exceptions_and_no_times(printed, usual_run) 
     assert "times mean nothing" in text
     for figure in ("latency, ms", "throughput", "objective", "price per million"):
         assert figure not in text
-    assert "2 requests, 1 failures" in text
+    assert "2 requests, 1 failure" in text
 
 
 def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> None:
@@ -117,6 +117,26 @@ def test_workers_that_followed_the_load_have_their_lines(printed, usual_run) -> 
     assert "0.20 GPU-hours (simulated), 0.30 with the largest number of workers all the time." in text
     assert "held 1.5 of 2 accelerators on average" in text
     assert "Workers followed the load" not in printed(usual_run)
+
+
+@pytest.mark.parametrize("width", [60, 72, 79, 80, 120])
+def test_no_width_splits_a_word_of_the_parts(printed, usual_run, width: int) -> None:
+    parts = [
+        PlatformPart("AWS::EC2::SecurityGroupEgress", "stubbed", "1: a rule is recorded"),
+        PlatformPart("KEDA and HorizontalPodAutoscaler", "stand-in", "aws-load-balancer-controller 3.5.0"),
+    ]
+    text = printed(usual_run, parts=parts, console={"width": width})
+    lines = text.split("qwen3-8b\n")[0].splitlines()
+    assert max(map(len, lines)) <= width
+    for word in " ".join(f"{each.name} {each.state} {each.detail}" for each in parts).split():
+        assert word in text
+    assert ("part " in lines[1]) == (width >= 80)
+
+
+def test_a_lost_stream_is_one_stream(printed, usual_run) -> None:
+    scaling = dataclasses.replace(SCALING, lost=1, cut_streams=1)
+    text = " ".join(printed(usual_run, scaling=scaling).split())
+    assert "1 stream cut, 1 request lost; every token was counted." in text
 
 
 @pytest.mark.parametrize(("lost", "is_red"), [(0, False), (2, True)])

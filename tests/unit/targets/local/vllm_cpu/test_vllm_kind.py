@@ -1,13 +1,16 @@
 """Which blueprints run on vLLM here, with how many workers, and what is refused before anything starts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
 from inference_blueprints.targets.local.local_target import LocalTarget
 from inference_blueprints.targets.local.vllm_cpu.machine import Machine
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
@@ -61,3 +64,52 @@ def test_the_rate_of_a_replay_is_bounded_and_the_report_says_so(
     kind = VllmKind(blueprint_of(("l40s", 1)), _LARGE)
     [row] = kind.replay_replacements()
     assert (row.workers, row.planned, row.here) == ("answerer", "1", "0.5")
+
+
+def _rendered() -> list[tuple[str, LocalDeployment]]:
+    """Return the deployments of the shipped blueprints that run on vLLM here, with their names."""
+    blueprints = {name: load_blueprint(name).blueprint for name in shipped()}
+    return [
+        (f"{name} {deployment.plan.release}", deployment)
+        for name, blueprint in blueprints.items()
+        if {model.engine.chosen for model in blueprint.spec.models} == {"vllm"}
+        for model in build_plan(blueprint).models
+        for deployment in LocalTarget(blueprint, VllmKind(blueprint, _LARGE)).render(model)
+    ]
+
+
+def _flags(words: Iterable[str]) -> set[str]:
+    return {word for word in words if word.startswith("--")}
+
+
+@pytest.mark.parametrize("deployment", [pytest.param(each, id=name) for name, each in _rendered()])
+def test_whatever_differs_from_the_plan_is_in_the_table_of_exceptions(
+    deployment: LocalDeployment, tmp_path: Path
+) -> None:
+    place = WorkerPlace(tmp_path, "127.0.0.7", 0)
+    frontend = deployment.frontend
+    started = [(frontend.process, frontend.launch(8000, tmp_path, {}), frontend.replacements("main"))]
+    if frontend.stack != "dynamo":
+        started = []  # a stand-in: the table of parts says so
+    started += [
+        (each.planned, each.launch("some", place, 1), each.replacements) for each in deployment.workers
+    ]
+    for process, launch, replacements in started:
+        differing = _flags(process.arguments) ^ _flags(launch.command) | {
+            name
+            for name in {*process.environment, *launch.environment}
+            if process.environment.get(name) != launch.environment.get(name)
+        }
+        assert not sorted(differing - {each.setting for each in replacements})
+
+
+def test_a_worker_of_several_nodes_and_an_elastic_one_say_so() -> None:
+    rows = {
+        (name.split()[0], each.setting): (each.planned, each.here)
+        for name, deployment in _rendered()
+        for workers in deployment.workers
+        for each in workers.replacements
+    }
+    assert rows["p5en-kimi-k2", "nodes per worker"] == ("2", "1")
+    assert rows["elastic-g6e", "elastic replicas"] == ("up to 12, with the load", "2")
+    assert ("p5en-disaggregated", "nodes per worker") not in rows
