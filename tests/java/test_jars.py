@@ -39,13 +39,9 @@ def test_the_client_brings_jackson_and_failsafe_only() -> None:
         "failsafe",
     }
     optional = (
-        "software/amazon/",
-        "io/micrometer/",
-        "io/opentelemetry/",
-        "org/reactivestreams/",
-        "org/slf4j/",
+        *("software/amazon/", "io/micrometer/", "io/opentelemetry/", "org/reactivestreams/", "org/slf4j/"),
+        *("org/hdrhistogram/", "org/latencyutils/", "org/jspecify/"),
     )
-    optional += ("org/hdrhistogram/", "org/latencyutils/", "org/jspecify/")
     names = {
         Path(each).parent.parent.name
         for each in path.split(os.pathsep)
