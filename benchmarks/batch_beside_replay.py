@@ -37,8 +37,9 @@ from benchmarks.batch_beside_interactive import (
 )
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.layouts import simulated
+from inference_blueprints.contracts.request_headers import BATCH_CLASS
 from inference_blueprints.measurement.statistics.percentiles import percentile
-from inference_blueprints.serving.stacks.router_policy import BATCH_HEADERS, BESIDE_BATCH, router_policy
+from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
 from inference_blueprints.simulation.offline_replay import engine_options, replay_api
 from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
 
@@ -51,7 +52,7 @@ _STARTS_WITHIN_SECONDS = 2.0
 #: More than any arm completes.
 _BATCH_REQUESTS = 6300
 _IN_FLIGHT, _LENT_IN_FLIGHT, _BESIDE_LENT = 48, 128, 16
-_CLASS = BATCH_HEADERS["x-dynamo-meta-policy-class"]
+_CLASS = BATCH_CLASS
 #: The replay's words for the frontend's arguments.
 _SETTINGS = {
     "prefill_load_scale": BESIDE_BATCH["router-prefill-load-scale"],

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
+from inference_blueprints.contracts.request_headers import BATCH_HEADERS
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import telemetry_ports
 from inference_blueprints.serving.engines.node_folder import node_cache
@@ -36,7 +37,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.router_policy import BATCH_HEADERS, BESIDE_BATCH, router_policy
+from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
 from inference_blueprints.serving.types import (
     EnvironmentValue,

@@ -16,9 +16,10 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.contracts.request_headers import BATCH_CLASS
 from inference_blueprints.serving.types import FilePath
 
-_BATCH, _INTERACTIVE, _ALL = "batch", "interactive", "all"
+_INTERACTIVE, _ALL = "interactive", "all"
 #: Requests of batch that are admitted in a turn of their queue, in tokens. Interactive ones do not queue.
 _QUANTUM = 2048
 #: The frontend's arguments for choosing among workers.
@@ -35,18 +36,12 @@ BESIDE_BATCH: Mapping[str, float] = MappingProxyType(
     }
 )
 
-#: Headers of requests of batch. vLLM's worker takes the negative of the priority
-#: (``dynamo/vllm/handlers.py`` of ai-dynamo 1.6.1), and vLLM runs the lowest number first.
-BATCH_HEADERS: Mapping[str, str] = MappingProxyType(
-    {"x-dynamo-meta-policy-class": _BATCH, "x-dynamo-request-priority": "-1"}
-)
-
 _POLICY = {
     "default_policy_family": _INTERACTIVE,
     "uncached_isl_buckets": [{"bucket": _ALL, "min_tokens": 0}],
     "policy_classes": [
         {"name": _INTERACTIVE, "policy_family": _INTERACTIVE, "cache_bucket": _ALL, "quantum": _QUANTUM},
-        {"name": _BATCH, "quantum": _QUANTUM, "prefill_busy_threshold": 0},
+        {"name": BATCH_CLASS, "quantum": _QUANTUM, "prefill_busy_threshold": 0},
     ],
 }
 
