@@ -11,6 +11,10 @@ from pathlib import Path
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.controllers.controller_outcomes import (
+    CapacityShiftOutcome,
+    GpuHealthOutcome,
+)
 from inference_blueprints.local.report.html import render_html
 from inference_blueprints.local.report.report_builder import as_dict, build_report
 from inference_blueprints.local.report.report_types import ModelRun, Report
@@ -43,6 +47,7 @@ def replay(
     steps: Steps,
     seconds: float | None,
     follows_ramp: bool = False,
+    title: str = "Replay a public trace against the models",
 ) -> list[ModelRun]:
     """Replay the trace, scaled to each model's workload, against all models at once.
 
@@ -60,6 +65,8 @@ def replay(
         How long requests arrive. None for the default.
     follows_ramp
         Whether the rate rises to the peak and falls again.
+    title
+        What the step does.
 
     Raises
     ------
@@ -74,7 +81,7 @@ def replay(
             f"{loaded.file}: models {', '.join(missing)} are not running; "
             f"running models are {', '.join(by_name)}"
         )
-    with steps.step("Replay a public trace against the models") as step:
+    with steps.step(title) as step:
         results = asyncio.run(
             _replay_all(loaded, by_name, engines, _Bar(step), seconds, follows_ramp=follows_ramp)
         )
@@ -105,6 +112,8 @@ def write_report(
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
     scaling: ScalingOutcome | None = None,
+    capacity_shift: CapacityShiftOutcome | None = None,
+    gpu_health: GpuHealthOutcome | None = None,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
@@ -126,6 +135,8 @@ def write_report(
         Outcomes of the batch jobs. None if none ran.
     scaling
         How workers followed the load. None if their number was fixed.
+    capacity_shift, gpu_health
+        What the controllers did. None if they did not run.
     """
     report = build_report(
         blueprint=loaded.file,
@@ -138,6 +149,8 @@ def write_report(
         worker_losses=worker_losses,
         batch=batch,
         scaling=scaling,
+        capacity_shift=capacity_shift,
+        gpu_health=gpu_health,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")

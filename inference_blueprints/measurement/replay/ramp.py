@@ -45,11 +45,12 @@ def ramped(requests: Sequence[ScaledRequest], seconds: float, seed: int) -> tupl
     return tuple(
         each
         for number, each in enumerate(requests)
-        if number == 0 or chance.random() < _share(each.arrival_seconds / seconds)
+        if number == 0 or chance.random() < share_at(each.arrival_seconds / seconds)
     )
 
 
-def _share(time: float) -> float:
+def share_at(time: float) -> float:
+    """Return the share of the peak rate at a share of the time."""
     for (begin, low), (end, high) in pairwise(POINTS):
         if time <= end:
             return low + (high - low) * (time - begin) / (end - begin)
