@@ -1,10 +1,13 @@
-"""The load of a run with controllers: a ramp alone, a ramp beside batch, and a worker that becomes slow."""
+"""The load of a run with controllers: two ramps, batch beside the second, and a worker that becomes slow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
+from typing import TypeVar
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
@@ -18,6 +21,7 @@ from inference_blueprints.local.report.report_types import ModelRun
 from inference_blueprints.local.run_state import RunningModel
 from inference_blueprints.local.run_steps import Steps
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
+from inference_blueprints.measurement.replay.ramp import TWO_RAMPS
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 
@@ -25,6 +29,7 @@ from inference_blueprints.targets.local.platform_parts import PlatformPart
 CONTROLLED_RAMP_SECONDS = 100.0
 #: Requests of the batch job, per second of a ramp: it runs through the ramp, and some time longer.
 _BATCH_REQUESTS_PER_SECOND = 12.0
+_Done = TypeVar("_Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class ControlledLoad:
     Parameters
     ----------
     runs
-        The ramp beside batch.
+        Both ramps.
     parts
         Further rows of the table of parts.
     scaling, batch, capacity_shift, gpu_health
@@ -79,18 +84,38 @@ def run_controlled(
         If a step fails.
     """
     ramp = seconds or CONTROLLED_RAMP_SECONDS
-    send = partial(replay, loaded, models, kind, steps=steps, seconds=ramp, follows_ramp=True)
     controlled, parts = platform.control(steps, ramp)
-    with controlled:
-        alone = send(title="Replay a ramp of interactive requests alone")
-        with controlled.batch_beside(
-            partial(platform.run_batch_beside, round(ramp * _BATCH_REQUESTS_PER_SECOND))
-        ):
-            beside = send(title="Replay it again beside a batch job")
+    requests = round(ramp * _BATCH_REQUESTS_PER_SECOND)
+    with controlled, ThreadPoolExecutor(2, thread_name_prefix="beside the load") as pool:
+        stopped = Event()
+        job = pool.submit(_after, ramp, stopped, partial(platform.run_batch_beside, requests))
+        slow = pool.submit(_after, 2 * ramp, stopped, controlled.slow_a_worker)
+        try:
+            runs = replay(
+                loaded,
+                models,
+                kind,
+                steps=steps,
+                seconds=2 * ramp,
+                follows_ramp=True,
+                ramp=TWO_RAMPS,
+                title="Replay two ramps, the second beside a batch job",
+            )
             with steps.step("Slow a worker down until its node is replaced") as step:
-                slowed = controlled.slow_a_worker(lambda what: step.update(detail=what))
+                slowed = slow.result()
                 step.result = f"{slowed.case.get('state', 'not found')}, {slowed.streams} streams"
-        shift, health = controlled.shift_outcome(alone, beside), controlled.health_outcome()
-        batch = controlled.batch
-    scaling = controlled.elastic.outcome([*alone, *beside])
-    return ControlledLoad(beside, parts, scaling, batch, shift, health)
+            with steps.step("Wait for the batch job") as step:
+                batch = (job.result(),)
+                step.result = f"{batch[0].completed} of {batch[0].requests} requests answered"
+        finally:
+            stopped.set()
+        shift = controlled.shift_outcome(runs, batch[0], ramp)
+        health = controlled.health_outcome(slowed)
+    return ControlledLoad(runs, parts, controlled.elastic.outcome(runs), batch, shift, health)
+
+
+def _after(seconds: float, stopped: Event, act: Callable[[], _Done]) -> _Done:
+    """Wait, and act unless the run was stopped meanwhile."""
+    if stopped.wait(seconds):
+        raise RuntimeError("the run was stopped")
+    return act()

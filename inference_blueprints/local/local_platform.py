@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from inference_blueprints.local.emulator import emulator_parts
 from inference_blueprints.local.emulator.emulator import DEFAULT_ACCOUNT, Emulator
 from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
 from inference_blueprints.local.platform_steps import DeploymentProgress, build_control_plane, empty_directory
-from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus
+from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from inference_blueprints.local.run_state import RunningBatch, RunningSignals
 from inference_blueprints.local.run_steps import Steps
 from inference_blueprints.local.scaling.elastic_parts import (
@@ -206,25 +206,17 @@ class LocalPlatform:
         UserError
             If Prometheus does not start, or an object or a function was not deployed.
         """
-        if self._serving is None or self._emulator is None:
-            raise RuntimeError("the platform is not started")
-        serving, blueprint = self._serving, self._loaded.blueprint
-        targets = partial(scrape_targets, blueprint, serving)
-        with steps.step("Start Prometheus") as step:
-            roles = elastic_roles(blueprint, serving, self._emulator.records_directory)
-            prometheus = LocalPrometheus(
-                self._directory / "prometheus", self._processes, lambda line: step.update(detail=line)
-            )
-            rules = controllers_rules(blueprint.metadata.name, self._plan, HEALTH_FACTOR)
-            prometheus.start((), rules=rules)
-            step.result = prometheus.base_url
+        serving, emulator = self._started()
+        blueprint = self._loaded.blueprint
+        roles = elastic_roles(blueprint, serving, emulator.records_directory)
+        rules = controllers_rules(blueprint.metadata.name, self._plan, HEALTH_FACTOR)
         controlled = control(
             blueprint,
             serving,
-            self._emulator,
-            prometheus,
+            emulator,
+            self._prometheus(steps, (), rules),
             roles=roles,
-            targets=targets,
+            targets=partial(scrape_targets, blueprint, serving),
             processes=self._processes,
             directory=self._directory,
             ramp_seconds=ramp_seconds,
@@ -265,17 +257,11 @@ class LocalPlatform:
         UserError
             If Prometheus does not start, or a role has no ScaledObject.
         """
-        if self._serving is None or self._emulator is None:
-            raise RuntimeError("the platform is not started")
-        serving, blueprint = self._serving, self._loaded.blueprint
-        with steps.step("Start Prometheus") as step:
-            roles = elastic_roles(blueprint, serving, self._emulator.records_directory)
-            prometheus = LocalPrometheus(
-                self._directory / "prometheus", self._processes, lambda line: step.update(detail=line)
-            )
-            prometheus.start(scrape_targets(blueprint, serving))
-            step.result = prometheus.base_url
-        elastic = ElasticRun(serving, prometheus, roles, partial(scrape_targets, blueprint, serving))
+        serving, emulator = self._started()
+        blueprint = self._loaded.blueprint
+        roles = elastic_roles(blueprint, serving, emulator.records_directory)
+        targets = partial(scrape_targets, blueprint, serving)
+        elastic = ElasticRun(serving, self._prometheus(steps, targets()), roles, targets)
         return elastic, elastic_platform_parts(roles)
 
     def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
@@ -358,6 +344,22 @@ class LocalPlatform:
         """
         for check in self._checks:
             check()
+
+    def _started(self) -> tuple[LocalServing, Emulator]:
+        if self._serving is None or self._emulator is None:
+            raise RuntimeError("the platform is not started")
+        return self._serving, self._emulator
+
+    def _prometheus(
+        self, steps: Steps, targets: Iterable[ScrapeTarget], rules: str | None = None
+    ) -> LocalPrometheus:
+        with steps.step("Start Prometheus") as step:
+            prometheus = LocalPrometheus(
+                self._directory / "prometheus", self._processes, lambda line: step.update(detail=line)
+            )
+            prometheus.start(targets, rules=rules)
+            step.result = prometheus.base_url
+        return prometheus
 
     def _synthesise(self, steps: Steps) -> Path:
         assembly = self._directory / "cdk.out"

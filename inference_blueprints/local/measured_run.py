@@ -23,6 +23,7 @@ from inference_blueprints.local.run_steps import Step, Steps
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.replay.open_loop import ProgressCallback, ReplayProgress
+from inference_blueprints.measurement.replay.ramp import POINTS, RampPoints
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.trace_replay import (
     DEFAULT_REQUEST_TIMEOUT_SECONDS,
@@ -47,6 +48,7 @@ def replay(
     steps: Steps,
     seconds: float | None,
     follows_ramp: bool = False,
+    ramp: RampPoints = POINTS,
     title: str = "Replay a public trace against the models",
 ) -> list[ModelRun]:
     """Replay the trace, scaled to each model's workload, against all models at once.
@@ -65,6 +67,8 @@ def replay(
         How long requests arrive. None for the default.
     follows_ramp
         Whether the rate rises to the peak and falls again.
+    ramp
+        How the rate rises and falls.
     title
         What the step does.
 
@@ -83,7 +87,9 @@ def replay(
         )
     with steps.step(title) as step:
         results = asyncio.run(
-            _replay_all(loaded, by_name, engines, _Bar(step), seconds, follows_ramp=follows_ramp)
+            _replay_all(
+                loaded, by_name, engines, _Bar(step), seconds=seconds, ramp=ramp if follows_ramp else None
+            )
         )
         failures = sum(sum(result.failure_reasons.values()) for result in results)
         step.result = f"{sum(len(result.outcomes) for result in results)} requests, {failures} failures"
@@ -162,9 +168,9 @@ async def _replay_all(
     running: dict[str, RunningModel],
     engines: EngineKind,
     bar: _Bar,
-    seconds: float | None,
     *,
-    follows_ramp: bool,
+    seconds: float | None,
+    ramp: RampPoints | None,
 ) -> list[ReplayResult]:
     replays = (
         replay_async(
@@ -172,8 +178,9 @@ async def _replay_all(
             model.name,
             engines.replayed_workload(model.workload),
             running[model.name].context_length,
-            seconds=seconds or (RAMP_SECONDS if follows_ramp else DEFAULT_SECONDS),
-            follows_ramp=follows_ramp,
+            seconds=seconds or (RAMP_SECONDS if ramp else DEFAULT_SECONDS),
+            follows_ramp=ramp is not None,
+            ramp=ramp or POINTS,
             on_progress=bar.of(model.name),
             request_timeout_seconds=max(DEFAULT_REQUEST_TIMEOUT_SECONDS, engines.answer_seconds),
         )

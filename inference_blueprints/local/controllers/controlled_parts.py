@@ -27,7 +27,7 @@ from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from inference_blueprints.local.scaling.elastic_run import ElasticRun
 from inference_blueprints.local.scaling.operator_stand_in import ElasticRole
-from inference_blueprints.measurement.replay.ramp import share_at
+from inference_blueprints.measurement.replay.ramp import TWO_RAMPS, share_at
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.local_serving import LocalServing
@@ -42,6 +42,8 @@ SHIFT_FACTOR = 120.0
 _SHIFT_SECONDS = 1.0
 #: Time of a request of the shipped workload, as runs of this machine had it (simulated).
 _REQUEST_SECONDS = 8.0
+#: About how long a worker is slow, with another load.
+_SLOWED_SECONDS = 120.0
 _DAY_SECONDS = 86_400.0
 _PROBE_SECONDS = 2.0
 _FIRST_VERSION = "1"
@@ -186,8 +188,8 @@ def controlled_platform_parts() -> tuple[PlatformPart, ...]:
             "CloudWatch metrics",
             "stand-in",
             "PromQL is answered by the run's Prometheus; series of workers are made from metrics of Dynamo's "
-            "runtime, since the simulated engine has none of vLLM's. The two days before the run are made up: "
-            "each is like the run",
+            "runtime, since the simulated engine has none of vLLM's. The two days before the run are made up "
+            "to be like it",
         ),
         PlatformPart(
             "EventBridge Scheduler",
@@ -199,10 +201,10 @@ def controlled_platform_parts() -> tuple[PlatformPart, ...]:
 
 def _usual_demand(second: float, *, peak: float, ramp_seconds: float) -> float:
     """Return the requests in flight of each day at a second of the run: two ramps, then a steady load."""
-    lengthened = ramp_seconds + _REQUEST_SECONDS
-    if second < 2 * lengthened:
-        return peak * _REQUEST_SECONDS * share_at(min(1.0, second % lengthened / ramp_seconds))
-    return float(CLIENTS) if second < 4 * lengthened else peak * _REQUEST_SECONDS * share_at(0.0)
+    both = 2 * ramp_seconds
+    if both <= second < both + _SLOWED_SECONDS:
+        return float(CLIENTS)
+    return peak * _REQUEST_SECONDS * share_at(min(1.0, second / both), TWO_RAMPS)
 
 
 def _rendered(records: Path, kind: str) -> dict[str, dict[str, Any]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,7 @@ from inference_blueprints.local.controllers.worker_nodes import WorkerNodes
 from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus
 from inference_blueprints.local.report.report_types import ModelRun
 from inference_blueprints.local.scaling.elastic_run import ElasticRun
+from inference_blueprints.measurement.replay.replay_result import LATE_MS
 from inference_blueprints.measurement.statistics.percentiles import percentile
 
 _SAMPLE_SECONDS = 2.0
@@ -89,8 +90,6 @@ class ControlledRun:
         self._parts = parts
         self._stack = ExitStack()
         self._calls: tuple[Path, Path] | None = None
-        self._slowed: SlowedWorker | None = None
-        self._batch: BatchOutcome | None = None
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self._parts.server)
@@ -111,70 +110,60 @@ class ControlledRun:
         """What lets the workers follow the load."""
         return self._parts.elastic
 
-    @contextmanager
-    def batch_beside(self, job: Callable[[], BatchOutcome]) -> Iterator[None]:
-        """Run a batch job in the background, and wait for its end.
-
-        Parameters
-        ----------
-        job
-            Runs it.
-        """
-        with ThreadPoolExecutor(1, thread_name_prefix="batch job") as pool:
-            running: Future[BatchOutcome] = pool.submit(job)
-            yield
-            self._batch = running.result()
-
-    def slow_a_worker(self, say: Callable[[str], None]) -> SlowedWorker:
-        """Make a worker slow while clients stream, until its replacement serves.
-
-        Parameters
-        ----------
-        say
-            Called with what happens.
-        """
+    def slow_a_worker(self) -> SlowedWorker:
+        """Make a worker slow while clients stream, until its replacement serves."""
         parts = self._parts
-        model = parts.nodes.role.model
-        self._slowed = asyncio.run(
-            slow_a_worker(model, parts.frontends, parts.nodes, parts.records, check=parts.check, say=say)
+        return asyncio.run(
+            slow_a_worker(
+                parts.nodes.role.model, parts.frontends, parts.nodes, parts.records, check=parts.check
+            )
         )
-        return self._slowed
 
-    def shift_outcome(self, alone: Sequence[ModelRun], beside: Sequence[ModelRun]) -> CapacityShiftOutcome:
+    def shift_outcome(
+        self, runs: Sequence[ModelRun], batch: BatchOutcome, ramp_seconds: float
+    ) -> CapacityShiftOutcome:
         """Return how capacity moved.
 
         Parameters
         ----------
-        alone, beside
-            What the clients saw without batch, and beside it.
+        runs
+            What the clients saw in both ramps.
+        batch
+            Outcome of the batch job beside the second one.
+        ramp_seconds
+            Length of each ramp.
         """
         parts, (_, shift_calls) = self._parts, self._files()
         role = parts.nodes.role
         rows, changes = parts.records.shifts(parts.shift_clock, role.name, str(role.workers.planned.pool))
-        first, second = _ttft_p95(alone), _ttft_p95(beside)
-        batch = self._batch
+        first, second = (_ttft_p95(runs, begin, begin + ramp_seconds) for begin in (0.0, ramp_seconds))
         return CapacityShiftOutcome(
             decisions=rows,
             changes=changes,
             failed_runs=len(calls(shift_calls)[1]),
-            batch_completed=batch.completed if batch else 0,
-            batch_lost=batch.lost + batch.failed if batch else 0,
-            batch_seconds=batch.seconds if batch else 0.0,
+            batch_completed=batch.completed,
+            batch_lost=batch.lost + batch.failed,
+            batch_seconds=batch.seconds,
             ttft_p95_alone_ms=first,
             ttft_p95_beside_ms=second,
             ttft_p95_ratio=second / first if first and second else None,
+            is_timed=all(run.result.lateness_p99_ms <= LATE_MS for run in runs),
             time_factor=parts.shift_clock.factor,
             most_workers=role.workers.planned.most,
             workers=tuple((each.seconds, each.ready) for each in parts.elastic.samples),
             load=tuple(self._load()),
         )
 
-    def health_outcome(self) -> GpuHealthOutcome:
-        """Return what became of the slow worker."""
+    def health_outcome(self, slowed: SlowedWorker) -> GpuHealthOutcome:
+        """Return what became of the slow worker.
+
+        Parameters
+        ----------
+        slowed
+            What happened to it.
+        """
         parts, (health_calls, _) = self._parts, self._files()
-        slowed, clock = self._slowed, parts.health_clock
-        if slowed is None:
-            raise RuntimeError("no worker was made slow")
+        clock = parts.health_clock
         times = slowed.times(clock)
         done, replacement = slowed.case.get("state") == "done", str(slowed.case.get("replacement", ""))
         answered = self._answered_by(replacement)
@@ -199,11 +188,6 @@ class ControlledRun:
             slow_pod=parts.nodes.pod_name(slowed.node),
         )
 
-    @property
-    def batch(self) -> tuple[BatchOutcome, ...]:
-        """Outcome of the batch job."""
-        return (self._batch,) if self._batch else ()
-
     def _files(self) -> tuple[Path, Path]:
         if self._calls is None:
             raise RuntimeError("the run has not begun")
@@ -227,7 +211,9 @@ class ControlledRun:
             step_seconds=_SAMPLE_SECONDS,
         )
         return {
-            labels["pod"]: tuple((at - began, value * _MILLISECONDS) for at, value in points)
+            labels["pod"]: tuple(
+                (at - began, value * _MILLISECONDS) for at, value in points if math.isfinite(value)
+            )
             for labels, points in series
         }
 
@@ -250,7 +236,12 @@ def _minutes_before(shown: float) -> list[int]:
     return [60 * (minute - back) for back in range(4)]
 
 
-def _ttft_p95(runs: Sequence[ModelRun]) -> float | None:
-    """Return the 95th percentile of the time to first token of all requests that were answered."""
-    found = [each.time_to_first_token_ms for run in runs for each in run.result.answered]
+def _ttft_p95(runs: Sequence[ModelRun], begin: float, end: float) -> float | None:
+    """Return the 95th percentile of the time to first token of the answered requests of a time."""
+    found = [
+        each.time_to_first_token_ms
+        for run in runs
+        for each in run.result.answered
+        if begin <= each.due_seconds < end
+    ]
     return percentile([each for each in found if each is not None], 95)

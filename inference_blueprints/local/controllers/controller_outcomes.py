@@ -72,6 +72,8 @@ class CapacityShiftOutcome:
         and in the second beside it. None if nothing was answered.
     ttft_p95_ratio
         The second over the first.
+    is_timed
+        Whether this machine kept the arrival times of the requests. If not, the ratio says nothing.
     time_factor
         How much faster the function's clock went.
     most_workers
@@ -91,6 +93,7 @@ class CapacityShiftOutcome:
     ttft_p95_alone_ms: float | None
     ttft_p95_beside_ms: float | None
     ttft_p95_ratio: float | None
+    is_timed: bool
     time_factor: float
     most_workers: int
     workers: tuple[tuple[float, int], ...]

@@ -65,7 +65,6 @@ async def slow_a_worker(
     records: OperationsRecords,
     *,
     check: Callable[[], None],
-    say: Callable[[str], None],
 ) -> SlowedWorker:
     """Stream, make a worker slow, and stream on until its replacement serves or it takes too long.
 
@@ -81,8 +80,6 @@ async def slow_a_worker(
         The controllers' table.
     check
         Called while it waits. It raises an error if a process has died.
-    say
-        Called with what happens.
     """
     load = CountedLoad(model, frontends, CLIENTS, _LENGTHS, timeout_seconds=_STREAM_SECONDS, seed=1)
     async with load:
@@ -96,7 +93,6 @@ async def slow_a_worker(
             check()
             cases = await asyncio.to_thread(records.cases)
             case = next((each for each in cases if each["node"] == name), {})
-            say(f"{name}: {case.get('state', 'not found yet')}")
         await asyncio.sleep(_AFTER_SECONDS)
         load.stop()
     cases = await asyncio.to_thread(records.cases)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from inference_blueprints.local.controllers.controller_outcomes import CapacityShiftOutcome, GpuHealthOutcome
 from inference_blueprints.measurement.statistics.figure_text import milliseconds, number
 
-#: What a state of a case means for people, in the order of a repair.
+#: What the states of a case that are shown mean for people, in the order of a repair.
 _STATES = {
     "slowed": "slowed",
-    "suspected": "suspected",
     "confirmed": "found",
     "cordoned": "cordoned",
-    "draining": "draining",
     "replacing": "drained",
-    "verifying": "replacing",
-    "done": "replacement serves",
+    "done": "replaced",
 }
 
 
@@ -40,6 +37,8 @@ def shift_lines(outcome: CapacityShiftOutcome) -> list[str]:
         f"The shift's clock goes {outcome.time_factor:g} times faster: a second of the run is "
         f"{outcome.time_factor / 60:g} minutes. Requests are not faster.",
     ]
+    if not outcome.is_timed:
+        lines.append("This machine was too busy to keep the arrival times: the ratio says nothing.")
     if outcome.failed_runs:
         lines.append(f"{outcome.failed_runs} runs of the function ended with an error.")
     return lines
@@ -60,7 +59,7 @@ def health_lines(outcome: GpuHealthOutcome) -> list[str]:
     lines = [
         f"GPU health (simulated): {outcome.injected} worker slowed to {outcome.speed:.0%} of its speed, "
         f"{outcome.found} found, {outcome.replaced} replaced, {outcome.false_drains} false drains.",
-        f"After the slowdown: {steps or 'nothing was found'}.",
+        f"Time since the slowdown: {steps or 'nothing was found'}.",
         f"Node {outcome.node}: {served}",
         f"{outcome.streams} streams meanwhile, {outcome.cut_streams} cut; every token was counted.",
         f"The clock of GPU health goes {outcome.time_factor:g} times faster: its minute lasts "
@@ -84,8 +83,8 @@ def health_is_bad(outcome: GpuHealthOutcome) -> bool:
 
 def marks(outcome: GpuHealthOutcome) -> list[tuple[float, str]]:
     """Return the seconds of the run at which the steps of the repair came, with their names."""
-    shown = ("slowed", "confirmed", "replacing", "done")
-    return [(outcome.times[state], _STATES[state]) for state in shown if state in outcome.times]
+    shown = [state for state in _STATES if state != "cordoned" and state in outcome.times]
+    return [(outcome.times[state], _STATES[state]) for state in shown]
 
 
 def _range(values: list[int] | list[float], *, digits: int = 0) -> str:
