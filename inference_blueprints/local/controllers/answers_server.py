@@ -44,8 +44,7 @@ class AnswersServer:
         clock: RunClock,
     ) -> None:
         self._cluster, self._metrics, self._batch = cluster, metrics, batch_in_flight
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self._answer, clock))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self._answer, clock))
         self._thread = threading.Thread(target=self._server.serve_forever, name="answers", daemon=True)
 
     @property
@@ -78,6 +77,15 @@ class AnswersServer:
             method, address.path, _single(address.query), json.loads(body) if body else None
         )
         return answer
+
+
+class _Server(ThreadingHTTPServer):
+    """Says nothing if a controller that gave up does not take its answer. It asks again by itself."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing."""
 
 
 def _single(text: str) -> dict[str, str]:
