@@ -26,7 +26,7 @@ from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 #: How long requests arrive in each of the two ramps.
-CONTROLLED_RAMP_SECONDS = 100.0
+CONTROLLED_RAMP_SECONDS = 90.0
 #: Requests of the batch job, per second of a ramp: it runs through the ramp, and some time longer.
 _BATCH_REQUESTS_PER_SECOND = 12.0
 _Done = TypeVar("_Done")
