@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from inference_blueprints.deployment.cloudformation.stack_events import resource_counts
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.batch.local_batch import LocalBatch
@@ -23,8 +22,14 @@ from inference_blueprints.local.controllers.controlled_run import ControlledRun
 from inference_blueprints.local.controllers.worker_series import controllers_rules
 from inference_blueprints.local.emulator import emulator_parts
 from inference_blueprints.local.emulator.emulator import DEFAULT_ACCOUNT, Emulator
-from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
-from inference_blueprints.local.platform_steps import DeploymentProgress, build_control_plane, empty_directory
+from inference_blueprints.local.emulator.emulator_deploy import bootstrap
+from inference_blueprints.local.platform_steps import (
+    build_control_plane,
+    deploy_stacks,
+    empty_directory,
+    start_prometheus,
+    write_templates,
+)
 from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from inference_blueprints.local.run_state import RunningBatch, RunningSignals
 from inference_blueprints.local.run_steps import Steps
@@ -39,7 +44,6 @@ from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.synthesis import synthesise
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
@@ -157,12 +161,17 @@ class LocalPlatform:
                 self._engines.prepare(steps.say)
         if self._control_plane:
             build_control_plane(steps)
-        assembly = self._synthesise(steps)
+        assembly = self._directory / "cdk.out"
+        write_templates(steps, self._loaded.file, assembly)
         emulator = self._emulator = self._deploy(steps, assembly)
         serving, endpoints = self._serve(steps)
         parts = serving.parts()
         if self._loaded.blueprint.spec.batch:
-            self._batch = self._start_batch(emulator, endpoints)
+            batch_directory = self._directory / "batch"
+            self._batch = LocalBatch(
+                self._loaded.blueprint, emulator, endpoints, batch_directory, self._processes
+            )
+            self._batch.start()
             parts += self._batch.parts()
         described = emulator_parts.describe(
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
@@ -353,21 +362,7 @@ class LocalPlatform:
     def _prometheus(
         self, steps: Steps, targets: Iterable[ScrapeTarget], rules: str | None = None
     ) -> LocalPrometheus:
-        with steps.step("Start Prometheus") as step:
-            prometheus = LocalPrometheus(
-                self._directory / "prometheus", self._processes, lambda line: step.update(detail=line)
-            )
-            prometheus.start(targets, rules=rules)
-            step.result = prometheus.base_url
-        return prometheus
-
-    def _synthesise(self, steps: Steps) -> Path:
-        assembly = self._directory / "cdk.out"
-        with steps.step("Write the CloudFormation templates") as step:
-            templates = synthesise(self._loaded.file, assembly)
-            count = sum(resource_counts(assembly).values())
-            step.result = f"{len(templates)} stacks, {count} resources in {assembly}"
-        return assembly
+        return start_prometheus(steps, self._directory / "prometheus", self._processes, targets, rules)
 
     def _deploy(self, steps: Steps, assembly: Path) -> Emulator:
         environment = self._loaded.blueprint.spec.environment
@@ -382,16 +377,7 @@ class LocalPlatform:
             self._checks.append(emulator.check)
             bootstrap(emulator, log_path=self._log("bootstrap"), on_line=lambda _: step.update())
             step.result = emulator.endpoint_url
-        with steps.step("Deploy all stacks to the emulator") as step:
-            progress = DeploymentProgress(step, sum(resource_counts(assembly).values()))
-            deploy(
-                emulator,
-                assembly,
-                log_path=self._log("deploy"),
-                on_line=lambda _: None,
-                on_event=progress.show,
-            )
-            step.result = f"{progress.complete} resources"
+        deploy_stacks(steps, emulator, assembly, self._log("deploy"))
         return emulator
 
     def _serve(self, steps: Steps) -> tuple[LocalServing, tuple[LocalEndpoint, ...]]:
@@ -409,12 +395,6 @@ class LocalPlatform:
             endpoints = serving.start(lambda what: step.update(detail=what))
             step.result = ", ".join(endpoint.base_url for endpoint in endpoints)
         return serving, endpoints
-
-    def _start_batch(self, emulator: Emulator, endpoints: tuple[LocalEndpoint, ...]) -> LocalBatch:
-        blueprint, directory = self._loaded.blueprint, self._directory / "batch"
-        batch = LocalBatch(blueprint, emulator, endpoints, directory, self._processes)
-        batch.start()
-        return batch
 
     def _log(self, name: str) -> Path:
         return self._directory / "logs" / f"{name}.log"

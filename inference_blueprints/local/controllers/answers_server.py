@@ -95,7 +95,7 @@ def _single(text: str) -> dict[str, str]:
 def _handler(
     answer: Callable[[str, str, bytes], tuple[int, Any]], clock: RunClock
 ) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class AnswersHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def _respond(self) -> None:
@@ -116,4 +116,4 @@ def _handler(
         def date_time_string(self, timestamp: float | None = None) -> str:
             return super().date_time_string(clock.of(time.time() if timestamp is None else timestamp))
 
-    return Handler
+    return AnswersHandler

@@ -26,7 +26,7 @@ import boto3
 _CEILING = "ceiling#"
 
 
-class Caller:
+class ControllerCaller:
     """Calls one handler.
 
     Parameters
@@ -99,4 +99,4 @@ class _Ok:
 
 
 if __name__ == "__main__":
-    Caller(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))).call_for_ever()
+    ControllerCaller(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))).call_for_ever()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.local.controllers import controller_program
-from inference_blueprints.local.controllers.controller_program import Caller
+from inference_blueprints.local.controllers.controller_program import ControllerCaller
 from inference_blueprints.local.controllers.operations_records import calls
 
 FACTOR = 100.0
@@ -102,7 +102,7 @@ def test_it_calls_again_and_again_by_a_faster_clock_also_after_an_error(tmp_path
 
 
 def test_ceilings_get_the_real_time_and_other_items_keep_theirs() -> None:
-    caller = Caller({"began": 0.0, "factor": FACTOR})
+    caller = ControllerCaller({"began": 0.0, "factor": FACTOR})
     item = {"id": "ceiling#qwen", "record": {"places": 4, "at": 10**12}, "expires": 5}
     before = time.time()
     changed = caller._in_real_time({"TableName": "t", "Item": item})
