@@ -12,7 +12,7 @@ import pytest
 from tests.local.conftest import Run
 from tests.unit.local.report.schema import SCHEMA
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.controllers
 RAMP_SECONDS = 20
 
 
