@@ -85,7 +85,9 @@ def scheduler_environment(templates: Templates) -> dict[str, Any]:
 def worker_environment(templates: Templates) -> dict[str, Any]:
     """Return the environment of the workers of batch, from the values of their release."""
     release = templates.charts("Batch")[f"{BASE['spec']['models'][0]['name']}.batch"]
-    return dict(json.loads(text(release["Properties"]["Values"]))["environment"])
+    parts = release["Properties"]["Values"]["Fn::Join"][1]
+    values = "".join(part if isinstance(part, str) else json.dumps(text(part))[1:-1] for part in parts)
+    return dict(json.loads(values)["environment"])
 
 
 def configuration() -> ShiftConfiguration:
