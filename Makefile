@@ -14,7 +14,7 @@ VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-engines test-faults check-templates check-lives control-plane test-cluster test-scaling unit templates charts runtime local lint bench generate lock outdated clean
+.PHONY: help setup run test test-engines test-faults check-templates check-lives control-plane test-cluster test-scaling test-controllers test-java unit templates charts runtime local lint bench generate lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,7 +28,7 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" --engines "$(ENGINES)"
 
-test: $(READY) ## run every layer of tests except test-engines, test-faults, check-lives, test-cluster and test-scaling
+test: $(READY) ## run every layer of tests except test-engines, test-faults, check-lives, test-cluster, test-scaling, test-controllers and test-java
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
@@ -46,6 +46,12 @@ test-cluster: control-plane ## apply every manifest to a real Kubernetes control
 test-scaling: $(READY) ## compare decisions with the real KEDA and HorizontalPodAutoscaler; builds KEDA once, some minutes
 	$(BIN)/python -m inference_blueprints.local.control_plane --keda
 	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600
+
+test-controllers: $(READY) ## run capacity-and-health with a slowed worker; some minutes, on a machine that is not busy
+	$(PYTEST) tests/local/scaling -m controllers --timeout 1800
+
+test-java: $(READY) ## build and test the Java programs; needs a JDK 17 and Maven, and says so if they are missing
+	@sh scripts/test_java.sh $(PYTEST)
 
 check-templates: $(READY) ## check templates with checkov, and a hundred generated blueprints and changes to them
 	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run

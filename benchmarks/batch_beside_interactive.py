@@ -49,18 +49,18 @@ from inference_blueprints.simulation.offline_replay import SyntheticLoad
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 
-_USERS, _RATE = 50, 6.0
-_CASE = LayoutCase("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(3000, 150, 0.5, _USERS))
-_WORKERS = aggregated(4, 2)
-_SHARDS, _LINES, _PROMPT_TOKENS, _ANSWER_TOKENS = 8, 1000, 1000, 100
+USERS, RATE = 50, 6.0
+CASE = LayoutCase("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(3000, 150, 0.5, USERS))
+WORKERS = aggregated(4, 2)
+_SHARDS, _LINES, PROMPT_TOKENS, ANSWER_TOKENS = 8, 1000, 1000, 100
 _ALONE_SECONDS, _BESIDE_SECONDS, _FIXED_SECONDS = 20.0, 30.0, 12.0
 #: A new worker first learns how long answers take, then how many requests may be in flight.
 _LEARNS_SECONDS, _FILLS_SECONDS = 30.0, 5.0
 _SECONDS = 240.0
 _MS = 1000.0
 _REQUEST_SECONDS = 120.0
-_FIXED_IN_FLIGHT = 256
-_GOAL, _GOAL_BATCH = 1.1, 1 / 0.6
+FIXED_IN_FLIGHT = 256
+GOAL, GOAL_BATCH = 1.1, 1 / 0.6
 #: Without `latencyPercent`, others ask the model too.
 _BATCH = {
     "queues": [
@@ -74,8 +74,8 @@ _BATCH = {
 _TEAM = {"name": "ads", "principals": ["arn:aws:iam::123456789012:role/ads"], "monthlyBudgetUsd": 1}
 _FIXED = {
     "BATCH_LATENCY_PERCENT": "0",
-    "BATCH_IN_FLIGHT_START": str(_FIXED_IN_FLIGHT),
-    "BATCH_IN_FLIGHT_MOST": str(_FIXED_IN_FLIGHT),
+    "BATCH_IN_FLIGHT_START": str(FIXED_IN_FLIGHT),
+    "BATCH_IN_FLIGHT_MOST": str(FIXED_IN_FLIGHT),
 }
 
 
@@ -131,7 +131,7 @@ class _Timed:
 
 def measure() -> list[Figure]:
     """Take the measurement."""
-    document = blueprint_of(_CASE, _WORKERS, {}).model_dump(mode="json", by_alias=True, exclude_none=True)
+    document = blueprint_of(CASE, WORKERS, {}).model_dump(mode="json", by_alias=True, exclude_none=True)
     document["spec"] |= {"batch": _BATCH, "teams": [_TEAM]}
     blueprint = Blueprint.model_validate(document)
     plan = build_plan(blueprint)
@@ -177,8 +177,8 @@ async def _measure(endpoint: LocalEndpoint, job: Stage, settings: dict[str, str]
         raise BenchmarkError(f"{len(failed)} requests failed, the first: {failed[0].failure}")
     alone = before.first_tokens(ended) + after.first_tokens(ended)
     return [
-        *_first_tokens("first token", beside.first_tokens(ended), alone, {95: _GOAL}),
-        *_first_tokens(f"first token beside {_FIXED_IN_FLIGHT}", fixed.first_tokens(ended), alone, {}),
+        *_first_tokens("first token", beside.first_tokens(ended), alone, {95: GOAL}),
+        *_first_tokens(f"first token beside {FIXED_IN_FLIGHT}", fixed.first_tokens(ended), alone, {}),
         Figure(
             "batch_beside_interactive requests of batch",
             beside.rate,
@@ -191,7 +191,7 @@ async def _measure(endpoint: LocalEndpoint, job: Stage, settings: dict[str, str]
             _MS / beside.rate,
             "ms",
             baseline=_MS / fixed.rate,
-            goal=_GOAL_BATCH,
+            goal=GOAL_BATCH,
             simulated=True,
         ),
     ]
@@ -215,23 +215,23 @@ def _first_tokens(
 
 def _interactive() -> Iterator[ScaledRequest]:
     """Yield requests of random users at random times, the same in every run."""
-    chance, own = random.Random(0), count(_USERS)  # noqa: S311 - no secret is made
-    shared = round(_CASE.load.input_tokens * _CASE.load.shared_prefix_ratio)
-    arrival = chance.expovariate(_RATE)
+    chance, own = random.Random(0), count(USERS)  # noqa: S311 - no secret is made
+    shared = round(CASE.load.input_tokens * CASE.load.shared_prefix_ratio)
+    arrival = chance.expovariate(RATE)
     while arrival < _SECONDS:
         blocks = (
-            PrefixBlock(chance.randrange(_USERS), shared),
-            PrefixBlock(next(own), _CASE.load.input_tokens - shared),
+            PrefixBlock(chance.randrange(USERS), shared),
+            PrefixBlock(next(own), CASE.load.input_tokens - shared),
         )
-        yield ScaledRequest(arrival, _CASE.load.input_tokens, _CASE.load.output_tokens, blocks)
-        arrival += chance.expovariate(_RATE)
+        yield ScaledRequest(arrival, CASE.load.input_tokens, CASE.load.output_tokens, blocks)
+        arrival += chance.expovariate(RATE)
 
 
 def _body(number: int) -> dict[str, Any]:
     """Return a request with a unique prompt."""
     return {
-        "messages": [{"role": "user", "content": random_text(_PROMPT_TOKENS, 1_000_000 + number)}],
-        "max_tokens": _ANSWER_TOKENS,
-        "min_tokens": _ANSWER_TOKENS,
+        "messages": [{"role": "user", "content": random_text(PROMPT_TOKENS, 1_000_000 + number)}],
+        "max_tokens": ANSWER_TOKENS,
+        "min_tokens": ANSWER_TOKENS,
         "ignore_eos": True,
     }

@@ -62,5 +62,6 @@ HOLD_SECONDS: Final = "BATCH_HOLD_SECONDS"
 #: Table of jobs, in which the worker reads the ceiling of its model; only where the capacity shift sets one.
 CEILINGS_TABLE: Final = "BATCH_CEILINGS_TABLE"
 DRAIN_SECONDS: Final = "BATCH_DRAIN_SECONDS"
+METRICS_SECONDS: Final = "BATCH_METRICS_SECONDS"
 STATUS_FILE: Final = "BATCH_STATUS_FILE"
 SPOT_WARNINGS: Final = "BATCH_SPOT_WARNINGS"

@@ -57,7 +57,7 @@ LINE_COPIES: Final = 3
 REQUESTS_PER_WORKER: Final = 512
 #: How much longer answers of batch may take than with little load, in percent, if the router makes batch wait
 #: for interactive requests. It is the waiting time of batch itself, and not what interactive requests lose.
-LATENCY_PERCENT_BEHIND: Final = 75
+LATENCY_PERCENT_BEHIND: Final = 100
 #: Longest time from a result to its commit.
 FLUSH_SECONDS: Final = 1
 #: Results that are committed before that time.

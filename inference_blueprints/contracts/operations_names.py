@@ -32,7 +32,7 @@ METRICS_ENDPOINT: Final = "OPERATIONS_METRICS_ENDPOINT"
 
 #: Partition key: `table_scope`.
 SCOPE_ATTRIBUTE: Final = "scope"
-#: Sort key, such as ``case#<node's uid>`` or ``audit#health#<time>#<id>``.
+#: Sort key, such as ``case#<node's uid>`` or ``audit#health#<time>#<number>#<id>``.
 ENTRY_ATTRIBUTE: Final = "entry"
 #: When DynamoDB may delete the item (time to live), in seconds since 1970.
 EXPIRY_ATTRIBUTE: Final = "expires"

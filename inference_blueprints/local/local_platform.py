@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -11,17 +10,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from inference_blueprints.deployment.cloudformation.stack_events import ResourceEvent, resource_counts
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.batch.local_batch import LocalBatch
-from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.controllers.controlled_parts import (
+    HEALTH_FACTOR,
+    control,
+    controlled_platform_parts,
+)
+from inference_blueprints.local.controllers.controlled_run import ControlledRun
+from inference_blueprints.local.controllers.worker_series import controllers_rules
 from inference_blueprints.local.emulator import emulator_parts
 from inference_blueprints.local.emulator.emulator import DEFAULT_ACCOUNT, Emulator
-from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
-from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus
+from inference_blueprints.local.emulator.emulator_deploy import bootstrap
+from inference_blueprints.local.platform_steps import (
+    build_control_plane,
+    deploy_stacks,
+    empty_directory,
+    start_prometheus,
+    write_templates,
+)
+from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from inference_blueprints.local.run_state import RunningBatch, RunningSignals
-from inference_blueprints.local.run_steps import Step, Steps
+from inference_blueprints.local.run_steps import Steps
 from inference_blueprints.local.scaling.elastic_parts import (
     elastic_platform_parts,
     elastic_roles,
@@ -33,7 +44,6 @@ from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.synthesis import synthesise
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
@@ -42,7 +52,6 @@ from inference_blueprints.targets.local.served_process import ServedProcess
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
 _STEP_COUNT = 4
-_KEPT = {"run.lock", "state.json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +155,23 @@ class LocalPlatform:
             If the engines do not register in time.
         """
         self._engines.check()
-        _empty(self._directory)
+        empty_directory(self._directory)
         if self._engines.preparation:
             with steps.step(self._engines.preparation):
                 self._engines.prepare(steps.say)
         if self._control_plane:
-            _build_control_plane(steps)
-        assembly = self._synthesise(steps)
+            build_control_plane(steps)
+        assembly = self._directory / "cdk.out"
+        write_templates(steps, self._loaded.file, assembly)
         emulator = self._emulator = self._deploy(steps, assembly)
         serving, endpoints = self._serve(steps)
         parts = serving.parts()
         if self._loaded.blueprint.spec.batch:
-            self._batch = self._start_batch(emulator, endpoints)
+            batch_directory = self._directory / "batch"
+            self._batch = LocalBatch(
+                self._loaded.blueprint, emulator, endpoints, batch_directory, self._processes
+            )
+            self._batch.start()
             parts += self._batch.parts()
         described = emulator_parts.describe(
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
@@ -177,6 +191,66 @@ class LocalPlatform:
         """Whether the number of some workers follows the load."""
         return self._engines.scales and self._plan.is_elastic
 
+    @property
+    def is_controlled(self) -> bool:
+        """Whether GPU health and the capacity shift run beside the load."""
+        spec = self._loaded.blueprint.spec
+        controlled = spec.gpu_health is not None and spec.capacity_shift is not None
+        return controlled and self.is_elastic and spec.batch is not None and not self._control_plane
+
+    def control(self, steps: Steps, ramp_seconds: float) -> tuple[ControlledRun, tuple[PlatformPart, ...]]:
+        """Start Prometheus. Return the controllers, and their rows of the table of parts.
+
+        Parameters
+        ----------
+        steps
+            Where progress is shown; one step.
+        ramp_seconds
+            Length of each ramp of the load.
+
+        Raises
+        ------
+        RuntimeError
+            Before `start`.
+        UserError
+            If Prometheus does not start, or an object or a function was not deployed.
+        """
+        serving, emulator = self._started()
+        blueprint = self._loaded.blueprint
+        roles = elastic_roles(blueprint, serving, emulator.records_directory)
+        rules = controllers_rules(blueprint.metadata.name, self._plan, HEALTH_FACTOR)
+        controlled = control(
+            blueprint,
+            serving,
+            emulator,
+            self._prometheus(steps, (), rules),
+            roles=roles,
+            targets=partial(scrape_targets, blueprint, serving),
+            processes=self._processes,
+            directory=self._directory,
+            ramp_seconds=ramp_seconds,
+        )
+        return controlled, (*elastic_platform_parts(roles), *controlled_platform_parts())
+
+    def run_batch_beside(self, requests: int) -> BatchOutcome:
+        """Run a batch job without killing its workers.
+
+        Parameters
+        ----------
+        requests
+            Number of its requests.
+
+        Raises
+        ------
+        RuntimeError
+            If there are no workers.
+        UserError
+            If the batch API refuses the job, or it takes too long.
+        """
+        if self._batch is None:
+            raise RuntimeError("the blueprint has no batch")
+        return self._batch.run_beside(requests)
+
     def follow_load(self, steps: Steps) -> tuple[ElasticRun, tuple[PlatformPart, ...]]:
         """Start Prometheus. Return what lets workers follow the load, and its rows of the table of parts.
 
@@ -192,17 +266,11 @@ class LocalPlatform:
         UserError
             If Prometheus does not start, or a role has no ScaledObject.
         """
-        if self._serving is None or self._emulator is None:
-            raise RuntimeError("the platform is not started")
-        serving, blueprint = self._serving, self._loaded.blueprint
-        with steps.step("Start Prometheus") as step:
-            roles = elastic_roles(blueprint, serving, self._emulator.records_directory)
-            prometheus = LocalPrometheus(
-                self._directory / "prometheus", self._processes, lambda line: step.update(detail=line)
-            )
-            prometheus.start(scrape_targets(blueprint, serving))
-            step.result = prometheus.base_url
-        elastic = ElasticRun(serving, prometheus, roles, partial(scrape_targets, blueprint, serving))
+        serving, emulator = self._started()
+        blueprint = self._loaded.blueprint
+        roles = elastic_roles(blueprint, serving, emulator.records_directory)
+        targets = partial(scrape_targets, blueprint, serving)
+        elastic = ElasticRun(serving, self._prometheus(steps, targets()), roles, targets)
         return elastic, elastic_platform_parts(roles)
 
     def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
@@ -286,13 +354,15 @@ class LocalPlatform:
         for check in self._checks:
             check()
 
-    def _synthesise(self, steps: Steps) -> Path:
-        assembly = self._directory / "cdk.out"
-        with steps.step("Write the CloudFormation templates") as step:
-            templates = synthesise(self._loaded.file, assembly)
-            count = sum(resource_counts(assembly).values())
-            step.result = f"{len(templates)} stacks, {count} resources in {assembly}"
-        return assembly
+    def _started(self) -> tuple[LocalServing, Emulator]:
+        if self._serving is None or self._emulator is None:
+            raise RuntimeError("the platform is not started")
+        return self._serving, self._emulator
+
+    def _prometheus(
+        self, steps: Steps, targets: Iterable[ScrapeTarget], rules: str | None = None
+    ) -> LocalPrometheus:
+        return start_prometheus(steps, self._directory / "prometheus", self._processes, targets, rules)
 
     def _deploy(self, steps: Steps, assembly: Path) -> Emulator:
         environment = self._loaded.blueprint.spec.environment
@@ -307,16 +377,7 @@ class LocalPlatform:
             self._checks.append(emulator.check)
             bootstrap(emulator, log_path=self._log("bootstrap"), on_line=lambda _: step.update())
             step.result = emulator.endpoint_url
-        with steps.step("Deploy all stacks to the emulator") as step:
-            progress = _DeploymentProgress(step, sum(resource_counts(assembly).values()))
-            deploy(
-                emulator,
-                assembly,
-                log_path=self._log("deploy"),
-                on_line=lambda _: None,
-                on_event=progress.show,
-            )
-            step.result = f"{progress.complete} resources"
+        deploy_stacks(steps, emulator, assembly, self._log("deploy"))
         return emulator
 
     def _serve(self, steps: Steps) -> tuple[LocalServing, tuple[LocalEndpoint, ...]]:
@@ -335,45 +396,5 @@ class LocalPlatform:
             step.result = ", ".join(endpoint.base_url for endpoint in endpoints)
         return serving, endpoints
 
-    def _start_batch(self, emulator: Emulator, endpoints: tuple[LocalEndpoint, ...]) -> LocalBatch:
-        blueprint, directory = self._loaded.blueprint, self._directory / "batch"
-        batch = LocalBatch(blueprint, emulator, endpoints, directory, self._processes)
-        batch.start()
-        return batch
-
     def _log(self, name: str) -> Path:
         return self._directory / "logs" / f"{name}.log"
-
-
-class _DeploymentProgress:
-    """Counts the resources that are ready."""
-
-    def __init__(self, step: Step, total: int) -> None:
-        self._step = step
-        self._total = total
-        self.complete = 0
-
-    def show(self, event: ResourceEvent) -> None:
-        self.complete += event.is_complete
-        self._step.update(self.complete, self._total, f"{event.stack}: {event.resource_type}")
-
-
-def _build_control_plane(steps: Steps) -> None:
-    """Build the programs that are not in the cache, before any process waits for them."""
-    with steps.step("Build the Kubernetes control plane, once per machine") as step:
-        for program in (artefacts.ETCD, artefacts.KUBERNETES, artefacts.KWOK):
-            build.program(program, lambda line: step.update(detail=line))
-        for files in (artefacts.KWOK_STAGES, *artefacts.CUSTOM_RESOURCES, *artefacts.CHARTS):
-            build.module_files(files, lambda line: step.update(detail=line))
-        build.remove_build_cache()
-
-
-def _empty(directory: Path) -> None:
-    """Remove the files of an earlier run, but not the lock on the folder."""
-    for path in directory.iterdir():
-        if path.name in _KEPT:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()

@@ -11,6 +11,10 @@ from pathlib import Path
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.controllers.controller_outcomes import (
+    CapacityShiftOutcome,
+    GpuHealthOutcome,
+)
 from inference_blueprints.local.report.html import render_html
 from inference_blueprints.local.report.report_builder import as_dict, build_report
 from inference_blueprints.local.report.report_types import ModelRun, Report
@@ -19,6 +23,7 @@ from inference_blueprints.local.run_steps import Step, Steps
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.replay.open_loop import ProgressCallback, ReplayProgress
+from inference_blueprints.measurement.replay.ramp import POINTS, RampPoints
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.trace_replay import (
     DEFAULT_REQUEST_TIMEOUT_SECONDS,
@@ -44,6 +49,8 @@ def replay(
     steps: Steps,
     seconds: float | None,
     follows_ramp: bool = False,
+    ramp: RampPoints = POINTS,
+    title: str = "Replay a public trace against the models",
 ) -> list[ModelRun]:
     """Replay the trace, scaled to each model's workload, against all models at once.
 
@@ -61,6 +68,10 @@ def replay(
         How long requests arrive. None for the default.
     follows_ramp
         Whether the rate rises to the peak and falls again.
+    ramp
+        How the rate rises and falls.
+    title
+        What the step does.
 
     Raises
     ------
@@ -75,9 +86,11 @@ def replay(
             f"{loaded.file}: models {', '.join(missing)} are not running; "
             f"running models are {', '.join(by_name)}"
         )
-    with steps.step("Replay a public trace against the models") as step:
+    with steps.step(title) as step:
         results = asyncio.run(
-            _replay_all(loaded, by_name, engines, _Bar(step), seconds, follows_ramp=follows_ramp)
+            _replay_all(
+                loaded, by_name, engines, _Bar(step), seconds=seconds, ramp=ramp if follows_ramp else None
+            )
         )
         failures = sum(sum(result.failure_reasons.values()) for result in results)
         sent = sum(len(result.outcomes) for result in results)
@@ -107,6 +120,8 @@ def write_report(
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
     scaling: ScalingOutcome | None = None,
+    capacity_shift: CapacityShiftOutcome | None = None,
+    gpu_health: GpuHealthOutcome | None = None,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
@@ -128,6 +143,8 @@ def write_report(
         Outcomes of the batch jobs. None if none ran.
     scaling
         How workers followed the load. None if their number was fixed.
+    capacity_shift, gpu_health
+        What the controllers did. None if they did not run.
     """
     report = build_report(
         blueprint=loaded.file,
@@ -140,6 +157,8 @@ def write_report(
         worker_losses=worker_losses,
         batch=batch,
         scaling=scaling,
+        capacity_shift=capacity_shift,
+        gpu_health=gpu_health,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")
@@ -151,9 +170,9 @@ async def _replay_all(
     running: dict[str, RunningModel],
     engines: EngineKind,
     bar: _Bar,
-    seconds: float | None,
     *,
-    follows_ramp: bool,
+    seconds: float | None,
+    ramp: RampPoints | None,
 ) -> list[ReplayResult]:
     replays = (
         replay_async(
@@ -161,8 +180,9 @@ async def _replay_all(
             model.name,
             engines.replayed_workload(model.workload),
             running[model.name].context_length,
-            seconds=seconds or (RAMP_SECONDS if follows_ramp else DEFAULT_SECONDS),
-            follows_ramp=follows_ramp,
+            seconds=seconds or (RAMP_SECONDS if ramp else DEFAULT_SECONDS),
+            follows_ramp=ramp is not None,
+            ramp=ramp or POINTS,
             on_progress=bar.of(model.name),
             request_timeout_seconds=max(DEFAULT_REQUEST_TIMEOUT_SECONDS, engines.answer_seconds),
         )

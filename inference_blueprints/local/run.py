@@ -12,7 +12,9 @@ from rich.console import Console
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.batch.batch_usage import usage_lines
+from inference_blueprints.local.controlled_load import run_controlled
 from inference_blueprints.local.local_platform import Deployed, LocalPlatform
 from inference_blueprints.local.measured_run import replay, write_report
 from inference_blueprints.local.report.report_types import Report
@@ -74,7 +76,9 @@ def run(
         claim(run_directory) as right,
         LocalPlatform(loaded, plan, run_directory, engines=kind, control_plane=control_plane) as platform,
     ):
-        steps = Steps(console, platform.step_count + (1 if platform.is_elastic else 2))
+        steps = Steps(
+            console, platform.step_count + (1 if platform.is_elastic and not platform.is_controlled else 2)
+        )
         right.publish(RunState(os.getpid(), loaded.file))
         try:
             deployed = platform.start(steps)
@@ -83,14 +87,22 @@ def run(
                 for endpoint in deployed.endpoints
             )
             parts, scaling, losses = deployed.parts, None, None
-            if platform.is_elastic:
+            shift, health = None, None
+            batch: tuple[BatchOutcome, ...] | None
+            if platform.is_controlled:
+                controlled = run_controlled(loaded, platform, models, kind, steps=steps, seconds=seconds)
+                runs, scaling, batch = controlled.runs, controlled.scaling, controlled.batch
+                shift, health = controlled.capacity_shift, controlled.gpu_health
+                parts = (*parts, *controlled.parts)
+            elif platform.is_elastic:
                 elastic, further = platform.follow_load(steps)
                 with elastic:
                     runs = replay(loaded, models, kind, steps=steps, seconds=seconds, follows_ramp=True)
                 parts, scaling = (*parts, *further), elastic.outcome(runs)
             else:
                 runs = replay(loaded, models, kind, steps=steps, seconds=seconds)
-            batch = platform.run_batch_jobs(steps)
+            if not platform.is_controlled:  # its job ran beside the load
+                batch = platform.run_batch_jobs(steps)
             if not platform.is_elastic:  # workers went and came already
                 losses = platform.kill_workers(steps, replace=keep)
             report = write_report(
@@ -103,6 +115,8 @@ def run(
                 worker_losses=losses,
                 batch=batch,
                 scaling=scaling,
+                capacity_shift=shift,
+                gpu_health=health,
             )
             _show(report, run_directory, console, _usage(deployed, run_directory))
             reported(report)

@@ -131,7 +131,7 @@ def replay_synthetic(
         If a worker has no latency profile.
     """
     with tempfile.TemporaryDirectory() as folder:
-        report = _replay_api().run_synthetic_trace_replay(
+        report = replay_api().run_synthetic_trace_replay(
             load.input_tokens,
             load.output_tokens,
             requests,
@@ -173,7 +173,7 @@ def replay_recorded(
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.jsonl"
         trace.write_text("".join(map(_record, requests)), encoding="utf-8")
-        report = _replay_api().run_trace_replay(
+        report = replay_api().run_trace_replay(
             str(trace),
             trace_block_size=block_tokens,
             router_mode=router,
@@ -264,7 +264,7 @@ def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
     return configuration.normalize_mocker_config({"engine": engine, "dynamo": {}})
 
 
-def _replay_api() -> Any:
-    """Return Dynamo's module. Its logging of every step must be turned off before the import."""
+def replay_api() -> Any:
+    """Return Dynamo's module. Its logging of every step is turned off before the import."""
     os.environ.setdefault("DYN_LOG", "error")
     return import_module("dynamo.replay")

@@ -7,6 +7,7 @@ real time comes first. If any of it fails, nothing is lent in that run.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -30,11 +31,14 @@ from inference_blueprints.contracts.shift_names import (
     ceiling_identifier,
 )
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
-from operations.operations_errors import OperationsError, TableError
+from operations.operations_errors import KubernetesError, OperationsError, TableError
 
 _logger = Logger(child=True)
 #: DynamoDB deletes a ceiling that nobody renews.
 _KEPT_SECONDS: Final = 10 * CEILING_SECONDS
+_CONFLICT: Final = 409
+#: Attempts to change a queue whose status Kueue writes at the same time.
+_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +151,33 @@ class ShiftActuators:
         self._kubernetes.patch(path, {"spec": {"minReplicaCount": floor}})
 
     def _set_quota(self, queue: ShiftedQueue, found: KubernetesObject, quota: int) -> None:
-        """Write the list of groups with one other quota. It fails if the queue was changed since."""
-        groups = found["spec"]["resourceGroups"]
+        """Write the list of groups with one other quota. It fails if somebody else changed them since.
+
+        Kueue writes the status of a queue whenever a job comes or goes. That makes another version of the
+        queue, too, and is no reason to fail.
+        """
+        path = CLUSTER_QUEUES.format(pool=queue.pool)
+        groups = copy.deepcopy(found["spec"]["resourceGroups"])
         for group in groups:
             for flavor in group["flavors"]:
                 for resource in flavor["resources"]:
                     if flavor["name"] == queue.pool and resource["name"] == queue.resource:
                         resource["nominalQuota"] = str(quota)
-        version = found["metadata"]["resourceVersion"]
-        change = {"metadata": {"resourceVersion": version}, "spec": {"resourceGroups": groups}}
-        self._kubernetes.patch(CLUSTER_QUEUES.format(pool=queue.pool), change)
+        live = found
+        for left in reversed(range(_ATTEMPTS)):
+            change = {
+                "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
+                "spec": {"resourceGroups": groups},
+            }
+            try:
+                self._kubernetes.patch(path, change)
+            except KubernetesError as error:
+                newer = self._kubernetes.get(path) if error.status == _CONFLICT and left else None
+                if newer is None or newer["spec"] != found["spec"]:
+                    raise
+                live = newer
+            else:
+                return
 
 
 def make(changes: list[ShiftChange], *, may_lend: bool) -> tuple[list[str], list[str]]:

@@ -149,7 +149,10 @@ class ClusterRepairs:
                     self._evict(pod)
 
     def replace(self, case: RepairCase, live: LiveNode) -> None:
-        """Ask the owner for another node, if this is still the one of the case."""
+        """Ask the owner for another node, if this is still the one of the case.
+
+        A group forgets an instance that it terminated before Kubernetes forgets the node.
+        """
         if live.uid != case.node_uid:
             return
         with _acting(f"replace {case.node}"):
@@ -157,7 +160,7 @@ class ClusterRepairs:
                 self._delete_claim(live)
             elif live.owner == "auto_scaling_group":
                 self._terminate_in_group(live)
-            else:
+            elif not case.owner_name:
                 raise RepairActionError(f"nothing owns {case.node}")
 
     def verify(self, case: RepairCase) -> Verification:

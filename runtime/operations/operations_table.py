@@ -7,6 +7,7 @@ A record is JSON in the attribute ``record``. Reads are consistent.
 
 from __future__ import annotations
 
+import itertools
 import json
 import uuid
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,8 @@ _RECORD: Final = "record"
 _VERSION: Final = "version"
 #: How long audit records are kept.
 _AUDIT_SECONDS: Final = 400 * 86400
+#: Numbers of the audit records of this process.
+_WRITTEN: Final = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +188,10 @@ class OperationsTable:
             raise TableError(f"the table did not take an audit record: {error}") from error
 
     def _audit_put(self, record: AuditRecord) -> dict[str, Any]:
-        # The time has a fixed width, so that records are in the order of time.
-        entry = f"audit#{record.service}#{record.at:017.6f}#{uuid.uuid4().hex[:8]}"
+        # The numbers have a fixed width, so that records are in the order of time, and those that one run
+        # writes for the same time in the order in which it wrote them.
+        order = f"{next(_WRITTEN):09d}"
+        entry = f"audit#{record.service}#{record.at:017.6f}#{order}#{uuid.uuid4().hex[:8]}"
         return {"Item": self._item(entry, record.content, 1, record.at + _AUDIT_SECONDS)}
 
     def _item(

@@ -9,12 +9,14 @@ import pytest
 import yaml
 
 import app
+from inference_blueprints.contracts.operations_names import HEALTH_GROUP, SHIFT_GROUP
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.control_plane import definitions
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.spec.shipped import shipped
 from tests.cluster import matrix
+from tests.cluster.group_tokens import GroupTokens
 from tests.cluster.state import namespace_object
 from tests.templates.support import Templates
 
@@ -24,9 +26,18 @@ _CONTEXT = {"aws:cdk:disable-asset-staging": True}
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def group_tokens(tmp_path_factory: pytest.TempPathFactory) -> GroupTokens:
+    """Tokens of the groups of the platform's controllers."""
+    return GroupTokens(tmp_path_factory.mktemp("tokens") / "tokens.csv", (HEALTH_GROUP, SHIFT_GROUP))
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    tmp_path_factory: pytest.TempPathFactory, group_tokens: GroupTokens
+) -> Iterator[ControlPlane]:
     """A control plane with every custom resource definition and the namespaces of a platform."""
-    with ControlPlane(tmp_path_factory.mktemp("control-plane"), report=print) as plane:
+    folder = tmp_path_factory.mktemp("control-plane")
+    with ControlPlane(folder, report=print, api_server_flags=group_tokens.flags) as plane:
         definitions.install(plane.kubectl, print)
         names = ("inference", "dynamo-system", "kueue-system")
         plane.kubectl.apply([namespace_object(name) for name in names])

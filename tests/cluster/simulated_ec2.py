@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -46,20 +47,22 @@ def simulated_ec2() -> Iterator[SimulatedEc2]:
     moto = DomainDispatcherApplication(create_backend_app)
     images: dict[str, str] = {}
     # The images' parameters are AWS's own, which nobody may write; prices are not in moto.
-    answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    answers: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
         "AmazonSSM.GetParameter": lambda request: _image_parameter(request["Name"], images),
         "AWSPriceListService.GetProducts": lambda _: {"FormatVersion": "aws_v1", "PriceList": _prices()},
     }
 
     def application(environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         answer = answers.get(environment.get("HTTP_X_AMZ_TARGET", ""))
-        if answer is None:
-            response: Iterable[bytes] = moto(environment, start_response)
-            return response
-        length = int(environment.get("CONTENT_LENGTH") or 0)
-        body = json.dumps(answer(json.loads(environment["wsgi.input"].read(length)))).encode()
-        start_response("200 OK", [("Content-Type", _JSON), ("Content-Length", str(len(body)))])
-        return [body]
+        if answer is not None:
+            asked = environment["wsgi.input"].read(int(environment.get("CONTENT_LENGTH") or 0))
+            if (content := answer(json.loads(asked))) is not None:
+                body = json.dumps(content).encode()
+                start_response("200 OK", [("Content-Type", _JSON), ("Content-Length", str(len(body)))])
+                return [body]
+            environment["wsgi.input"] = io.BytesIO(asked)
+        response: Iterable[bytes] = moto(environment, start_response)
+        return response
 
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_SilentHandler)
     thread = threading.Thread(target=server.serve_forever)
@@ -112,12 +115,14 @@ def _furnish(endpoint: str, images: dict[str, str]) -> SimulatedEc2:
     return SimulatedEc2(endpoint, identifiers, subnets)
 
 
-def _image_parameter(name: str, images: dict[str, str]) -> dict[str, Any]:
-    """Answer for the names of Bottlerocket's images, and of AL2023's for NVIDIA GPUs.
+def _image_parameter(name: str, images: dict[str, str]) -> dict[str, Any] | None:
+    """Answer for the names of Bottlerocket's images, and of AL2023's for NVIDIA GPUs; not for others.
 
     They are such as ``/aws/service/bottlerocket/aws-k8s-1.36-nvidia/x86_64/1.66.0/image_id`` and
     ``/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/nvidia/NAME/image_id``.
     """
+    if not name.startswith("/aws/service/"):
+        return None
     architecture = next(part for part in name.split("/") if part in {"x86_64", "arm64"})
     image = f"{architecture} nvidia" if "nvidia" in name else architecture
     return {"Parameter": {"Name": name, "Type": "String", "Value": images[image], "Version": 1}}

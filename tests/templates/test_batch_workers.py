@@ -134,7 +134,7 @@ def test_a_fixed_number_of_pods_needs_no_keda(synthesise: Synthesise) -> None:
     assert places(templates) == 2 * SHARDS_A_WORKER
     given = values(templates)["environment"]
     assert json.loads(given["BATCH_REQUEST_HEADERS"])["x-dynamo-meta-policy-class"] == "batch"
-    assert given["BATCH_LATENCY_PERCENT"] == "75", "batch itself waits in the router"
+    assert given["BATCH_LATENCY_PERCENT"] == "100", "batch itself waits in the router"
 
 
 def test_workers_are_told_whether_others_ask(pods: Templates, tasks: Templates) -> None:

@@ -26,8 +26,11 @@ _KEPT_SNAPSHOTS: Final = 3
 _MOST_SUBNETS: Final = 3
 _LONGEST_NAME: Final = 40 - len("-writer")
 
-# Commands that a cluster client needs to connect (`valkey.cluster.NodesManager`).
-_CONNECT: Final = "+cluster|slots +cluster|shards +command +hello +ping +readonly +client|setinfo"
+# Commands that a cluster client needs to connect (`valkey.cluster.NodesManager`). Lettuce, the client of the
+# Java reader, asks for CLUSTER NODES (`io.lettuce.core.cluster.topology`).
+_CONNECT: Final = (
+    "+cluster|slots +cluster|shards +cluster|nodes +command +hello +ping +readonly +client|setinfo"
+)
 _READ: Final = "+hget +hgetall +hmget +exists +ttl +expiretime"
 #: Permissions of the users as Valkey access lists (https://valkey.io/topics/acl/). No user may list keys.
 #: Commands of a script are checked with the permissions of its caller.

@@ -42,6 +42,8 @@ class BatchJob:
         Maximum length of prompt and answer together, in tokens.
     signal
         Signal that its answers are written to. None if the team has none.
+    requests
+        Number of its requests.
     """
 
     def __init__(
@@ -51,13 +53,15 @@ class BatchJob:
         workload: Workload,
         context_length: int,
         signal: str | None = None,
+        *,
+        requests: int = REQUESTS,
     ) -> None:
         self._batch = batch
         self._queue = queue
         self._signal = signal
         self._prompt = min(workload.input_tokens, _LONGEST_PROMPT, context_length // 2)
         self._answer = min(workload.output_tokens, _LONGEST_ANSWER, context_length // 4)
-        self._ids = [f"line-{number}" for number in range(REQUESTS)]
+        self._ids = [f"line-{number}" for number in range(requests)]
         self._client = openai.OpenAI(base_url=batch.base_url, api_key=lambda: local_token(batch))
 
     def run(

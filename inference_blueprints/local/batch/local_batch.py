@@ -9,7 +9,7 @@ from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.deployment.signals.read_signals import Record, read_signals
 from inference_blueprints.local.batch.api_listener import find_batch
-from inference_blueprints.local.batch.batch_job import BatchJob
+from inference_blueprints.local.batch.batch_job import REQUESTS, BatchJob
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.batch.batch_parts import describe
 from inference_blueprints.local.batch.local_workers import LocalBatchWorkers
@@ -108,6 +108,28 @@ class LocalBatch:
             return ()
         return tuple(self._run_job(self.running, queue, on_progress) for queue in self._queues)
 
+    def run_beside(self, requests: int) -> BatchOutcome:
+        """Run one job in the first queue and let its workers alone.
+
+        Parameters
+        ----------
+        requests
+            Number of its requests.
+
+        Raises
+        ------
+        RuntimeError
+            If no workers run.
+        UserError
+            If the API refuses the job, or it takes too long.
+        ProcessDied
+            If a process ends unexpectedly.
+        """
+        if self.running is None:
+            raise RuntimeError("no batch workers run")
+        job = self._job(self.running, self._queues[0], requests=requests)
+        return job.run(lambda _: False, lambda: 0, self._workers.check, self._read_signals)
+
     def _run_job(
         self, running: RunningBatch, queue: BatchQueue, on_progress: Callable[[str], None]
     ) -> BatchOutcome:
@@ -123,9 +145,13 @@ class LocalBatch:
             return self._workers.replace(queue.model)
 
         on_progress(f"{queue.name}: waiting for results")
-        signal = next((each.name for each in self._signals if each.team == running.team), None)
-        job = BatchJob(running, queue, self._workloads[queue.model], self._contexts[queue.model], signal)
+        job = self._job(running, queue, requests=REQUESTS)
         return job.run(has_results, replace, self._workers.check, self._read_signals)
+
+    def _job(self, running: RunningBatch, queue: BatchQueue, *, requests: int) -> BatchJob:
+        signal = next((each.name for each in self._signals if each.team == running.team), None)
+        workload, context = self._workloads[queue.model], self._contexts[queue.model]
+        return BatchJob(running, queue, workload, context, signal, requests=requests)
 
     def _read_signals(self, name: str, keys: Sequence[str]) -> Mapping[str, Record]:
         if self.running_signals is None:

@@ -16,12 +16,14 @@ from inference_blueprints.processes.child_processes import ProcessGroup, Running
 from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 
-# A killed worker is detected after seconds, not minutes, and a worker stops at once on SIGTERM.
+# A killed worker is detected after seconds, not minutes, and a worker stops at once on SIGTERM. Metrics come
+# each second, which the capacity shift reads as minutes.
 _SHORTER_TIMES = {
     batch_environment.HEARTBEAT_SECONDS: "2",
     batch_environment.VISIBILITY_SECONDS: "5",
     batch_environment.DRAIN_SECONDS: "1",
     batch_environment.POLL_SECONDS: "2",
+    batch_environment.METRICS_SECONDS: "1",
 }
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from inference_blueprints.local.report import report_text
+from inference_blueprints.local.report import controller_text, report_text
+from inference_blueprints.local.report.controller_plots import health_plots, shift_plots
 from inference_blueprints.local.report.report_types import ModelRun, Report
 from inference_blueprints.local.report.scaling_plots import scaling_plots
 from inference_blueprints.measurement.charts.replay_charts import plots_of
@@ -48,6 +49,15 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
             (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes
             for plot in (scaling_plots(report.scaling) if report.scaling else ())
         ],
+        shift_plots=[
+            (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes
+            for plot in (shift_plots(report.capacity_shift) if report.capacity_shift else ())
+        ],
+        health_plots=[
+            (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes
+            for plot in (health_plots(report.gpu_health) if report.gpu_health else ())
+        ],
+        controller_text=controller_text,
         report_text=report_text,
         figure_text=figure_text,
     )

@@ -13,6 +13,10 @@ from pydantic.alias_generators import to_camel
 
 from inference_blueprints.figures import PlanSummary
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.controllers.controller_outcomes import (
+    CapacityShiftOutcome,
+    GpuHealthOutcome,
+)
 from inference_blueprints.local.report.report_types import (
     Length,
     ModelReport,
@@ -44,6 +48,8 @@ def build_report(
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
     scaling: ScalingOutcome | None = None,
+    capacity_shift: CapacityShiftOutcome | None = None,
+    gpu_health: GpuHealthOutcome | None = None,
 ) -> Report:
     """Build the report of a run.
 
@@ -68,6 +74,8 @@ def build_report(
         Outcomes of the batch jobs. None if none ran.
     scaling
         How workers followed the load. None if their number was fixed.
+    capacity_shift, gpu_health
+        What the controllers did. None if they did not run.
 
     Returns
     -------
@@ -95,6 +103,8 @@ def build_report(
         worker_losses=worker_losses,
         batch=batch,
         scaling=scaling,
+        capacity_shift=capacity_shift,
+        gpu_health=gpu_health,
     )
 
 
@@ -121,6 +131,8 @@ def as_dict(report: Report) -> dict[str, Any]:
         "workerLosses": _values(report.worker_losses),
         "batch": _values(report.batch),
         "scaling": _values(report.scaling),
+        "capacityShift": _values(report.capacity_shift),
+        "gpuHealth": _values(report.gpu_health),
         "parts": _values(report.parts),
         "replacements": _values(report.replacements),
         "plan": dict(report.plan),

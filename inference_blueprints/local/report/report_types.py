@@ -9,6 +9,10 @@ from typing import Any
 
 from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.controllers.controller_outcomes import (
+    CapacityShiftOutcome,
+    GpuHealthOutcome,
+)
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
@@ -168,6 +172,8 @@ class Report:
         Outcomes of the batch jobs. None if none ran.
     scaling
         How workers followed the load. None if their number was fixed.
+    capacity_shift, gpu_health
+        What the controllers did. None if they did not run.
     """
 
     blueprint: str
@@ -182,3 +188,5 @@ class Report:
     worker_losses: tuple[WorkerLoss, ...] | None = None
     batch: tuple[BatchOutcome, ...] | None = None
     scaling: ScalingOutcome | None = None
+    capacity_shift: CapacityShiftOutcome | None = None
+    gpu_health: GpuHealthOutcome | None = None

@@ -8,7 +8,7 @@ from itertools import pairwise
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.measurement.charts.svg_chart import Axis, Curve, Plot, Point
 
-_TIME = "seconds since the start"
+RUN_TIME = "seconds since the start"
 
 
 def scaling_plots(outcome: ScalingOutcome) -> list[Plot]:
@@ -26,12 +26,12 @@ def scaling_plots(outcome: ScalingOutcome) -> list[Plot]:
         "Workers (simulated)",
         "Wanted workers (red), ready workers (blue), and workers that hold accelerators because they start, "
         "serve or end (green).",
-        Axis(_TIME, seconds),
+        Axis(RUN_TIME, seconds),
         Axis("workers", max(each.occupying for each in outcome.samples)),
         (
-            Curve(_steps([(each.seconds, float(each.occupying)) for each in outcome.samples]), "second"),
-            Curve(_steps([(each.seconds, float(each.wanted)) for each in outcome.samples]), "bad"),
-            Curve(_steps([(each.seconds, float(each.ready)) for each in outcome.samples]), "first"),
+            Curve(steps([(each.seconds, float(each.occupying)) for each in outcome.samples]), "second"),
+            Curve(steps([(each.seconds, float(each.wanted)) for each in outcome.samples]), "bad"),
+            Curve(steps([(each.seconds, float(each.ready)) for each in outcome.samples]), "first"),
         ),
     )
     return [workers, *(_reading(outcome, seconds, role, name) for role, name in readings)]
@@ -44,7 +44,7 @@ def _reading(outcome: ScalingOutcome, seconds: float, role: str, name: str) -> P
         f"What decisions saw: {name} of {role} (simulated)",
         "The answer of Prometheus to the query of the trigger, for all workers together. Without an "
         "answer, the line has a gap.",
-        Axis(_TIME, seconds),
+        Axis(RUN_TIME, seconds),
         Axis(name, max((value for _, value in readings if value is not None), default=1.0)),
         tuple(Curve(points, "first") for points in _answered(readings)),
     )
@@ -61,7 +61,7 @@ def _answered(readings: Sequence[tuple[float, float | None]]) -> list[list[Point
     return [points for points in stretches if points]
 
 
-def _steps(points: list[Point]) -> list[Point]:
+def steps(points: list[Point]) -> list[Point]:
     """Return points that keep each value until the next."""
     stepped = points[:1]
     for (_, before), (seconds, value) in pairwise(points):

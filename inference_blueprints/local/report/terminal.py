@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
 from rich.console import Console
@@ -10,6 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from inference_blueprints.local.report.controller_text import (
+    health_is_bad,
+    health_lines,
+    shift_is_bad,
+    shift_lines,
+)
 from inference_blueprints.local.report.report_text import (
     batch_job,
     by_workers,
@@ -55,14 +61,24 @@ def print_report(report: Report, console: Console) -> None:
             _print_replacements(rows, console)
     for model in report.models:
         _print_model(model, console, simulated=report.simulated, timed=report.timed)
+    for line, is_bad in _outcomes(report):
+        console.print(Text(line, style="red" if is_bad else ""))
+
+
+def _outcomes(report: Report) -> Iterator[tuple[str, bool]]:
+    """Yield sentences about what happened besides the replay, and whether it went wrong."""
     for loss in report.worker_losses or ():
-        console.print(Text(worker_loss(loss), style="red" if loss.lost else ""))
+        yield worker_loss(loss), bool(loss.lost)
     if report.scaling:
-        for line in scaling_lines(report.scaling):
-            console.print(Text(line, style="red" if report.scaling.lost else ""))
+        yield from ((line, bool(report.scaling.lost)) for line in scaling_lines(report.scaling))
+    if report.capacity_shift:
+        is_bad = shift_is_bad(report.capacity_shift)
+        yield from ((line, is_bad) for line in shift_lines(report.capacity_shift))
+    if report.gpu_health:
+        is_bad = health_is_bad(report.gpu_health)
+        yield from ((line, is_bad) for line in health_lines(report.gpu_health))
     for outcome in report.batch or ():
-        line = batch_job(outcome, simulated=report.simulated)
-        console.print(Text(line, style="" if outcome.is_whole else "red"))
+        yield batch_job(outcome, simulated=report.simulated), not outcome.is_whole
 
 
 def _print_parts(parts: Sequence[PlatformPart], console: Console) -> None:

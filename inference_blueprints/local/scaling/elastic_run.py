@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from inference_blueprints.autoscaling.autoscaler import Autoscaler
 from inference_blueprints.autoscaling.scaled_object import MetricTrigger, ScaledObject
@@ -25,6 +26,29 @@ _BEGIN = 1793534400.0
 _HOUR_SECONDS = 3600.0
 
 
+class Operator(Protocol):
+    """What makes worker processes of a wanted number of workers."""
+
+    @property
+    def wanted(self) -> int:
+        """Number of workers that are wanted."""
+        ...
+
+    @property
+    def serving(self) -> int:
+        """Workers whose process runs and is not ending."""
+        ...
+
+    @property
+    def occupying(self) -> int:
+        """Workers that hold accelerators."""
+        ...
+
+    def step(self, now_seconds: float, wanted: int) -> None:
+        """Bring the number of workers nearer to the wanted one."""
+        ...
+
+
 class ElasticRun:
     """Decides and scales in the background. Use it as a context manager around the load.
 
@@ -38,6 +62,10 @@ class ElasticRun:
         The elastic roles, each with its rendered object.
     targets
         Returns what there is to scrape now.
+    operator
+        Returns what makes the workers of a role.
+    floor
+        Returns the present floor of a role, if something else than its object decides about it.
     """
 
     def __init__(
@@ -46,13 +74,16 @@ class ElasticRun:
         prometheus: LocalPrometheus,
         roles: Sequence[tuple[ElasticRole, ScaledObject]],
         targets: Callable[[], Iterable[ScrapeTarget]],
+        *,
+        operator: Callable[[ElasticRole], Operator] | None = None,
+        floor: Callable[[ElasticRole], int] | None = None,
     ) -> None:
         self._targets = targets
+        self._floor = floor
+        made = operator or partial(OperatorStandIn, serving.workers)
         self._serving = serving
         self._prometheus = prometheus
-        self._roles = [
-            (role, rules, Autoscaler(rules), OperatorStandIn(serving.workers, role)) for role, rules in roles
-        ]
+        self._roles = [(role, rules, Autoscaler(rules), made(role)) for role, rules in roles]
         self._decisions: list[ScalingDecision] = []
         self._samples: list[WorkerSample] = []
         self._gpu_seconds: dict[str, float] = dict.fromkeys((role.model for role, _ in roles), 0.0)
@@ -77,6 +108,11 @@ class ElasticRun:
         self._thread.join()
         if self._error is not None and exception is None:
             raise self._error
+
+    @property
+    def samples(self) -> tuple[WorkerSample, ...]:
+        """The workers so far."""
+        return tuple(self._samples)
 
     def outcome(self, runs: Sequence[ModelRun]) -> ScalingOutcome:
         """Return how the workers followed the load.
@@ -137,12 +173,11 @@ class ElasticRun:
             role_ready = self._ready_of(role, stand_in)
             readings = self._readings(rules)
             decision = autoscaler.decide(_BEGIN + now * TIME_FACTOR, stand_in.wanted, role_ready, readings)
+            desired, reason = self._above_floor(role, decision.desired, decision.reason)
             self._decisions.append(
-                ScalingDecision(
-                    now, role.name, stand_in.wanted, role_ready, readings, decision.desired, decision.reason
-                )
+                ScalingDecision(now, role.name, stand_in.wanted, role_ready, readings, desired, reason)
             )
-            stand_in.step(now, decision.desired)
+            stand_in.step(now, desired)
             ready += role_ready
         self._samples.append(
             WorkerSample(
@@ -153,7 +188,12 @@ class ElasticRun:
             )
         )
 
-    def _ready_of(self, role: ElasticRole, stand_in: OperatorStandIn) -> int:
+    def _above_floor(self, role: ElasticRole, desired: int, reason: str) -> tuple[int, str]:
+        """Return the number that is wanted with the present floor, and why."""
+        floor = self._floor(role) if self._floor else 0
+        return (desired, reason) if desired >= floor else (floor, "the floor of the capacity shift")
+
+    def _ready_of(self, role: ElasticRole, stand_in: Operator) -> int:
         """Return how many workers every frontend lists. One that is too busy to answer changes nothing."""
         listed = [each for each in self._serving.registered(role.deployment) if each is not None]
         others = sum(each.replicas for each in role.deployment.workers if each is not role.workers)

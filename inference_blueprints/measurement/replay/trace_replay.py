@@ -14,7 +14,7 @@ from inference_blueprints.measurement.completions.counted_stream import Counting
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing, ProgressCallback
 from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
-from inference_blueprints.measurement.replay.ramp import long_enough, ramped
+from inference_blueprints.measurement.replay.ramp import POINTS, RampPoints, long_enough, ramped
 from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.scaled_trace import ReplayError, scale
@@ -42,6 +42,7 @@ async def replay_async(
     request_timeout_seconds: float = DEFAULT_REQUEST_TIMEOUT_SECONDS,
     in_flight_limit: int = DEFAULT_IN_FLIGHT_LIMIT,
     follows_ramp: bool = False,
+    ramp: RampPoints = POINTS,
 ) -> ReplayResult:
     """Replay a recorded trace, scaled to a workload, against an OpenAI endpoint.
 
@@ -67,6 +68,8 @@ async def replay_async(
         Maximum number of requests in flight. A request above it is not sent and counts as failed.
     follows_ramp
         Whether the rate rises to the peak and falls again, and every token of every stream is counted.
+    ramp
+        How the rate rises and falls.
 
     Returns
     -------
@@ -90,7 +93,7 @@ async def replay_async(
             trace = long_enough(trace, workload.peak_requests_per_second, seconds)
         scaled = scale(trace, workload, context_length, seconds=seconds, template_tokens=template_tokens)
         if follows_ramp:
-            scaled = replace(scaled, requests=ramped(scaled.requests, seconds, seed))
+            scaled = replace(scaled, requests=ramped(scaled.requests, seconds, seed, ramp))
         open_loop = OpenLoop(
             client,
             PromptWriter(random_text, seed),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
+from inference_blueprints.contracts.request_headers import BATCH_HEADERS
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import telemetry_ports
 from inference_blueprints.serving.engines.node_folder import node_cache
@@ -36,11 +37,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.router_policy import (
-    BATCH_HEADERS,
-    PREFILL_LOAD_SCALE,
-    router_policy,
-)
+from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
 from inference_blueprints.serving.types import (
     EnvironmentValue,
@@ -112,7 +109,7 @@ class Dynamo(ServingStack):
             "http-port": _HTTP.number,
             **_ROUTER_MODES[routing.chosen],
             **(_router_settings(routing.kv_aware) if routing.kv_aware else {}),
-            **({"router-prefill-load-scale": PREFILL_LOAD_SCALE} if resolved.shared_with_batch else {}),
+            **(BESIDE_BATCH if resolved.shared_with_batch else {}),
             "migration-limit": _MIGRATION_LIMIT,
         }
         environment: dict[str, EnvironmentValue] = {

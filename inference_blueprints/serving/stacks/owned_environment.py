@@ -83,6 +83,7 @@ OWNED: Mapping[str, str] = MappingProxyType(
                 "DYN_ACTIVE_PREFILL_TOKENS_THRESHOLD",
                 "DYN_MIGRATION_LIMIT",
                 "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT",
+                "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT_DECAY",
                 "DYN_ROUTER_MODE",
                 "DYN_ROUTER_POLICY_CONFIG",
                 "DYN_ROUTER_PREFILL_LOAD_SCALE",

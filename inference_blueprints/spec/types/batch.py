@@ -135,7 +135,7 @@ class BatchWorkers(Section):
     max: int = Field(default=4, ge=1, le=100)
     """Maximum number of workers per model. If it equals `min`, the number is fixed."""
     latency_percent: int | None = Field(default=None, ge=0, le=1000)
-    """Percentage by which batch may slow down answers. Without it, 20, or 75 if Dynamo's KV-aware router
+    """Percentage by which batch may slow down answers. Without it, 20, or 100 if Dynamo's KV-aware router
     makes batch wait for other requests. Use 0 if there are none."""
     eks: EksBatchWorkers | None = None
     """Run workers as pods of the cluster. This is the default."""

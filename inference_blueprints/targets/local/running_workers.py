@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
@@ -66,15 +66,20 @@ class RunningWorkers:
         process = self._ending.get(worker.name)
         return process is not None and process.popen.poll() is None
 
-    def begin(self, worker: WorkerProcess) -> None:
+    def begin(self, worker: WorkerProcess, further: Sequence[str] = ()) -> None:
         """Start a worker that does not run.
 
         Parameters
         ----------
         worker
             A worker with a place.
+        further
+            Further arguments of its command.
         """
-        self._running[worker.name] = self._start(worker.name, self._placed[worker.name].launch)
+        launch = self._placed[worker.name].launch
+        if further:
+            launch = Launch([*launch.command, *further], launch.environment)
+        self._running[worker.name] = self._start(worker.name, launch)
         self._killed = [each for each in self._killed if each.name != worker.name]
 
     def kill(self, worker: WorkerProcess) -> None:

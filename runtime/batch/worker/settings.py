@@ -32,6 +32,7 @@ Variable                        Meaning                                         
 ``BATCH_DRAIN_SECONDS``         time for requests in flight after SIGTERM                            60
 ``BATCH_PROGRESS_TABLE``        table of the progress of shards (`batch.contracts.progress_items`)    none
 ``BATCH_CEILINGS_TABLE``        table of the model's ceiling, which the capacity shift writes        none
+``BATCH_METRICS_SECONDS``       time between two lines of metrics                                    60
 ``BATCH_STATUS_FILE``           file that is written every 5 s while the process is healthy          none
 ``BATCH_SPOT_WARNINGS``         1 to drain on EC2's Spot warning, if nothing else                    0
                                 turns it into a SIGTERM
@@ -99,6 +100,7 @@ class WorkerSettings:
     poll_seconds: int = _number(variables.POLL_SECONDS, 20, least=0, most=20)
     drain_seconds: float = _number(variables.DRAIN_SECONDS, 60, least=0)
     hold_seconds: float = _number(variables.HOLD_SECONDS, 39_600, least=1, most=_LONGEST_HOLD_SECONDS)
+    metrics_seconds: float = _number(variables.METRICS_SECONDS, 60, least=1)
     spot_warnings: int = _number(variables.SPOT_WARNINGS, 0, least=0, most=1)
     progress_table: str | None = None
     ceilings_table: str | None = None

@@ -32,7 +32,6 @@ from batch.worker.spot import wait_for_warning
 from batch.worker.task import ShardTask
 
 _STATUS_SECONDS: Final = 5.0
-_METRICS_SECONDS: Final = 60.0
 _QUEUE_AGAIN_SECONDS: Final = 1.0
 
 
@@ -195,7 +194,7 @@ class _Worker:
 
     async def _write_metrics(self) -> None:
         while True:
-            await asyncio.sleep(_METRICS_SECONDS)
+            await asyncio.sleep(self.settings.metrics_seconds)
             self._metrics()
 
     def _metrics(self) -> None:

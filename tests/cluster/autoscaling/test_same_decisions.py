@@ -91,7 +91,7 @@ def observed(control_plane: ControlPlane, branches: Sequence[Branch]) -> _Observ
     return _Observed({branch.name: branch for branch in branches}, window, begin, end, found)
 
 
-@pytest.mark.parametrize("name", [branch.name for branch in (*BRANCHES, *LLM_D_BRANCHES)])
+@pytest.mark.parametrize("name", [each.name for each in BRANCHES] + [each.name for each in LLM_D_BRANCHES])
 def test_same_decisions(name: str, observed: _Observed) -> None:
     branch = observed.branches[name]
     simulated = branch.simulated_numbers(observed.window, observed.begin, observed.end)

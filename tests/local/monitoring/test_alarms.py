@@ -64,6 +64,17 @@ def _late(name: str, seconds: float) -> _Fault:
     return break_
 
 
+def _stuck(series: of.Series, minutes: int) -> of.Series:
+    """Return engines that stand still: from a time on, no counter of the frontends rises."""
+    found = {}
+    for name, values in series.items():
+        rise = values.partition("x")[0].partition("+")[2]
+        if name.startswith("dynamo_frontend_") and rise:
+            found[name] = f"0+{rise}x{_BEFORE - 1} {float(rise) * (_BEFORE - 1):g}x{minutes - _BEFORE}"
+    assert found
+    return series | found
+
+
 def _gone(words: str) -> _Fault:
     """Return a fault: from a time on, there are no series with these words."""
 
@@ -84,6 +95,7 @@ def _stopped(series: of.Series, minutes: int) -> of.Series:
 FAULTS: Mapping[str, tuple[_Fault, int]] = {
     "workers-missing": (_replace("up{" + of.WORKER + ',pod="worker-1"', "1", "0"), 60),
     "requests-waiting": (_replace("vllm:num_requests_waiting", "0", "200"), 60),
+    "requests-stuck": (_stuck, 60),
     "kv-cache-full": (_replace("vllm:kv_cache_usage_perc", "0.4", "0.99"), 60),
     "targets-down": (_replace('role="frontend",pool="system",pod="frontend-1",node=', "1", "0"), 60),
     "metrics-missing": (_stopped, 60),

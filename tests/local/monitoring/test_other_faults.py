@@ -12,7 +12,7 @@ from inference_blueprints.monitoring.recording_rules import RecordingRule
 from tests.local.monitoring import series as of
 from tests.local.monitoring.asked import alarm_queries, quickstart
 from tests.local.monitoring.live import live_platform
-from tests.local.monitoring.test_alarms import alarm_minutes, platform
+from tests.local.monitoring.test_alarms import FAULTS, alarm_minutes, platform
 
 __all__ = ["platform"]  # the fixture
 _Platform = tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]]
@@ -55,6 +55,40 @@ def test_one_failure_of_a_model_that_is_rarely_asked_raises_nothing(platform: _P
     (failure,) = of.requests("error", "internal", 0, _MINUTES)
     series = _flat(of.well(_MINUTES), "dynamo_frontend_")
     series |= {success: f"0+0.08x{_MINUTES}", failure: f"0x60 1x{_MINUTES - 61}"}
+    assert _raised(platform, series) == {}
+
+
+def _first_worker(series: of.Series) -> str:
+    (name,) = [each for each in series if each.startswith("up{") and 'pod="worker-1"' in each]
+    return name
+
+
+def test_a_worker_that_crashes_again_and_again_is_missing(platform: _Platform) -> None:
+    """It answers one minute in five, so it is never away for ten minutes."""
+    series = of.well(_MINUTES)
+    series |= {_first_worker(series): f"1x{_GAP_BEGIN - 1} " + "0 0 0 0 1 " * ((_MINUTES - _GAP_BEGIN) // 5)}
+    raised = _raised(platform, series)
+    assert set(raised) == {"workers-missing"}
+    assert _GAP_BEGIN + 10 <= min(raised["workers-missing"]) <= _GAP_BEGIN + 25
+
+
+def test_a_worker_that_restarts_once_raises_nothing(platform: _Platform) -> None:
+    series = of.well(_MINUTES)
+    series |= {_first_worker(series): f"1x{_GAP_BEGIN - 1} 0x6 1x{_MINUTES - _GAP_BEGIN - 8}"}
+    assert _raised(platform, series) == {}
+
+
+def test_requests_that_get_nothing_are_stuck(platform: _Platform) -> None:
+    """Engines take requests and generate nothing, and no request ends: none is late, failed or waiting."""
+    fault, minutes = FAULTS["requests-stuck"]
+    found, alarms = platform
+    raised = alarm_minutes(list(alarms.values()), found, fault(of.well(minutes), minutes), minutes)
+    assert {name for name, at in raised.items() if at} == {"requests-stuck"}
+    assert 25 <= min(raised["requests-stuck"]) <= 35, "ten minutes after minute 20, and the windows"
+
+
+def test_vectors_have_no_output_tokens_and_are_not_stuck(platform: _Platform) -> None:
+    series = {name: values for name, values in of.well(_MINUTES).items() if "output_tokens" not in name}
     assert _raised(platform, series) == {}
 
 

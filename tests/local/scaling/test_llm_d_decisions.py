@@ -15,6 +15,7 @@ import pytest
 from inference_blueprints.autoscaling.autoscaler import Autoscaler
 from inference_blueprints.autoscaling.scaled_object import MetricTrigger, ScaledObject
 from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
+from tests.cluster.autoscaling.llm_d_branches import LLM_D_BRANCHES, LlmDBranch, rendered_branch
 from tests.local.monitoring.asked import SIGNALS
 from tests.local.scaling.llm_d_scaled_object import llm_d_scaled_object
 
@@ -123,3 +124,13 @@ def test_without_vllm_s_series_no_worker_goes(signal: str, tmp_path: Path) -> No
     readings = _readings(scaled, [each for each in _series("down") if not each.startswith("vllm:")])
     assert {value for reading in readings for value in reading.values()} == {None}
     assert set(_numbers(scaled, readings)) == {_START}
+
+
+@pytest.mark.parametrize("branch", LLM_D_BRANCHES, ids=lambda branch: branch.name)
+def test_the_simulator_chooses_the_numbers_that_keda_is_compared_with(
+    branch: LlmDBranch, tmp_path: Path
+) -> None:
+    """`make test-scaling` requires the same of the real KEDA and HorizontalPodAutoscaler."""
+    begin = 1_795_413_600.0
+    rendered = rendered_branch(branch, tmp_path)
+    assert rendered.simulated_numbers(("0 0 * * *", "1 0 * * *"), begin, begin + 80) == branch.numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import boto3
@@ -9,6 +10,7 @@ import pytest
 
 from inference_blueprints.capacity_shift.shift_answer import ShiftDecision
 from inference_blueprints.contracts.shift_names import SHIFT_ENTRY
+from operations.kubernetes_api import KubernetesObject
 from operations.operations_errors import KubernetesError
 from tests.runtime.capacity_shift.shift_platform import (
     FREEZE,
@@ -84,6 +86,27 @@ def test_a_quota_stays_between_that_of_the_blueprint_and_the_pool(
     shifting.script.accelerators = decided
     shifting.new_run().run(NOW)
     assert shifting.api.quota() == quota
+
+
+@pytest.mark.parametrize(("others", "quota"), [("status", 8), ("spec", 2)])
+def test_a_queue_that_kueue_only_counted_anew_is_changed_all_the_same(
+    shifting: ShiftPlatform, monkeypatch: pytest.MonkeyPatch, others: str, quota: int
+) -> None:
+    """The queue has another version than was read, because of a job, or because somebody changed it."""
+    patch, queue = shifting.api.patch, shifting.api.objects["clusterqueues/l40s"]
+
+    def written_meanwhile(path: str, change: Mapping[str, Any]) -> KubernetesObject:
+        if path.endswith("clusterqueues/l40s"):
+            if queue["metadata"]["resourceVersion"] == "7":
+                queue["metadata"]["resourceVersion"] = "8"
+                queue.setdefault(others, {})["pendingWorkloads"] = 3
+            if change["metadata"]["resourceVersion"] != queue["metadata"]["resourceVersion"]:
+                raise KubernetesError("it was changed", 409)
+        return patch(path, change)
+
+    monkeypatch.setattr(shifting.api, "patch", written_meanwhile)
+    outcome = shifting.new_run().run(NOW)
+    assert (shifting.api.quota(), len(outcome.failed)) == (quota, int(others == "spec"))
 
 
 def test_observing_records_and_changes_nothing(aws_in_process: None) -> None:

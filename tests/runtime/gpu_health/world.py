@@ -90,6 +90,8 @@ class HealthWorld:
     calls: Calls = field(default_factory=Calls)
     #: Errors of AWS, by operation.
     failing: dict[str, BaseException] = field(default_factory=dict)
+    #: Errors of AWS after it did what was asked: the answer was lost.
+    lost: dict[str, BaseException] = field(default_factory=dict)
     #: Answers of AWS that the emulation has not got, by operation.
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -263,6 +265,8 @@ def _intercept(world: HealthWorld) -> None:
             return world.answers[operation]
         answer = plain_aws(client, operation, parameters)
         world.calls.count(operation)
+        if operation in world.lost:
+            raise world.lost[operation]
         return answer
 
     def api(client: Any, method: str, path: str, *arguments: Any, **named: Any) -> Any:

@@ -65,6 +65,12 @@ def test_an_audit_record_is_written_with_its_record_or_not_at_all(table: Operati
     assert [each.content["to"] for each in table.list("audit#gpu-health#", NOW)] == ["done", "later"]
 
 
+def test_audit_records_of_one_run_are_in_the_order_in_which_it_wrote_them(table: OperationsTable) -> None:
+    for number in range(12):
+        table.audit(AuditRecord("gpu-health", {"number": number}, NOW))
+    assert [each.content["number"] for each in table.list("audit#", NOW)] == [*range(12)]
+
+
 @pytest.mark.parametrize(
     ("value", "health", "shift"),
     [

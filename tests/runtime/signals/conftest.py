@@ -20,7 +20,7 @@ from signals.connection import Address
 
 LOOPBACK = "127.0.0.1"
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "secret"
-_CONNECT = "on nopass ~signal:* -@all +cluster|slots +command +readonly +ping"
+_CONNECT = "on nopass ~signal:* -@all +cluster|slots +cluster|nodes +command +readonly +ping"
 #: The permissions that reading and writing need.
 RIGHTS = {"reader": f"{_CONNECT} +hget", "writer": f"{_CONNECT} +eval +evalsha +hget +hset +expireat"}
 

@@ -38,6 +38,8 @@ KINDS = {
     ),
     # Targets, checked to exist; the integration run or a person's hands run them.
     "make": r"make (setup|run|test|test-engines|unit|lint|bench|generate|lock)\b",
+    # `make test-java` runs all of it except the copy into the local repository.
+    "maven": r"mvn -f runtime/java install$",
     # The app that they run, and what it takes: tests/templates/test_app.py.
     "cdk": r"(cdk synth -c blueprint=|BLUEPRINT=\S+ cdk deploy --all$)",
     "pytest": r"pytest tests/templates$",

@@ -16,6 +16,7 @@ from inference_blueprints.spec.types import Blueprint
 
 POLICY = "DYN_ROUTER_POLICY_CONFIG"
 SCALE = "--router-prefill-load-scale"
+DECAY = "--router-kv-overlap-score-credit-decay"
 
 
 def plan(workers: dict[str, Any], **model: Any) -> ModelPlan:
@@ -42,6 +43,23 @@ def test_the_router_reads_its_classes_and_weighs_prompts_in_process(shared: Mode
     KvRouterConfig(router_policy_config=str(file))
     scale = float(frontend.arguments[frontend.arguments.index(SCALE) + 1])
     assert scale >= 4, "below it, first tokens come later"
+
+
+def prefill_cost(decay: float, prompt: int, cached: int, in_process: int) -> float:
+    """Return what a prompt costs on a worker beside one that is free, in tokens.
+
+    The formula is that of ``lib/router-plugins/builtin/src/default/scorer.rs`` of ai-dynamo 1.6.1, where
+    ``in_process`` is what the worker has in process.
+    """
+    return prompt - cached / (1 + decay * in_process / prompt) + in_process
+
+
+def test_a_free_worker_wins_against_a_cached_half_but_not_against_a_long_prefix(shared: ModelPlan) -> None:
+    arguments = shared.deployments[0].entry_point.arguments
+    decay = float(arguments[arguments.index(DECAY) + 1])
+    assert prefill_cost(decay, prompt=3000, cached=1500, in_process=1000) > 3000, "behind a prompt of batch"
+    assert prefill_cost(decay, prompt=3000, cached=1500, in_process=0) < 3000, "with no prompt in process"
+    assert prefill_cost(decay, prompt=8000, cached=7000, in_process=3000) < 8000, "nearly all of it is cached"
 
 
 def test_the_class_of_batch_s_header_is_one_that_waits_for_free_workers(shared: ModelPlan) -> None:
@@ -75,5 +93,5 @@ def test_elsewhere_nothing_changes(workers: dict[str, Any], model: dict[str, Any
     assert not other.batch_headers
     entry_point, worker = other.deployments[0].processes[:2]
     assert POLICY not in entry_point.environment
-    assert SCALE not in entry_point.arguments
+    assert not {SCALE, DECAY} & set(entry_point.arguments)
     assert "--scheduling-policy" not in worker.arguments

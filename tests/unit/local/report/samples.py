@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from inference_blueprints import catalog
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.controllers.controller_outcomes import (
+    CapacityShiftOutcome,
+    GpuHealthOutcome,
+    LoadSample,
+    ShiftRow,
+)
 from inference_blueprints.local.report import ModelRun
 from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
 from inference_blueprints.local.signals.read_back import SignalCounts
@@ -53,6 +59,47 @@ SCALING = ScalingOutcome(
     time_factor=15.0,
     start_seconds={"main/worker": 1.7},
     samples=(WorkerSample(0.0, 2, 1, 2), WorkerSample(30.0, 3, 1, 3)),
+)
+CAPACITY_SHIFT = CapacityShiftOutcome(
+    decisions=(
+        ShiftRow(0.0, 4, 0.0, 0, 9, ("forecast",)),
+        ShiftRow(30.0, 8, 0.25, 6, 5, ("forecast", "lends_slowly")),
+    ),
+    changes=3,
+    failed_runs=0,
+    batch_completed=400,
+    batch_lost=0,
+    batch_seconds=61.0,
+    ttft_p95_alone_ms=500.0,
+    ttft_p95_beside_ms=525.0,
+    ttft_p95_ratio=1.05,
+    is_timed=True,
+    time_factor=120.0,
+    most_workers=12,
+    workers=((0.0, 4), (20.0, 6), (40.0, 8)),
+    load=(LoadSample(0.0, 10.0, 0.0), LoadSample(40.0, 60.0, 12.0)),
+)
+GPU_HEALTH = GpuHealthOutcome(
+    injected=1,
+    found=1,
+    replaced=1,
+    false_drains=0,
+    cut_streams=0,
+    seconds_to_serving=78.0,
+    speed=0.5,
+    node="l40s-node-1",
+    replacement="l40s-node-9",
+    replacement_requests=25,
+    times={"slowed": 200.0, "confirmed": 246.0, "cordoned": 246.0, "replacing": 271.0, "done": 278.0},
+    runs=20,
+    failed_runs=0,
+    streams=1621,
+    time_factor=4.0,
+    latencies={
+        "worker-1": ((190.0, 38.0), (240.0, 78.0)),
+        "worker-2": ((190.0, 39.0), (240.0, 40.0), (280.0, 41.0)),
+    },
+    slow_pod="worker-1",
 )
 PROMPT, ANSWER, CACHED = 1000, 101, 250
 

@@ -63,7 +63,7 @@ class Scene:
     serving: FakeServing
 
 
-def scene(running: int = 1) -> Scene:
+def scene(running: int = 1, floor: int | None = None) -> Scene:
     resources = SimpleNamespace(accelerators=SimpleNamespace(count=GPUS))
     kind = SimpleNamespace(
         name="worker", replicas=MOST, planned=SimpleNamespace(resources=resources, nodes=1)
@@ -78,7 +78,13 @@ def scene(running: int = 1) -> Scene:
     role = ElasticRole(cast(Any, deployment), cast(Any, kind), START_SECONDS)
     rules = ScaledObject.read(manifest(least=1, most=MOST))
     targets = [SimpleNamespace()] * 2
-    run = ElasticRun(cast(Any, serving), cast(Any, prometheus), [(role, rules)], lambda: cast(Any, targets))
+    run = ElasticRun(
+        cast(Any, serving),
+        cast(Any, prometheus),
+        [(role, rules)],
+        lambda: cast(Any, targets),
+        floor=None if floor is None else lambda _: floor,
+    )
     return Scene(run, prometheus, serving)
 
 
@@ -104,6 +110,16 @@ def test_workers_follow_the_answers_of_prometheus() -> None:
     assert [each.ready for each in outcome.samples] == [1, 1, 1, 1, 1, 3]
     assert [each.occupying for each in outcome.samples] == [1, 3, 3, 3, 3, 3]
     assert (outcome.workers_min, outcome.workers_max) == (1, 3)
+
+
+def test_a_floor_that_something_else_decides_holds() -> None:
+    it = scene(floor=2)
+    it.run.step(0.0)
+    it.prometheus.answer = 300.0
+    it.run.step(1.0)
+    outcome = it.run.outcome([run_of(result_of(answered(0.0, 100.0)))])
+    assert [each.desired for each in outcome.decisions] == [2, 3]
+    assert outcome.decisions[0].reason == "the floor of the capacity shift"
 
 
 def test_gpu_hours_are_those_of_workers_that_start_serve_or_end() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measurement.replay.ramp import long_enough, ramped
+from inference_blueprints.measurement.replay.ramp import POINTS, TWO_RAMPS, long_enough, ramped, share_at
 from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
 from inference_blueprints.measurement.replay.scaled_trace import ScaledRequest, scale
 
@@ -39,3 +39,11 @@ def test_requests_arrive_until_the_end(peak: float) -> None:
         sum(begin <= each.arrival_seconds < begin + 45 for each in kept) for begin in (0, 120, 255)
     )
     assert 2 * first < peaking > 2 * last
+
+
+def test_two_ramps_are_equal_and_stay_above_the_collapse_of_demand() -> None:
+    times = [number / 100 for number in range(50)]
+    first, second = ([share_at(begin + each, TWO_RAMPS) for each in times] for begin in (0.0, 0.5))
+    assert first == pytest.approx(second)
+    assert (min(first), max(first)) == (0.4, 1.0)
+    assert share_at(0.475, POINTS) == 1.0

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Builds and tests the programs in Java (runtime/java), then tests them with real servers.
+# Maven downloads from wherever the user's own settings say.
+set -eu
+cd "$(dirname "$0")/.."
+missing=
+for tool in javac mvn; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
+if [ -n "$missing" ]; then
+  echo "SKIPPED: the Java programs are neither built nor tested:$missing not found. Install a JDK of version 17 or newer, and Maven 3.8 or newer."
+  exit 0
+fi
+mvn --batch-mode --quiet --file runtime/java verify
+"$@" tests/java

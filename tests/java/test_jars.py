@@ -1,0 +1,50 @@
+"""What the jars weigh and contain."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.resources import runtime_directory
+
+JAVA = runtime_directory() / "java"
+MODULES = {"endpoint-client": "inferenceblueprints.endpoint", "signal-reader": "inferenceblueprints.signals"}
+MOST_BYTES = 150_000
+
+
+def jar(module: str) -> Path:
+    [found] = (JAVA / module / "target").glob(f"{module}-*[0-9].jar")
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_jar_is_small_and_names_its_module(module: str) -> None:
+    assert jar(module).stat().st_size <= MOST_BYTES
+    with zipfile.ZipFile(jar(module)) as archive:
+        manifest = archive.read("META-INF/MANIFEST.MF").decode()
+        times = {entry.date_time for entry in archive.infolist()}
+    assert f"Automatic-Module-Name: {MODULES[module]}\r\n" in manifest
+    assert len(times) == 1, "the same sources give the same bytes"
+
+
+def test_the_client_brings_jackson_and_failsafe_only() -> None:
+    path = (JAVA / "endpoint-client" / "target" / "class-path").read_text(encoding="utf-8").strip()
+    required = {
+        "jackson-annotations",
+        "jackson-core",
+        "jackson-databind",
+        "failsafe",
+    }
+    optional = (
+        *("software/amazon/", "io/micrometer/", "io/opentelemetry/", "org/reactivestreams/", "org/slf4j/"),
+        *("org/hdrhistogram/", "org/latencyutils/", "org/jspecify/"),
+    )
+    names = {
+        Path(each).parent.parent.name
+        for each in path.split(os.pathsep)
+        if not any(o in each for o in optional)
+    }
+    assert names == required

@@ -1,0 +1,43 @@
+"""The Java client at Dynamo's real frontend. A simulated engine answers with the request that it gets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.java.conftest import java_command
+from tests.local.targets.local.answers.answer_families import FAMILIES
+from tests.local.targets.local.answers.answering import answering
+from tests.local.targets.local.answers.scripted_models import ECHO, echoing
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    family = FAMILIES["llama3"]
+    with answering([echoing(family, tmp_path / ECHO)], family, tmp_path, {}) as base_url:
+        yield base_url
+
+
+def test_every_kind_of_call_is_answered(address: str) -> None:
+    command = java_command("endpoint-client", "inferenceblueprints.endpoint.Probe", address, ECHO)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert ran.returncode == 0, ran.stderr
+    answers = json.loads(ran.stdout)
+    interactive, batch, session, streamed, decision = (
+        json.loads(answers[name]) for name in ("interactive", "batch", "session", "stream", "decisionText")
+    )
+    assert interactive["token_ids"] == batch["token_ids"] == session["token_ids"] == streamed["token_ids"]
+    # The router understood the headers of the shared file.
+    assert batch["routing"]["priority"] == -1
+    assert not (interactive.get("routing") or {}).get("priority")
+    # The engine is asked for the record's schema; it answers with something else.
+    assert '"explanation"' in json.dumps(decision["sampling_options"]).replace("\\", "")
+    assert (answers["decision"], answers["fallback"]) == ("grey", True)
+    assert answers["parts"] >= 1
+    assert answers["streamUsage"] > 1
+    assert answers["promptTokens"] == len(interactive["token_ids"])
+    assert answers["refused"] == "REFUSED 404"

@@ -1,0 +1,65 @@
+"""The cases that the Java reader passes too (runtime/java/signal-reader, ConformanceTest)."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+import time_machine
+
+from inference_blueprints.resources import root
+from signals.connection import read_address
+from signals.iam_token import IamToken
+from signals.record import InvalidSignalError, SignalRecord, check_name, storage_key
+from signals.store_errors import SettingsError
+
+_FILE = root() / "tests" / "runtime" / "signals" / "conformance.json"
+CASES = json.loads(_FILE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES["names"], ids=lambda case: repr(case["name"]))
+def test_names_are_checked(case: dict[str, Any]) -> None:
+    if case["valid"]:
+        check_name(case["name"])
+    else:
+        with pytest.raises(InvalidSignalError):
+            check_name(case["name"])
+
+
+@pytest.mark.parametrize("case", CASES["records"])
+def test_records_are_read(case: dict[str, Any]) -> None:
+    name, key = case["name"], case["key"] * case.get("keyRepeated", 1)
+    if "reads" not in case:
+        with pytest.raises(InvalidSignalError):
+            SignalRecord.from_json(name, key, case["stored"])
+        return
+    record = SignalRecord.from_json(name, key, case["stored"])
+    assert (record.name, record.key, json.loads(record.to_json())) == (name, key, case["reads"])
+
+
+@pytest.mark.parametrize("case", CASES["storageKeys"])
+def test_keys_have_their_place(case: dict[str, str]) -> None:
+    assert storage_key(case["name"], case["key"]) == case["stored"]
+
+
+@pytest.mark.parametrize("case", CASES["environments"])
+def test_variables_are_read(case: dict[str, Any]) -> None:
+    if "faults" in case:
+        with pytest.raises(SettingsError) as caught:
+            read_address(case["variables"])
+        assert str(caught.value).split("\n") == case["faults"]
+        return
+    address = read_address(case["variables"])
+    assert (address.host, address.port, address.cache) == (case["host"], case["port"], case.get("cache"))
+
+
+def test_a_token_is_signed(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES["token"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", case["accessKey"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", case["secretKey"])
+    monkeypatch.setenv("AWS_SESSION_TOKEN", case["sessionToken"])
+    with time_machine.travel(datetime.fromisoformat(case["time"]), tick=False):
+        token = IamToken(case["cache"], case["user"], case["region"])
+        assert token.get_credentials() == (case["user"], case["token"])
