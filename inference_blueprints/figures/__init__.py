@@ -20,6 +20,7 @@ from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, Qu
 from inference_blueprints.figures.repair_summary import RepairSummary
 from inference_blueprints.figures.scaling_summary import ScalingSummary, TriggerSummary
 from inference_blueprints.figures.shift_summary import ShiftSummary
+from inference_blueprints.figures.streaming_summary import KafkaSummary, StreamingSummary
 
 __all__ = [
     "AddressUse",
@@ -28,6 +29,7 @@ __all__ = [
     "ColdStart",
     "CostItem",
     "FrontendSummary",
+    "KafkaSummary",
     "MemorySummary",
     "ObjectiveCheck",
     "PlanSummary",
@@ -43,6 +45,7 @@ __all__ = [
     "ServiceQuotaUse",
     "ShiftSummary",
     "SignalStorePrice",
+    "StreamingSummary",
     "TokenPrice",
     "Totals",
     "TriggerSummary",

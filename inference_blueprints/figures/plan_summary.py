@@ -21,6 +21,7 @@ from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, Servic
 from inference_blueprints.figures.repair_summary import RepairSummary
 from inference_blueprints.figures.scaling_summary import ScalingSummary
 from inference_blueprints.figures.shift_summary import ShiftSummary
+from inference_blueprints.figures.streaming_summary import KafkaSummary, StreamingSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class PlanSummary:
         Who replaces broken nodes of each pool; empty if Karpenter does and nothing looks for slow GPUs.
     shift
         Workers whose floors the capacity shift sets.
+    streaming, kafka
+        Streaming jobs, and their Kafka cluster; None without one.
     """
 
     name: str
@@ -82,6 +85,8 @@ class PlanSummary:
     batch_workers: BatchWorkersSummary | None
     repairs: tuple[RepairSummary, ...]
     shift: tuple[ShiftSummary, ...]
+    streaming: tuple[StreamingSummary, ...]
+    kafka: KafkaSummary | None
     cold_starts: tuple[ColdStart, ...]
     addresses: AddressUse
     fits: tuple[PodFit, ...]

@@ -16,6 +16,7 @@ from inference_blueprints.planning.tables import (
     repair_table,
     scaling_table,
     shift_table,
+    streaming_tables,
 )
 from inference_blueprints.tables.text_table import TextTable
 
@@ -39,6 +40,8 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         limit_tables.ec2_quotas,
         batch_tables.batch_days,
         batch_tables.service_quotas,
+        streaming_tables.streaming_jobs,
+        streaming_tables.kafka_brokers,
         price_tables.batch_workers,
         price_tables.signal_store,
         repair_table.repairs,
