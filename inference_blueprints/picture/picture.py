@@ -25,6 +25,7 @@ from inference_blueprints.picture.legend import Legend
 from inference_blueprints.picture.node_blocks import Tag, TaggedLines, tags
 from inference_blueprints.picture.pool_blocks import pools_frame
 from inference_blueprints.picture.scene import Scene, counted
+from inference_blueprints.picture.streaming_blocks import events_card, streaming_frame
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Model, Spec

@@ -44,8 +44,8 @@ def events_card() -> Card:
 def streaming_sentence() -> str:
     """Return how an event becomes a signal."""
     return (
-        "Applications send events to Kafka; streaming jobs turn each session's events into a prompt, call the "
-        "model without waiting, and write the answer to the signal store."
+        "Applications send events to Kafka; streaming jobs turn each session's events into a prompt, call "
+        "the model without waiting, and write the answer to the signal store."
     )
 
 
