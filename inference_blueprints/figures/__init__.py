@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.figures.batch_day_summary import BatchDaySummary
 from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummary
+from inference_blueprints.figures.edge_summary import EdgeSummary
 from inference_blueprints.figures.frontend_summary import FrontendSummary
 from inference_blueprints.figures.node_figures import (
     ColdStart,
@@ -28,6 +29,7 @@ __all__ = [
     "BatchWorkersSummary",
     "ColdStart",
     "CostItem",
+    "EdgeSummary",
     "FrontendSummary",
     "KafkaSummary",
     "MemorySummary",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.figures.batch_day_summary import BatchDaySummary
 from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummary
+from inference_blueprints.figures.edge_summary import EdgeSummary
 from inference_blueprints.figures.frontend_summary import FrontendSummary
 from inference_blueprints.figures.node_figures import (
     ColdStart,
@@ -60,6 +61,8 @@ class PlanSummary:
         Who replaces broken nodes of each pool; empty if Karpenter does and nothing looks for slow GPUs.
     shift
         Workers whose floors the capacity shift sets.
+    edges
+        What models with a large peak need between clients and workers.
     streaming, kafka
         Streaming jobs, and their Kafka cluster; None without one.
     """
@@ -85,6 +88,7 @@ class PlanSummary:
     batch_workers: BatchWorkersSummary | None
     repairs: tuple[RepairSummary, ...]
     shift: tuple[ShiftSummary, ...]
+    edges: tuple[EdgeSummary, ...]
     streaming: tuple[StreamingSummary, ...]
     kafka: KafkaSummary | None
     cold_starts: tuple[ColdStart, ...]

@@ -22,6 +22,7 @@ from inference_blueprints.figures import (
 from inference_blueprints.monitoring.alarm_table import platform_alarms
 from inference_blueprints.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.monitoring.platform_rules import platform_rules
+from inference_blueprints.planning.edge_summaries import summarise_edges
 from inference_blueprints.planning.frontend_summaries import summarise_frontends
 from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.planning.objective_summary import objective_checks
@@ -127,6 +128,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         batch_workers=batch_workers,
         repairs=tuple(summarise_repairs(spec)),
         shift=tuple(summarise_shift(blueprint, plan)),
+        edges=tuple(summarise_edges(spec, (resolved for resolved, _ in roles), prices)),
         streaming=streaming,
         kafka=kafka,
         cold_starts=tuple(
@@ -191,6 +193,8 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
         each["isMissed"] = check.is_missed
     for each, day in zip(document["batchDays"], summary.batch_days, strict=True):
         each.update(jobHours=day.job_hours, deadlineCanHold=day.deadline_can_hold, keepsUp=day.keeps_up)
+    for each, edge in zip(document["edges"], summary.edges, strict=True):
+        each.update(balancerUnits=edge.balancer_units, zonePlacementSaves=edge.zone_placement_saves)
     for each, job in zip(document["streaming"], summary.streaming, strict=True):
         each["keepsUp"] = job.keeps_up
     for each, use in zip(document["serviceQuotas"], summary.service_quotas, strict=True):

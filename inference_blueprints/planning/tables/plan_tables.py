@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from inference_blueprints.figures import PlanSummary
 from inference_blueprints.planning.tables import (
     batch_tables,
+    edge_table,
     frontend_table,
     limit_tables,
     month_table,
@@ -31,6 +32,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         scaling_table.elastic_workers,
         shift_table.capacity_shift,
         frontend_table.frontends,
+        edge_table.real_time,
         node_tables.memory,
         node_tables.host_caches,
         node_tables.fits,
