@@ -84,16 +84,16 @@ def edge_sentences(edge: EdgeSummary) -> Iterator[str]:
 
 
 def _placement(edge: EdgeSummary) -> str:
-    """Say whether a deployment per zone saves more than it costs."""
-    saved = f"{usd(edge.cross_zone_usd_per_day)} USD per day"
+    """Say whether workers and frontends of one zone each save more than they cost."""
+    saved = (
+        f"{edge.model}: a deployment per zone, with its frontends in its zone, saves up to "
+        f"{usd(edge.cross_zone_usd_per_day)} USD per day of traffic between zones"
+    )
     if edge.zone_placement_saves is None:
-        return f"{edge.model}: a deployment per zone saves {saved}; the price of its workers is unknown."
+        return f"{saved}; the price of its workers is unknown."
     spare = f"{edge.zones - 1} more workers, {usd(edge.spare_workers_usd_per_day)} USD per day"
     verdict = "it saves more than it costs" if edge.zone_placement_saves else "it costs more than it saves"
-    return (
-        f"{edge.model}: a deployment per zone saves {saved} of traffic between zones and needs up to "
-        f"{spare}: {verdict}."
-    )
+    return f"{saved} and needs up to {spare}: {verdict}."
 
 
 def _notes(edges: tuple[EdgeSummary, ...]) -> Iterator[str]:
