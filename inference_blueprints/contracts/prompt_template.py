@@ -5,9 +5,9 @@ length of the output, the size of numbers and the number of loop rounds are limi
 can produce long output from short input. These limits give the reason of a refusal. They cannot bound every
 cost, so `prompt_process` runs this module in a process that the operating system limits.
 
-Streaming jobs run on Java. `template_tree` returns a template's checked syntax tree, which the Java
-class `PromptTemplate` (`runtime/java/prompt-template`) evaluates. Only Jinja2 reads templates, so both languages agree
-on their syntax, and `tests/runtime/templates/conformance.json` holds them to the same prompts. Therefore
+Streaming jobs run on Java. `template_tree` returns a template's checked syntax tree, which the Java class
+`PromptTemplate` (`runtime/java/prompt-template`) evaluates. Only Jinja2 reads templates, so both languages
+agree on their syntax. `tests/runtime/templates/conformance.json` holds both to the same prompts. Therefore
 templates see data only, never Python's objects: no methods, no generators, no escaped strings.
 """
 
@@ -239,7 +239,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self,
         text: str,
         length: int = 255,
-        killwords: Any = False,  # any value, as in Jinja
+        killwords: Any = False,  # noqa: FBT002 - as in Jinja
         end: str = "...",
         leeway: int | None = None,
     ) -> str:
