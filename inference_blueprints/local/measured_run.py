@@ -15,6 +15,7 @@ from inference_blueprints.local.controllers.controller_outcomes import (
     CapacityShiftOutcome,
     GpuHealthOutcome,
 )
+from inference_blueprints.local.real_time.real_time_outcome import RealTimeOutcome
 from inference_blueprints.local.report.html import render_html
 from inference_blueprints.local.report.report_builder import as_dict, build_report
 from inference_blueprints.local.report.report_types import ModelRun, Report
@@ -122,6 +123,7 @@ def write_report(
     scaling: ScalingOutcome | None = None,
     capacity_shift: CapacityShiftOutcome | None = None,
     gpu_health: GpuHealthOutcome | None = None,
+    real_time: RealTimeOutcome | None = None,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
@@ -145,6 +147,8 @@ def write_report(
         How workers followed the load. None if their number was fixed.
     capacity_shift, gpu_health
         What the controllers did. None if they did not run.
+    real_time
+        What callers with a deadline got. None if no model has any.
     """
     report = build_report(
         blueprint=loaded.file,
@@ -159,6 +163,7 @@ def write_report(
         scaling=scaling,
         capacity_shift=capacity_shift,
         gpu_health=gpu_health,
+        real_time=real_time,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")

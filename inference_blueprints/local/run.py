@@ -17,6 +17,7 @@ from inference_blueprints.local.batch.batch_usage import usage_lines
 from inference_blueprints.local.controlled_load import run_controlled
 from inference_blueprints.local.local_platform import Deployed, LocalPlatform
 from inference_blueprints.local.measured_run import replay, write_report
+from inference_blueprints.local.real_time.real_time_run import real_time_models, run_real_time
 from inference_blueprints.local.report.report_types import Report
 from inference_blueprints.local.report.terminal import print_report
 from inference_blueprints.local.run_state import RunningModel, RunState, claim
@@ -76,9 +77,9 @@ def run(
         claim(run_directory) as right,
         LocalPlatform(loaded, plan, run_directory, engines=kind, control_plane=control_plane) as platform,
     ):
-        steps = Steps(
-            console, platform.step_count + (1 if platform.is_elastic and not platform.is_controlled else 2)
-        )
+        has_deadlines = bool(real_time_models(loaded.blueprint))
+        kills = not platform.is_elastic or platform.is_controlled
+        steps = Steps(console, platform.step_count + 1 + kills + has_deadlines)
         right.publish(RunState(os.getpid(), loaded.file))
         try:
             deployed = platform.start(steps)
@@ -101,6 +102,17 @@ def run(
                 parts, scaling = (*parts, *further), elastic.outcome(runs)
             else:
                 runs = replay(loaded, models, kind, steps=steps, seconds=seconds)
+            real_time = None
+            if has_deadlines:
+                real_time, further = run_real_time(
+                    loaded.blueprint,
+                    models,
+                    run_directory / "real-time",
+                    engines=kind,
+                    steps=steps,
+                    seconds=seconds,
+                )
+                parts = (*parts, *further)
             if not platform.is_controlled:  # its job ran beside the load
                 batch = platform.run_batch_jobs(steps)
             if not platform.is_elastic:  # workers went and came already
@@ -117,6 +129,7 @@ def run(
                 scaling=scaling,
                 capacity_shift=shift,
                 gpu_health=health,
+                real_time=real_time,
             )
             _show(report, run_directory, console, _usage(deployed, run_directory))
             reported(report)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from inference_blueprints.local.real_time.real_time_outcome import real_time_lines
 from inference_blueprints.local.report import controller_text, report_text
 from inference_blueprints.local.report.controller_plots import health_plots, shift_plots
 from inference_blueprints.local.report.report_types import ModelRun, Report
@@ -59,5 +60,6 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
         ],
         controller_text=controller_text,
         report_text=report_text,
+        real_time_lines=real_time_lines,
         figure_text=figure_text,
     )

@@ -169,6 +169,22 @@ _GPU_HEALTH = _object(
     latencies={"type": "object", "additionalProperties": _PAIRS},
     slowPod=_STRING,
 )
+_REAL_TIME = _object(
+    models={"type": "array", "items": _STRING, "minItems": 1},
+    skipped={"type": ["string", "null"]},
+    requests=_COUNT,
+    fallbacks=_COUNT,
+    fallbackReasons={"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+    p50Ms=_NUMBER_OR_NULL,
+    p99Ms=_NUMBER_OR_NULL,
+    deadlineMs=_NUMBER_OR_NULL,
+    fallbackLimit=_NUMBER_OR_NULL,
+    requestsPerSecond=_NUMBER,
+    inputTokens=_NUMBER_OR_NULL,
+    outputTokens=_NUMBER_OR_NULL,
+    warmUpRequests=_COUNT,
+)
+
 SCHEMA = _object(
     blueprint=_STRING,
     createdAt={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT.*[+-]\d\d:\d\d$"},
@@ -184,6 +200,7 @@ SCHEMA = _object(
     scaling={"anyOf": [{"type": "null"}, _SCALING]},
     capacityShift={"anyOf": [{"type": "null"}, _CAPACITY_SHIFT]},
     gpuHealth={"anyOf": [{"type": "null"}, _GPU_HEALTH]},
+    realTime={"anyOf": [{"type": "null"}, _REAL_TIME]},
     parts={"type": "array", "items": _PART},
     replacements={"type": "array", "items": _REPLACEMENT},
     plan={"type": "object", "required": ["pools", "processes", "totals", "prices"]},
