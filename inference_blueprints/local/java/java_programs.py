@@ -67,8 +67,8 @@ def build(modules: Sequence[str], log_path: Path) -> None:
             code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
         if code != 0:
             raise UserError(
-                f"Maven could not build {', '.join(modules)} (exit code {code}); its output is in {log_path}:\n"
-                + log_tail(log_path, _SHOWN_LINES)
+                f"Maven could not build {', '.join(modules)} (exit code {code}); its output is in "
+                f"{log_path}:\n" + log_tail(log_path, _SHOWN_LINES)
             )
         for mark in marks:
             mark.write_text(digest, encoding="utf-8")

@@ -333,7 +333,7 @@ class Model(Section):
     objectives: Objectives = default({})
     """Latency objectives."""
     real_time: RealTime | None = None
-    """Callers with a deadline. `make run` sends their requests from a Java server and reports its fallbacks."""
+    """Callers with a deadline. `make run` sends their requests from a Java server and reports fallbacks."""
     routing: Routing = default({"kvAware": {}})
     """Distribution of requests over workers. Without it, KV-aware."""
     kv_cache: KvCache | None = None
