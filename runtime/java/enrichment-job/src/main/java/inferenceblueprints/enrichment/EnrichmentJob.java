@@ -7,6 +7,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.PipelineOptions;
 import org.apache.flink.core.fs.Path;
 import org.apache.flink.streaming.api.datastream.AsyncDataStream;
 import org.apache.flink.streaming.api.datastream.DataStream;
@@ -62,6 +64,10 @@ public final class EnrichmentJob {
 
     /** Adds the job's operators. Each has an identifier, by which a later version finds its state in a snapshot. */
     static void build(StreamExecutionEnvironment environment, JobConfiguration configuration) {
+        Configuration settings = new Configuration();
+        // Types without a serializer that can evolve are an error.
+        settings.set(PipelineOptions.GENERIC_TYPES, false);
+        environment.configure(settings);
         // No watermarks: unordered results would wait for each other at every one, behind the slowest call.
         SingleOutputStreamOperator<Event> events = environment
                 .fromSource(KafkaTopics.events(configuration.kafka()), WatermarkStrategy.noWatermarks(), "events")

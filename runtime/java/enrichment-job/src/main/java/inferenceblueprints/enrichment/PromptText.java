@@ -33,83 +33,70 @@ final class PromptText {
     /**
      * Puts the waiting events into the message.
      *
-     * @param rejected gets each event that the template fails for, and why; the others are still rendered
+     * @param rejected gets each event that cannot be rendered even alone, and why; the others are still rendered
      * @return whether the message has changed
      */
-    boolean append(String key, SessionState state, BiConsumer<Event, Rendering.Failure> rejected) {
-        List<Event> kept = state.kept;
-        List<Event> waiting = new ArrayList<>(kept.subList(kept.size() - state.waiting, kept.size()));
-        kept.subList(kept.size() - state.waiting, kept.size()).clear();
+    boolean append(String key, SessionState state, BiConsumer<Event, String> rejected) {
+        List<Event> tail = state.kept.subList(state.kept.size() - state.waiting, state.kept.size());
+        List<Event> waiting = new ArrayList<>(tail);
+        tail.clear();
         state.waiting = 0;
         waiting.sort(Comparator.comparingLong(Event::time));
-        List<Event> usable = new ArrayList<>();
-        String added = renderUsable(key, waiting, usable, rejected);
-        kept.addAll(usable);
-        if (usable.isEmpty()) {
+        String added = renderOrNull(key, waiting);
+        if (added == null) {
+            waiting.removeIf(each -> isRejected(key, each, rejected));
+            added = renderOrNull(key, waiting);
+        }
+        if (waiting.isEmpty()) {
             return false;
         }
+        state.kept.addAll(waiting);
         String longer = state.text.isEmpty() ? added : state.text + "\n" + added;
-        if (state.inText + usable.size() <= mostEvents && longer.length() <= mostCharacters) {
+        if (added != null && state.inText + waiting.size() <= mostEvents && fits(longer)) {
             state.text = longer;
-            state.inText += usable.size();
+            state.inText += waiting.size();
+        } else {
+            restart(key, state, waiting.size());
+        }
+        return true;
+    }
+
+    /** Begins the message anew with the newest events that fit. The newest one alone does. */
+    private void restart(String key, SessionState state, int added) {
+        int count = Math.min(state.kept.size(), Math.max(added, (mostEvents + 1) / 2));
+        for (; count > 0; count /= 2) {
+            List<Event> newest =
+                    new ArrayList<>(state.kept.subList(state.kept.size() - count, state.kept.size()));
+            newest.sort(Comparator.comparingLong(Event::time));
+            String text = renderOrNull(key, newest);
+            if (text != null) {
+                state.text = text;
+                state.inText = count;
+                return;
+            }
+        }
+    }
+
+    private boolean fits(String text) {
+        return text.codePointCount(0, text.length()) <= mostCharacters;
+    }
+
+    private boolean isRejected(String key, Event event, BiConsumer<Event, String> rejected) {
+        try {
+            render(key, List.of(event));
+            return false;
+        } catch (Rendering.Failure failure) {
+            rejected.accept(event, failure.getMessage());
             return true;
         }
-        return restart(key, state, usable.size(), rejected);
     }
 
-    private String renderUsable(
-            String key, List<Event> waiting, List<Event> usable, BiConsumer<Event, Rendering.Failure> rejected) {
+    private String renderOrNull(String key, List<Event> events) {
         try {
-            String text = render(key, waiting);
-            usable.addAll(waiting);
-            return text;
-        } catch (Rendering.Failure whole) {
-            for (Event each : waiting) {
-                try {
-                    render(key, List.of(each));
-                    usable.add(each);
-                } catch (Rendering.Failure failure) {
-                    rejected.accept(each, failure);
-                }
-            }
-            try {
-                return usable.isEmpty() ? "" : render(key, usable);
-            } catch (Rendering.Failure failure) {
-                usable.forEach(each -> rejected.accept(each, failure));
-                usable.clear();
-                return "";
-            }
+            return render(key, events);
+        } catch (Rendering.Failure failure) {
+            return null;
         }
-    }
-
-    /** Begins the message anew with the newest events that fit, and with the newest one at least. */
-    private boolean restart(
-            String key, SessionState state, int added, BiConsumer<Event, Rendering.Failure> rejected) {
-        List<Event> kept = state.kept;
-        int count = Math.min(kept.size(), Math.max(added, (mostEvents + 1) / 2));
-        Rendering.Failure last = null;
-        for (; count > 0; count /= 2) {
-            try {
-                List<Event> newest = new ArrayList<>(kept.subList(kept.size() - count, kept.size()));
-                newest.sort(Comparator.comparingLong(Event::time));
-                String text = render(key, newest);
-                if (text.length() <= mostCharacters) {
-                    state.text = text;
-                    state.inText = count;
-                    return true;
-                }
-                last = tooLong(text.length());
-            } catch (Rendering.Failure failure) {
-                last = failure;
-            }
-        }
-        rejected.accept(kept.remove(kept.size() - 1), last);
-        return false;
-    }
-
-    private Rendering.Failure tooLong(int length) {
-        return new Rendering.Failure(
-                "too_large", "the event's prompt has " + length + " characters; at most " + mostCharacters + " are allowed");
     }
 
     private String render(String key, List<Event> events) throws Rendering.Failure {
@@ -118,7 +105,7 @@ final class PromptText {
             try {
                 fields.add(MAPPER.readValue(each.body(), FIELDS));
             } catch (JsonProcessingException error) {
-                throw new Rendering.Failure("template", "an event cannot be read: " + error.getOriginalMessage());
+                throw new Rendering.Failure("an event cannot be read: " + error.getOriginalMessage());
             }
         }
         return rendering.render(Map.of("events", fields, "session", key));

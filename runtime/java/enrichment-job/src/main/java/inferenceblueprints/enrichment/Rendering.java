@@ -11,16 +11,9 @@ interface Rendering {
     /** No text can be rendered. */
     final class Failure extends Exception {
         private static final long serialVersionUID = 1L;
-        private final String reason;
 
-        /** @param reason reason of the dead letter */
-        Failure(String reason, String message) {
+        Failure(String message) {
             super(message);
-            this.reason = reason;
-        }
-
-        String reason() {
-            return reason;
         }
     }
 }

@@ -2,7 +2,6 @@ package inferenceblueprints.enrichment;
 
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.Objects;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
@@ -83,7 +82,7 @@ final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> 
             state = begin(event);
         } else if (event.time() < state.newest - limits.gapMillis()) {
             late.inc();
-            reject(event, new Rendering.Failure("late", "the event belongs to a session that is over"), -1, context);
+            reject(event, "late", "the event belongs to a session that is over", context);
             return;
         } else if (event.id() != null && state.kept.stream().anyMatch(each -> event.id().equals(each.id()))) {
             duplicates.inc();
@@ -157,7 +156,7 @@ final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> 
         long version = Math.max(
                 state.newest * VERSIONS_PER_MILLI + Math.min(state.accepted, VERSIONS_PER_MILLI - 1), state.version + 1);
         String key = context.getCurrentKey();
-        boolean changed = text.append(key, state, (event, failure) -> reject(event, failure, version, context));
+        boolean changed = text.append(key, state, (event, message) -> reject(event, "template", message, context));
         if (changed) {
             state.version = version;
             versions.collect(new SessionPrompt(key, state.session, version, state.text));
@@ -172,14 +171,14 @@ final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> 
         open--;
     }
 
-    private static void reject(Event event, Rendering.Failure failure, long version, Context context) {
+    private static void reject(Event event, String reason, String message, Context context) {
         Rejected rejected = new Rejected(
-                failure.reason(),
-                Objects.requireNonNullElse(failure.getMessage(), ""),
+                reason,
+                message,
                 System.currentTimeMillis(),
                 0,
                 event.key(),
-                version,
+                -1,
                 event.body().getBytes(StandardCharsets.UTF_8),
                 null,
                 event.partition(),
