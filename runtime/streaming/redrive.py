@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,6 +38,7 @@ from streaming.job_topics import Positions, TopicReader, TopicRecord, TopicWrite
 _CALL_SECONDS: Final = 600.0
 _WORKERS: Final = 16
 _OK: Final = 200
+_MOST_FAILURES: Final = 10
 
 #: What became of a dead letter.
 Outcome = str
@@ -95,16 +97,21 @@ class Store(Protocol):
 
 @dataclass(slots=True)
 class Redriven:
-    """What became of dead letters: their number by reason and outcome, and the last messages of failures."""
+    """What became of dead letters: their number by reason and outcome, and the first messages of failures.
+
+    Threads add to it.
+    """
 
     counts: dict[str, Counter[Outcome]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, reason: str, outcome: Outcome, message: str = "") -> None:
         """Count a dead letter."""
-        self.counts.setdefault(reason, Counter())[outcome] += 1
-        if message and len(self.failures) < 10:  # noqa: PLR2004 - enough to see why
-            self.failures.append(message)
+        with self.lock:
+            self.counts.setdefault(reason, Counter())[outcome] += 1
+            if message and len(self.failures) < _MOST_FAILURES:
+                self.failures.append(message)
 
 
 class Redrive:
@@ -139,6 +146,7 @@ class Redrive:
         self._ask, self._store, self._send = ask, store, send
         self._clock, self._sleep = clock, sleep
         self._next_start = clock()
+        self._lock = threading.Lock()
 
     def run(self, records: Iterable[TopicRecord], result: Redriven) -> Iterator[TopicRecord]:
         """Redrive records, and iterate over them as soon as they and all before them are done.
@@ -217,9 +225,11 @@ class Redrive:
 
     def _pace(self) -> None:
         """Wait for the next start. Threads take their starts one after the other."""
-        now = self._clock()
-        start = self._next_start = max(self._next_start, now) + 1 / self._order.per_second
-        self._sleep(max(0.0, start - now))
+        with self._lock:
+            now = self._clock()
+            start = max(self._next_start, now)
+            self._next_start = start + 1 / self._order.per_second
+        self._sleep(start - now)
 
 
 def prompt_digest(request: Mapping[str, Any]) -> str:
