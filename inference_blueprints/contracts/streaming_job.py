@@ -80,13 +80,14 @@ class JobPrompt:
     system
         System message; None for none.
     template
-        Template with the variables ``events`` and ``session``.
+        Syntax tree of the template, as `prompt_template.template_tree` returns it. Its variables are
+        ``events`` and ``session``.
     max_characters
         Longest prompt, in characters.
     """
 
     system: str | None
-    template: str
+    template: Mapping[str, Any]
     max_characters: int
 
 

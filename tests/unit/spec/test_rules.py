@@ -25,7 +25,9 @@ from inference_blueprints.spec.rules import (
     efa_interfaces,
     elasticity,
     environment,
+    events,
     image_acceleration,
+    kafka,
     media,
     names,
     network,
@@ -39,6 +41,7 @@ from inference_blueprints.spec.rules import (
     schedules,
     signals,
     stacks,
+    streaming,
     subnet_addresses,
     tasks,
     topologies,
@@ -53,6 +56,9 @@ HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
 DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
 SUBJECTS = (
+    events,
+    kafka,
+    streaming,
     subnet_addresses,
     batch,
     batch_load,
