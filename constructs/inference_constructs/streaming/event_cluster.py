@@ -43,12 +43,14 @@ class EventCluster:
         ARN of the cluster.
     name
         Its name, which is a dimension of its metrics.
+    head
+        ``arn:<partition>:kafka:<region>:<account>`` of the cluster.
     security_group_id
         Security group of the brokers.
     """
 
-    def __init__(self, *, arn: str, name: str, security_group_id: str) -> None:
-        self.arn, self.name, self.security_group_id = arn, name, security_group_id
+    def __init__(self, *, arn: str, name: str, head: str, security_group_id: str) -> None:
+        self.arn, self.name, self._head, self.security_group_id = arn, name, head, security_group_id
 
     @classmethod
     def existing(cls, arn: str, security_group_id: str) -> Self:
@@ -61,7 +63,8 @@ class EventCluster:
         security_group_id
             Security group of its brokers.
         """
-        return cls(arn=arn, name=arn.split("/")[1], security_group_id=security_group_id)
+        head, _, rest = arn.partition(":cluster/")
+        return cls(arn=arn, name=rest.split("/")[0], head=head, security_group_id=security_group_id)
 
     def topic_arn(self, topic: str) -> str:
         """Return the ARN of a topic in policies.
@@ -86,10 +89,9 @@ class EventCluster:
         return self._resource("group", group)
 
     def _resource(self, kind: str, name: str) -> str:
-        """Return ``…:<kind>/<cluster>/<id>/<name>``, also if the cluster's ARN is known at deployment only."""
-        if not cdk.Token.is_unresolved(self.arn):
-            return f"{self.arn.replace(':cluster/', f':{kind}/')}/{name}"
-        return f"{cdk.Fn.join(f':{kind}/', cdk.Fn.split(':cluster/', self.arn))}/{name}"
+        """Return ``…:<kind>/<cluster>/<id>/<name>``; the ID may be known at deployment only."""
+        head, identifier = self._head, cdk.Fn.select(2, cdk.Fn.split("/", self.arn))
+        return f"{head}:{kind}/{self.name}/{identifier}/{name}"
 
     def grant_read(self, grantee: iam.IGrantable, topic: str, group: str | None = None) -> None:
         """Allow reading a topic.
@@ -247,6 +249,10 @@ class ExpressCluster(Construct):
             number_of_broker_nodes=brokers,
         )
         acknowledge(group, {"EC23": "Only the VPC's own range, and IAM authenticates every client."})
+        stack = cdk.Stack.of(self)
         self.cluster = EventCluster(
-            arn=cluster.attr_arn, name=name, security_group_id=group.security_group_id
+            arn=cluster.attr_arn,
+            name=name,
+            head=f"arn:{stack.partition}:kafka:{stack.region}:{stack.account}",
+            security_group_id=group.security_group_id,
         )

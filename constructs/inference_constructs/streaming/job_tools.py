@@ -84,7 +84,7 @@ class JobTools(Construct):
             role_path=role_path,
         )
         for function in (probe, redrive):
-            document_access.grant_document(function, job)
+            document_access.grant_document(_role(function), job)
         cluster.grant_write(probe, topics.events)
         signals.grant_read(probe)
         cluster.grant_read(redrive, topics.dead_letters)
@@ -117,7 +117,7 @@ class JobTools(Construct):
             vpc=self._vpc,
             security_groups=[self._group],
         )
-        role = cast("iam.IRole", function.role)  # add_function gives every function a role
+        role = _role(function)
         grant = iam.Grant.add_to_principal(
             grantee=function, actions=list(INTERFACE_ACTIONS), resource_arns=["*"]
         )
@@ -136,3 +136,7 @@ class JobTools(Construct):
             ],
         )
         return function
+
+
+def _role(function: lambda_.Function) -> iam.IRole:
+    return cast("iam.IRole", function.role)  # add_function gives every function a role

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -51,7 +51,8 @@ class StreamingSetup(Construct):
             environment={},
             role_path=role_path,
         )
-        store.grant_write_document(self._function)
+        self._role = cast("iam.IRole", self._function.role)  # add_function gives every function a role
+        store.grant_write_document(self._role)
 
     def find_brokers(self, cluster: EventCluster) -> str:
         """Return the brokers of a cluster for clients with IAM access control.
@@ -62,11 +63,10 @@ class StreamingSetup(Construct):
             The cluster.
         """
         # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonmanagedstreamingforapachekafka.html
-        permission = iam.Grant.add_to_principal(
+        iam.Grant.add_to_principal(
             grantee=self._function, actions=["kafka:GetBootstrapBrokers"], resource_arns=[cluster.arn]
         )
         step = self._step("Brokers", "Custom::KafkaBrokers", {"ClusterArn": cluster.arn})
-        permission.apply_before(step)
         return step.get_att_string("Servers")
 
     def write_document(self, job: str, document: str) -> tuple[str, str]:
@@ -103,7 +103,7 @@ class StreamingSetup(Construct):
         arn = cdk.Stack.of(self).format_arn(
             service="kinesisanalytics", resource="application", resource_name=application_name
         )
-        permission = iam.Grant.add_to_principal(
+        iam.Grant.add_to_principal(
             grantee=self._function,
             actions=["kinesisanalytics:DescribeApplication", "kinesisanalytics:StartApplication"],
             resource_arns=[arn],
@@ -111,7 +111,6 @@ class StreamingSetup(Construct):
         step = self._step(
             f"Start-{application_name}", "Custom::StartedApplication", {"Application": application_name}
         )
-        permission.apply_before(step)
         step.node.add_dependency(*after)
 
     def _step(self, construct_id: str, resource_type: str, properties: dict[str, str]) -> cdk.CustomResource:
@@ -123,6 +122,5 @@ class StreamingSetup(Construct):
             properties=properties,
         )
         # The function's permissions come before its first call.
-        if self._function.role is not None:
-            step.node.add_dependency(self._function.role)
+        step.node.add_dependency(self._role)
         return step

@@ -14,6 +14,7 @@ from inference_blueprints.contracts.streaming_names import (
     STREAMING_HISTORY_PREFIX,
     streaming_history,
 )
+from inference_constructs.findings import acknowledge_grants
 
 
 @dataclass(frozen=True)
@@ -46,52 +47,52 @@ class StreamingStore:
         """
         return streaming_history(self.bucket_name, job)
 
-    def grant_program(self, grantee: iam.IGrantable) -> None:
+    def grant_program(self, role: iam.IRole) -> None:
         """Allow reading the jobs' program.
 
         Parameters
         ----------
-        grantee
+        role
             Role of the reader.
         """
-        self._grant(grantee, ["s3:GetObject", "s3:GetObjectVersion"], f"{JOB_PROGRAMS_PREFIX}*")
+        self._grant(role, ["s3:GetObject", "s3:GetObjectVersion"], f"{JOB_PROGRAMS_PREFIX}*")
 
-    def grant_publish_program(self, grantee: iam.IGrantable) -> None:
+    def grant_publish_program(self, role: iam.IRole) -> None:
         """Allow writing the jobs' program, and looking whether it is there.
 
         Parameters
         ----------
-        grantee
+        role
             Role of the build.
         """
-        self._grant(grantee, ["s3:GetObject", "s3:PutObject"], f"{JOB_PROGRAMS_PREFIX}*")
-        self._grant_key(grantee, "kms:Decrypt", "kms:GenerateDataKey")
+        self._grant(role, ["s3:GetObject", "s3:PutObject"], f"{JOB_PROGRAMS_PREFIX}*")
+        self._grant_key(role, "kms:Decrypt", "kms:GenerateDataKey")
 
-    def grant_document(self, grantee: iam.IGrantable, job: str) -> None:
+    def grant_document(self, role: iam.IRole, job: str) -> None:
         """Allow reading the configuration of a job.
 
         Parameters
         ----------
-        grantee
+        role
             Role of the reader.
         job
             Name of the job.
         """
-        self._grant(grantee, ["s3:GetObject"], f"{JOB_DOCUMENTS_PREFIX}{job}/*")
-        self._grant_key(grantee, "kms:Decrypt")
+        self._grant(role, ["s3:GetObject"], f"{JOB_DOCUMENTS_PREFIX}{job}/*")
+        self._grant_key(role, "kms:Decrypt")
 
-    def grant_write_document(self, grantee: iam.IGrantable) -> None:
+    def grant_write_document(self, role: iam.IRole) -> None:
         """Allow writing configurations of jobs.
 
         Parameters
         ----------
-        grantee
+        role
             Role of the writer.
         """
-        self._grant(grantee, ["s3:PutObject"], f"{JOB_DOCUMENTS_PREFIX}*")
-        self._grant_key(grantee, "kms:Decrypt", "kms:GenerateDataKey")
+        self._grant(role, ["s3:PutObject"], f"{JOB_DOCUMENTS_PREFIX}*")
+        self._grant_key(role, "kms:Decrypt", "kms:GenerateDataKey")
 
-    def grant_history(self, grantee: iam.IGrantable, job: str) -> None:
+    def grant_history(self, role: iam.IRole, job: str) -> None:
         """Allow writing the history of a job, as Flink's S3 file system does.
 
         It keeps the end of an unfinished file as an object of its own, which it reads and deletes after a
@@ -99,13 +100,13 @@ class StreamingStore:
 
         Parameters
         ----------
-        grantee
+        role
             Role of the job.
         job
             Name of the job.
         """
         self._grant(
-            grantee,
+            role,
             [
                 "s3:AbortMultipartUpload",
                 "s3:DeleteObject",
@@ -116,23 +117,24 @@ class StreamingStore:
             f"{STREAMING_HISTORY_PREFIX}{job}/*",
         )
         iam.Grant.add_to_principal(
-            grantee=grantee,
+            grantee=role,
             actions=["s3:ListBucket"],
             conditions={"StringLike": {"s3:prefix": f"{STREAMING_HISTORY_PREFIX}{job}/*"}},
             resource_arns=[self.bucket_arn],
         )
-        self._grant_key(grantee, "kms:Decrypt", "kms:GenerateDataKey")
+        self._grant_key(role, "kms:Decrypt", "kms:GenerateDataKey")
 
-    def _grant(self, grantee: iam.IGrantable, actions: list[str], keys: str) -> None:
-        iam.Grant.add_to_principal(
-            grantee=grantee, actions=actions, resource_arns=[f"{self.bucket_arn}/{keys}"]
+    def _grant(self, role: iam.IRole, actions: list[str], keys: str) -> None:
+        grant = iam.Grant.add_to_principal(
+            grantee=role, actions=actions, resource_arns=[f"{self.bucket_arn}/{keys}"]
         )
+        acknowledge_grants(role, [grant], "The names of the objects are not known at deployment.")
 
-    def _grant_key(self, grantee: iam.IGrantable, *actions: str) -> None:
+    def _grant_key(self, role: iam.IRole, *actions: str) -> None:
         """Allow using the key through S3 only."""
         stack = cdk.Stack.of(self.encryption_key)
         iam.Grant.add_to_principal(
-            grantee=grantee,
+            grantee=role,
             actions=list(actions),
             conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.region}.amazonaws.com"}},
             resource_arns=[self.encryption_key.key_arn],
