@@ -11,11 +11,11 @@ from pathlib import Path
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.caller_runs import NO_CALLERS, CallerOutcomes
 from inference_blueprints.local.controllers.controller_outcomes import (
     CapacityShiftOutcome,
     GpuHealthOutcome,
 )
-from inference_blueprints.local.real_time.real_time_outcome import RealTimeOutcome
 from inference_blueprints.local.report.html import render_html
 from inference_blueprints.local.report.report_builder import as_dict, build_report
 from inference_blueprints.local.report.report_types import ModelRun, Report
@@ -123,7 +123,7 @@ def write_report(
     scaling: ScalingOutcome | None = None,
     capacity_shift: CapacityShiftOutcome | None = None,
     gpu_health: GpuHealthOutcome | None = None,
-    real_time: RealTimeOutcome | None = None,
+    callers: CallerOutcomes = NO_CALLERS,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
@@ -147,8 +147,8 @@ def write_report(
         How workers followed the load. None if their number was fixed.
     capacity_shift, gpu_health
         What the controllers did. None if they did not run.
-    real_time
-        What callers with a deadline got. None if no model has any.
+    callers
+        What callers with a deadline and streaming jobs got.
     """
     report = build_report(
         blueprint=loaded.file,
@@ -163,7 +163,8 @@ def write_report(
         scaling=scaling,
         capacity_shift=capacity_shift,
         gpu_health=gpu_health,
-        real_time=real_time,
+        real_time=callers.real_time,
+        streaming=callers.streaming,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")

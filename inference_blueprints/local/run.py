@@ -14,10 +14,10 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.batch.batch_usage import usage_lines
+from inference_blueprints.local.caller_runs import caller_steps, run_callers
 from inference_blueprints.local.controlled_load import run_controlled
 from inference_blueprints.local.local_platform import Deployed, LocalPlatform
 from inference_blueprints.local.measured_run import replay, write_report
-from inference_blueprints.local.real_time.real_time_run import real_time_models, run_real_time
 from inference_blueprints.local.report.report_types import Report
 from inference_blueprints.local.report.terminal import print_report
 from inference_blueprints.local.run_state import RunningModel, RunState, claim
@@ -77,9 +77,8 @@ def run(
         claim(run_directory) as right,
         LocalPlatform(loaded, plan, run_directory, engines=kind, control_plane=control_plane) as platform,
     ):
-        has_deadlines = bool(real_time_models(loaded.blueprint))
         kills = not platform.is_elastic or platform.is_controlled
-        steps = Steps(console, platform.step_count + 1 + kills + has_deadlines)
+        steps = Steps(console, platform.step_count + 1 + kills + caller_steps(loaded.blueprint))
         right.publish(RunState(os.getpid(), loaded.file))
         try:
             deployed = platform.start(steps)
@@ -102,17 +101,10 @@ def run(
                 parts, scaling = (*parts, *further), elastic.outcome(runs)
             else:
                 runs = replay(loaded, models, kind, steps=steps, seconds=seconds)
-            real_time = None
-            if has_deadlines:
-                real_time, further = run_real_time(
-                    loaded.blueprint,
-                    models,
-                    run_directory / "real-time",
-                    engines=kind,
-                    steps=steps,
-                    seconds=seconds,
-                )
-                parts = (*parts, *further)
+            callers = run_callers(
+                loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds
+            )
+            parts = (*parts, *callers.parts)
             if not platform.is_controlled:  # its job ran beside the load
                 batch = platform.run_batch_jobs(steps)
             if not platform.is_elastic:  # workers went and came already
@@ -129,7 +121,7 @@ def run(
                 scaling=scaling,
                 capacity_shift=shift,
                 gpu_health=health,
-                real_time=real_time,
+                callers=callers,
             )
             _show(report, run_directory, console, _usage(deployed, run_directory))
             reported(report)

@@ -15,6 +15,7 @@ from inference_blueprints.local.controllers.controller_outcomes import (
 )
 from inference_blueprints.local.real_time.real_time_outcome import RealTimeOutcome
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
+from inference_blueprints.local.streaming.streaming_outcome import StreamingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.scaled_trace import ScalingFactors
@@ -177,6 +178,8 @@ class Report:
         What the controllers did. None if they did not run.
     real_time
         What callers with a deadline got. None if no model has any.
+    streaming
+        What came of a replayed stream. None without streaming jobs.
     """
 
     blueprint: str
@@ -194,3 +197,4 @@ class Report:
     capacity_shift: CapacityShiftOutcome | None = None
     gpu_health: GpuHealthOutcome | None = None
     real_time: RealTimeOutcome | None = None
+    streaming: StreamingOutcome | None = None

@@ -1,1 +1,1 @@
-"""Streaming jobs on this machine: Kafka, Flink, a replayed stream of clicks, and a count of what came of it."""
+"""Streaming jobs on this machine: Kafka, Flink, a replayed stream of clicks, and what came of it."""

@@ -77,8 +77,8 @@ class Expected:
 def click_stream(job: StreamingJob, *, seconds: float, began_millis: int, seed: int) -> list[Click]:
     """Return the records of a stream, in the order in which they are due.
 
-    Equal arguments give equal records. The load of the blueprint decides how many events come per second and per
-    session; a session's time is shortened so that sessions end within the stream.
+    Equal arguments give equal records. The load of the blueprint decides how many events come per second and
+    per session; a session's time is shortened so that sessions end within the stream.
 
     Parameters
     ----------
@@ -100,7 +100,9 @@ def click_stream(job: StreamingJob, *, seconds: float, began_millis: int, seed: 
     for number in range(sessions):
         start = chance.uniform(0.0, seconds - lasts)
         times = sorted(start + chance.uniform(0.0, lasts) for _ in range(each))
-        clicks += _session(maker, f"session-{seed}-{number}", times, chance, is_late=number % _LATE_EVERY == 1)
+        clicks += _session(
+            maker, f"session-{seed}-{number}", times, chance, is_late=number % _LATE_EVERY == 1
+        )
     return sorted(clicks, key=lambda click: click.due_seconds)
 
 

@@ -185,6 +185,29 @@ _REAL_TIME = _object(
     warmUpRequests=_COUNT,
 )
 
+_STREAMING = _object(
+    job=_STRING,
+    skipped={"type": ["string", "null"]},
+    notRun={"type": "array", "items": _STRING},
+    events=_COUNT,
+    sessions=_COUNT,
+    repeated=_COUNT,
+    late=_COUNT,
+    poison=_COUNT,
+    signals=_COUNT,
+    superseded={"type": ["integer", "null"], "minimum": 0},
+    deadLetters=_COUNT,
+    deadLetterReasons={"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+    repeatedDeadLetters=_COUNT,
+    lost=_COUNT,
+    duplicated=_COUNT,
+    kills=_COUNT,
+    recoverySeconds=_NUMBER_OR_NULL,
+    eventToSignalMs=_object(p50=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL, longest=_NUMBER_OR_NULL),
+    prefixCacheHitRatio=_NUMBER_OR_NULL,
+    eventsPerSecond=_NUMBER,
+)
+
 SCHEMA = _object(
     blueprint=_STRING,
     createdAt={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT.*[+-]\d\d:\d\d$"},
@@ -201,6 +224,7 @@ SCHEMA = _object(
     capacityShift={"anyOf": [{"type": "null"}, _CAPACITY_SHIFT]},
     gpuHealth={"anyOf": [{"type": "null"}, _GPU_HEALTH]},
     realTime={"anyOf": [{"type": "null"}, _REAL_TIME]},
+    streaming={"anyOf": [{"type": "null"}, _STREAMING]},
     parts={"type": "array", "items": _PART},
     replacements={"type": "array", "items": _REPLACEMENT},
     plan={"type": "object", "required": ["pools", "processes", "totals", "prices"]},
