@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.error import URLError
 
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from inference_blueprints.errors import UserError
 from inference_blueprints.local.java import java_programs
 from inference_blueprints.local.real_time.real_time_run import wait_for_line
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
@@ -27,6 +29,7 @@ _LISTENING = re.compile(r"listening on (\S+)")
 _RUNS = re.compile(r"flink at (\S+) runs job (\w+)")
 _START_SECONDS = 120.0
 _ANSWER_SECONDS = 2.0
+_POLL_SECONDS = 0.2
 # Flink serialises classes of the JDK; https://nightlies.apache.org/flink/flink-docs-stable/docs/deployment/java_compatibility/
 _OPENED = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.util", "java.lang", "java.time")
@@ -139,6 +142,12 @@ class JobProcess:
         self._running = self._processes.start("Flink", command, environment=dict(os.environ), log_path=log)
         found = wait_for_line(log, _RUNS, self._processes.check, _START_SECONDS)
         self._flink, self._job = found[1], found[2]
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._all_run():
+            self._processes.check()
+            if time.monotonic() > deadline:
+                raise UserError(f"{log}: the job's tasks do not run after {_START_SECONDS:.0f} s")
+            time.sleep(_POLL_SECONDS)
 
     def kill(self) -> None:
         """Kill the process with SIGKILL: its tasks, calls in flight and everything in its memory are gone."""
@@ -166,6 +175,12 @@ class JobProcess:
         except (URLError, OSError, ValueError, KeyError):
             return None
         return total if found else None
+
+    def _all_run(self) -> bool:
+        try:
+            return all(each["status"] == "RUNNING" for each in self._asked("")["vertices"])
+        except (URLError, OSError, ValueError, KeyError):
+            return False
 
     def _asked(self, path: str) -> Any:
         url = f"{self._flink}/jobs/{self._job}{path}"

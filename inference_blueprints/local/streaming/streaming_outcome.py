@@ -114,8 +114,8 @@ def streaming_lines(outcome: StreamingOutcome, *, simulated: bool) -> list[str]:
         f"version; {superseded} versions superseded; {amount(outcome.dead_letters, 'dead letter')}"
         + (f" ({reasons})" if reasons else "")
         + f"; {outcome.lost} lost, {outcome.duplicated} duplicated.",
-        f"From event to signal{mark}: p50 {milliseconds(times.p50)} ms, p99 {milliseconds(times.p99)} ms, with "
-        "the time in which events wait for others of their session.",
+        f"From event to signal{mark}: p50 {milliseconds(times.p50)} ms, p99 {milliseconds(times.p99)} ms, "
+        "with the time in which events wait for others of their session.",
     ]
     if outcome.kills:
         recovery = (
@@ -125,8 +125,9 @@ def streaming_lines(outcome: StreamingOutcome, *, simulated: bool) -> list[str]:
         )
         lines.append(
             "The job's process was killed in the middle and started again from its newest checkpoint: "
-            f"{recovery}. The longest time from event to signal, with this, is {milliseconds(times.longest)} ms. "
-            f"{outcome.repeated_dead_letters} dead letters were written again."
+            f"{recovery}. The longest time from event to signal, with this, is "
+            f"{milliseconds(times.longest)} ms. {outcome.repeated_dead_letters} dead letters were written "
+            "again."
         )
     shown = "unknown" if hits is None else f"{hits:.1%}"
     lines.append(f"Prefix cache hits{mark}: {shown} of the prompt tokens.")
