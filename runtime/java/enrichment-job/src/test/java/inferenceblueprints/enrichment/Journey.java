@@ -69,7 +69,7 @@ final class Journey implements AutoCloseable {
         whole.putObject("prompt")
                 .put("system", "Say what the shopper wants.")
                 .put("maxCharacters", 8_000)
-                .set("template", MAPPER.readTree(Journey.class.getResource("/template.json")));
+                .set("template", MAPPER.readTree(Journey.class.getResourceAsStream("/template.json")));
         whole.putObject("request").put("model", "m").put("maxTokens", 16).putNull("responseFormat").putNull("priority");
         whole.putObject("endpoint")
                 .put("url", model.url())
