@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.prompt_template import Prompts, RenderingError, template_fault, template_tree
+from inference_blueprints.contracts.prompt_template import (
+    Prompts,
+    RenderingError,
+    template_fault,
+    template_tree,
+)
 
 FOLDER = Path(__file__).parent
 FILE: dict[str, Any] = json.loads((FOLDER / "conformance.json").read_text(encoding="utf-8"))
