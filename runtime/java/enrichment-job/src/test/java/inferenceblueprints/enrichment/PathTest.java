@@ -99,6 +99,7 @@ class PathTest {
                             each -> each.get("reason").textValue(), TreeMap::new, Collectors.counting()));
             assertEquals(Map.of("poison", 9L, "too_large", 1L, "late", 1L, "template", 1L), reasons);
             for (JsonNode letter : journey.ledger.deadLetters()) {
+                assertEquals(letter.get("reason").textValue().equals("too_large"), letter.get("event").isNull());
                 assertEquals("unusual", letter.at("/source/topic").textValue());
                 assertTrue(letter.at("/source/offset").isIntegralNumber());
                 assertFalse(letter.get("message").textValue().isBlank());
