@@ -29,12 +29,14 @@ from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
+from inference_blueprints.catalog.streaming_figures import BrokerSize, JobLoad
 from inference_blueprints.catalog.vision import Vision
 
 __all__ = [
     "KV_CACHE_BYTES",
     "Accelerator",
     "AnswerFormat",
+    "BrokerSize",
     "Catalogue",
     "CatalogueError",
     "Draft",
@@ -48,6 +50,7 @@ __all__ = [
     "FrontendLoad",
     "Image",
     "InstanceType",
+    "JobLoad",
     "KubernetesSupport",
     "LatencyProfile",
     "MemoryArgument",
@@ -63,6 +66,7 @@ __all__ = [
     "accelerator",
     "accelerators",
     "answer_formats",
+    "broker_sizes",
     "draft_targets",
     "drafts",
     "endpoints",
@@ -76,6 +80,7 @@ __all__ = [
     "images",
     "instance_type",
     "instance_types",
+    "job_load",
     "kubernetes_version",
     "latency_profile",
     "memory_arguments",
@@ -173,6 +178,16 @@ def experimental_ways() -> Mapping[str, ExperimentalWay]:
 def frontend_load(stack: str) -> FrontendLoad:
     """Return what a frontend of a stack needs for its requests."""
     return shipped().frontend_loads[stack]
+
+
+def broker_sizes() -> Mapping[str, BrokerSize]:
+    """Return the sizes of Express brokers by AWS's name, the smallest first."""
+    return shipped().broker_sizes
+
+
+def job_load() -> JobLoad:
+    """Return what a streaming job needs for its events and calls."""
+    return shipped().job_loads["flink"]
 
 
 def latency_profile(

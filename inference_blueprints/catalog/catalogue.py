@@ -29,6 +29,7 @@ from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.serving_metrics import DroppedMetrics, ServingMetrics
+from inference_blueprints.catalog.streaming_figures import BrokerSize, JobLoad
 from inference_blueprints.catalog.vision import Vision
 from inference_blueprints.errors import UserError
 
@@ -212,6 +213,16 @@ class Catalogue:
     def frontend_loads(self) -> Mapping[str, FrontendLoad]:
         """What frontends need for their requests, by the blueprint's key of the stack."""
         return self._entries("frontend_load.json", "frontends", FrontendLoad)
+
+    @cached_property
+    def broker_sizes(self) -> Mapping[str, BrokerSize]:
+        """Size of Express brokers by AWS's name, the smallest first."""
+        return self._entries("streaming.json", "brokers", BrokerSize)
+
+    @cached_property
+    def job_loads(self) -> Mapping[str, JobLoad]:
+        """What a streaming job needs for its events and calls, by engine."""
+        return self._entries("streaming.json", "jobs", JobLoad)
 
     @cached_property
     def memory_arguments(self) -> Mapping[str, Mapping[str, MemoryArgument]]:

@@ -51,6 +51,15 @@ CRON_TIME = r"^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/?-]+ [0-9A-Z*,/-]+ [0-9A-Z*,/?-]+$"
 TIME_ZONE = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 #: Only roles and users, which last; no sessions and no root.
 PRINCIPAL_ARN = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]{1,576}$"
+#: Kafka's own rule (`org.apache.kafka.common.internals.Topic`), without the names of `.` and `..`. The
+#: dead-letter topic of a job has its own name.
+KAFKA_TOPIC = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
+#: Names that a template can read as `event.name`.
+EVENT_FIELD = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
+BROKER_TYPE = r"^express\.[a-z0-9]+\.[a-z0-9]+$"
+MSK_CLUSTER_ARN = r"^arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[A-Za-z0-9-]{1,64}/[a-z0-9-]{1,64}$"
+BOOTSTRAP_SERVERS = r"^[A-Za-z0-9.-]{1,253}:[0-9]{1,5}(,[A-Za-z0-9.-]{1,253}:[0-9]{1,5}){0,29}$"
+SECURITY_GROUP_ID = r"^sg-[0-9a-f]{8}([0-9a-f]{9})?$"
 
 #: Description of each form, for messages and the reference.
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
@@ -85,5 +94,11 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         CRON_TIME: "five fields in quotes such as '0 7 * * 1-5'",
         TIME_ZONE: "a time zone such as Europe/Berlin",
         PRINCIPAL_ARN: "the ARN of an IAM role or user such as arn:aws:iam::111122223333:role/ads",
+        KAFKA_TOPIC: "the name of a Kafka topic such as clicks",
+        EVENT_FIELD: "the name of a field such as shopper",
+        BROKER_TYPE: "a size of MSK's Express brokers such as express.m7g.large",
+        MSK_CLUSTER_ARN: "the ARN of an MSK cluster, arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID",
+        BOOTSTRAP_SERVERS: "HOST:PORT of brokers with commas between them",
+        SECURITY_GROUP_ID: "the id of a security group such as sg-0a1b2c3d",
     }
 )

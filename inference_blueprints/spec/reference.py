@@ -67,7 +67,9 @@ def _words(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
         return ", ".join(_words(member) for member in schema["anyOf"])
     if schema["type"] == "object":
-        return f"mapping of names to: {_words(schema['additionalProperties'])}"
+        values = schema["additionalProperties"]
+        # The only definition that is not a section is that of any value of JSON.
+        return f"mapping of names to: {'any value' if '$ref' in values else _words(values)}"
     limits = [f"{sign} {schema[name]:g}" for name, sign in _LIMITS.items() if name in schema]
     return ", ".join([_KINDS[schema["type"]], *limits])
 

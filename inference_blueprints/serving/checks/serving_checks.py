@@ -25,6 +25,7 @@ from inference_blueprints.serving.checks.parallelism_checks import parallelism_f
 from inference_blueprints.serving.checks.parser_checks import parser_findings
 from inference_blueprints.serving.checks.shape_checks import shape_findings
 from inference_blueprints.serving.checks.shift_checks import shift_findings
+from inference_blueprints.serving.checks.streaming_checks import STREAMING_CHECKS
 from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.disk import disk_findings
@@ -34,6 +35,9 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedErr
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import decidable, usable
 from inference_blueprints.spec.rules.rule_table import findings_of
+
+#: Checks that look at the whole blueprint, as its rules do.
+SPEC_CHECKS = (*SUPPORT_CHECKS, *STREAMING_CHECKS)
 
 
 def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
@@ -51,7 +55,7 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     Finding
         Errors and warnings, in the order of the blueprint.
     """
-    yield from findings_of(SUPPORT_CHECKS, blueprint)
+    yield from findings_of(SPEC_CHECKS, blueprint)
     yield from decidable(node_system_findings, blueprint)
     for index, _ in usable(blueprint.spec.models):
         yield from decidable(partial(_model_findings, index=index), blueprint)

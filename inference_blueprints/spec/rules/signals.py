@@ -14,11 +14,12 @@ _SIGNALS: Path = ("spec", "signalStore", "signals")
 
 
 def something_fills_the_store(spec: Spec) -> Iterator[Finding]:
-    """Check that a platform with a signal store has batch, whose jobs write to it."""
-    if spec.signal_store and spec.batch is None:
+    """Check that a platform with a signal store has batch or streaming, whose jobs write to it."""
+    if spec.signal_store and spec.batch is None and not spec.streaming:
         yield Finding(
             ("spec", "signalStore"),
-            "nothing writes to the store without batch; add spec.batch, or remove this section",
+            "nothing writes to the store without batch or streaming; add spec.batch or spec.streaming, or "
+            "remove this section",
         )
 
 

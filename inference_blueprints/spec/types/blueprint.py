@@ -17,6 +17,7 @@ from inference_blueprints.spec.types.queueing import Queueing
 from inference_blueprints.spec.types.repairs import GpuHealth
 from inference_blueprints.spec.types.section import Section, default
 from inference_blueprints.spec.types.signals import SignalStore
+from inference_blueprints.spec.types.streaming import Kafka, StreamingJob
 
 
 class Spec(Section):
@@ -37,11 +38,16 @@ class Spec(Section):
     models: list[Model] = Field(min_length=1, max_length=100)
     """Models to serve."""
     teams: list[Team] = Field(default_factory=list, max_length=200)
-    """Teams that submit batch jobs. Required for batch."""
+    """Teams that submit batch jobs or own signals. Required for batch and streaming."""
     batch: Batch | None = None
     """Batch jobs. Without it, batch is off."""
     signal_store: SignalStore | None = None
-    """Store of job answers by key. Without it, answers are written to files only."""
+    """Store of answers by key. Required for streaming. Without it, batch writes answers to files only."""
+    kafka: Kafka | None = None
+    """Kafka cluster with the events of streaming. Without it, streaming is off."""
+    # Each job is an application with a log group and alarms in one stack.
+    streaming: list[StreamingJob] = Field(default_factory=list, max_length=10)
+    """Jobs that turn events into signals within seconds. Without it, streaming is off."""
     observability: Observability | None = None
     """Metrics, logs, traces, dashboards and alarms. Without it, there are none."""
     capacity_shift: CapacityShift | None = None

@@ -40,6 +40,12 @@ CronExpression = Annotated[str, StringConstraints(pattern=formats.CRON_EXPRESSIO
 CronTime = Annotated[str, StringConstraints(pattern=formats.CRON_TIME)]
 TimeZone = Annotated[str, StringConstraints(pattern=formats.TIME_ZONE)]
 PrincipalArn = Annotated[str, StringConstraints(pattern=formats.PRINCIPAL_ARN)]
+KafkaTopic = Annotated[str, StringConstraints(pattern=formats.KAFKA_TOPIC)]
+EventField = Annotated[str, StringConstraints(pattern=formats.EVENT_FIELD)]
+BrokerType = Annotated[str, StringConstraints(pattern=formats.BROKER_TYPE)]
+MskClusterArn = Annotated[str, StringConstraints(pattern=formats.MSK_CLUSTER_ARN)]
+BootstrapServers = Annotated[str, StringConstraints(pattern=formats.BOOTSTRAP_SERVERS)]
+SecurityGroupId = Annotated[str, StringConstraints(pattern=formats.SECURITY_GROUP_ID)]
 ArgumentValue = str | int | float | bool
 
 

@@ -13,7 +13,7 @@ import yaml
 from inference_blueprints import catalog
 from inference_blueprints.errors import BlueprintError, Finding
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
+from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec.rules import (
     batch,
@@ -25,7 +25,9 @@ from inference_blueprints.spec.rules import (
     efa_interfaces,
     elasticity,
     environment,
+    events,
     image_acceleration,
+    kafka,
     media,
     names,
     network,
@@ -39,6 +41,7 @@ from inference_blueprints.spec.rules import (
     schedules,
     signals,
     stacks,
+    streaming,
     subnet_addresses,
     tasks,
     topologies,
@@ -53,6 +56,9 @@ HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
 DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
 SUBJECTS = (
+    events,
+    kafka,
+    streaming,
     subnet_addresses,
     batch,
     batch_load,
@@ -131,8 +137,8 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
 
     table = "inference_blueprints.spec.rules.rule_table.RULES"
     monkeypatch.setattr(table, tuple(record(rule) for rule in RULES))
-    checks = "inference_blueprints.serving.checks.serving_checks.SUPPORT_CHECKS"
-    monkeypatch.setattr(checks, tuple(record(check) for check in SUPPORT_CHECKS))
+    checks = "inference_blueprints.serving.checks.serving_checks.SPEC_CHECKS"
+    monkeypatch.setattr(checks, tuple(record(check) for check in SPEC_CHECKS))
     broken = [*HERE.glob("broken/rules_*.yaml")]
     cases = [
         *DOUBTFUL,
@@ -143,7 +149,7 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
             parse_blueprint(edited(case), "base.yaml")
         except BlueprintError:
             continue
-    assert fired == {*RULES, *SUPPORT_CHECKS}
+    assert fired == {*RULES, *SPEC_CHECKS}
 
 
 def test_rules_of_a_whole_blueprint() -> None:

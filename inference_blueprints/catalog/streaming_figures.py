@@ -1,0 +1,56 @@
+"""What Kafka's brokers carry, and what a streaming job needs for its events and calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSize:
+    """A size of MSK's Express brokers.
+
+    Parameters
+    ----------
+    name
+        AWS's name, such as ``express.m7g.large``.
+    ingress_mb_per_second, egress_mb_per_second
+        Sustained throughput in MB per second, which AWS recommends not to exceed.
+    partitions
+        Recommended number of partitions, with their replicas.
+    usd_per_hour
+        US dollars per hour in us-east-1; None if it is not known.
+    """
+
+    name: str
+    ingress_mb_per_second: float
+    egress_mb_per_second: float
+    partitions: int
+    usd_per_hour: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobLoad:
+    """Measured processor time and memory of a streaming job.
+
+    Parameters
+    ----------
+    name
+        The engine, ``flink``.
+    microseconds_per_event, microseconds_per_call
+        Processor time for an event that is read and kept, and for a call with the write of its answer.
+    kib_per_call_in_flight
+        Memory of a call that waits for its answer, beside its prompt.
+    most_calls_in_flight_per_cpu
+        Most calls in flight per vCPU that were measured.
+    machine, date, source
+        Where and when the figures were measured, and with what.
+    """
+
+    name: str
+    microseconds_per_event: float
+    microseconds_per_call: float
+    kib_per_call_in_flight: int
+    most_calls_in_flight_per_cpu: int
+    machine: str
+    date: str
+    source: str

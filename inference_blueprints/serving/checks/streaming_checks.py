@@ -1,0 +1,122 @@
+"""Checks that streaming jobs, their brokers and their store can carry the stated load."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from inference_blueprints import catalog
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.streaming import job_size as sizes
+from inference_blueprints.serving.streaming.broker_load import broker_load, fitting_brokers
+from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.rules.rule_table import Rule
+from inference_blueprints.spec.types import Spec
+
+_GB: Final = 10**9
+
+
+def calls_are_within_the_peak(spec: Spec) -> Iterator[Finding]:
+    """Check that streaming jobs send a model at most as many requests as its workload's peak."""
+    peaks = {model.name: model.workload.peak_requests_per_second for _, model in usable(spec.models)}
+    calls: dict[str, float] = defaultdict(float)
+    for index, job in usable(spec.streaming):
+        if job.model not in peaks:
+            continue
+        load = stream_load(job)
+        calls[job.model] += load.calls_per_second
+        if calls[job.model] > peaks[job.model]:
+            message = (
+                f"{load.events_per_second:,.10g} events per second make {load.calls_per_second:,.1f} calls, "
+                f"and with the jobs before it model '{job.model}' gets {calls[job.model]:,.1f} per second; "
+                f"its workload has peakRequestsPerSecond {peaks[job.model]:g}; raise the peak and the replicas, "
+                "or raise session.debounceMillis so that more events share a prompt"
+            )
+            yield Finding(("spec", "streaming", index, "load", "eventsPerSecond"), message)
+
+
+def jobs_have_enough_subtasks(spec: Spec) -> Iterator[Finding]:
+    """Check that a streaming job can have the KPUs and subtasks that its load needs."""
+    for index, job in usable(spec.streaming):
+        size, path = job_size(job), ("spec", "streaming", index)
+        needed = sizes.needed_kpus(job)
+        if size.parallelism < needed:
+            message = (
+                f"got {size.parallelism}, the load needs {needed} KPUs and each has at least one subtask; "
+                f"raise it to {needed}, or leave it out"
+            )
+            yield Finding((*path, "parallelism"), message)
+        elif needed > sizes.MOST_PARALLELISM:
+            message = (
+                f"the load needs {needed} KPUs, an application has at most {sizes.MOST_PARALLELISM} parallel "
+                "subtasks; divide the events among several topics and jobs"
+            )
+            yield Finding((*path, "load"), message)
+        elif size.kpus > sizes.MOST_KPUS:
+            message = (
+                f"the job needs {size.kpus} KPUs, the default quota of an application is {sizes.MOST_KPUS}; "
+                "request an increase before you deploy it (Service Quotas, Managed Service for Apache Flink)"
+            )
+            yield Finding((*path, "load"), message, "warning")
+
+
+def subtasks_have_partitions(spec: Spec) -> Iterator[Finding]:
+    """Check that the topic of a streaming job has at least as many partitions as the job has subtasks."""
+    for index, job in usable(spec.streaming):
+        size = job_size(job)
+        if size.partitions < size.parallelism:
+            message = (
+                f"got {size.partitions}, but the job has {size.parallelism} subtasks and each reads whole "
+                f"partitions, so {size.parallelism - size.partitions} would read nothing; raise it to "
+                f"{size.parallelism} or more"
+            )
+            yield Finding(("spec", "streaming", index, "events", "partitions"), message)
+
+
+def brokers_carry_the_events(spec: Spec) -> Iterator[Finding]:
+    """Check that Express brokers carry the bytes and partitions of the streaming jobs."""
+    express = spec.kafka.express if spec.kafka else None
+    size = catalog.broker_sizes().get(express.instance_type) if express else None
+    if express is None or size is None:
+        return
+    load = broker_load(spec.streaming)
+    faults = [
+        f"{what} of {value:,.1f}{unit}, {express.brokers} brokers carry {express.brokers * each:,.1f}{unit}"
+        for what, value, each, unit in (
+            ("ingress", load.ingress_mb_per_second, size.ingress_mb_per_second, " MB/s"),
+            ("egress", load.egress_mb_per_second, size.egress_mb_per_second, " MB/s"),
+            ("partitions with replicas", float(load.partitions), float(size.partitions), ""),
+        )
+        if value > express.brokers * each
+    ]
+    if faults:
+        message = f"the jobs have {'; '.join(faults)}; {fitting_brokers(load, express)}"
+        yield Finding(("spec", "kafka", "express"), message)
+
+
+def signals_fit_the_store(spec: Spec) -> Iterator[Finding]:
+    """Check that the signals of streaming jobs fit into the signal store before they expire."""
+    if spec.signal_store is None:
+        return
+    most = spec.signal_store.valkey.max_gb
+    total = sum(stream_load(job).signal_bytes for _, job in usable(spec.streaming)) / _GB
+    if total > most:
+        message = (
+            f"got {most}, but the signals of the streaming jobs take up to {total:,.1f} GB before they "
+            f"expire, and a full store loses signals; raise it to {int(total) + 1} or more, or lower "
+            "signal.ttlSeconds"
+        )
+        yield Finding(("spec", "signalStore", "valkey", "maxGb"), message)
+
+
+#: Checks of streaming, in the order of their messages.
+STREAMING_CHECKS: tuple[Rule, ...] = (
+    calls_are_within_the_peak,
+    jobs_have_enough_subtasks,
+    subtasks_have_partitions,
+    brokers_carry_the_events,
+    signals_fit_the_store,
+)

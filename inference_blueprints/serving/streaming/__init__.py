@@ -1,0 +1,1 @@
+"""Streaming jobs: their load, their size, and the configuration that they read."""

@@ -1,0 +1,120 @@
+"""What streaming jobs demand of Kafka's brokers, and which brokers carry it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import BrokerSize
+from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.rules.kafka import ZONES_OF_EXPRESS
+from inference_blueprints.spec.types import ExpressKafka, StreamingJob
+
+#: Replicas of a partition of an Express cluster, which AWS fixes.
+_REPLICAS: Final = 3
+_MB: Final = 1e6
+_SECONDS_AN_HOUR: Final = 3600
+_GB: Final = 1e9
+#: Partitions of a topic of dead letters: few records, and no order is needed among them.
+DEAD_LETTER_PARTITIONS: Final = 3
+#: Default quota of brokers of a cluster.
+_MOST_BROKERS: Final = 30
+#: Each subtask has a connection to each broker to read events, and one to write dead letters.
+_CONNECTIONS_PER_SUBTASK: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLoad:
+    """What jobs demand of all brokers together.
+
+    Parameters
+    ----------
+    ingress_mb_per_second, egress_mb_per_second
+        MB per second that producers write, and that jobs read. Replication is not counted: AWS's throughput
+        of Express brokers is that of clients.
+    partitions
+        Partitions with their replicas.
+    stored_gb
+        Events that are kept, without replicas, in GB.
+    connections
+        Connections of the jobs to each broker.
+    """
+
+    ingress_mb_per_second: float
+    egress_mb_per_second: float
+    partitions: int
+    stored_gb: float
+    connections: int
+
+
+def broker_load(jobs: Iterable[StreamingJob]) -> BrokerLoad:
+    """Return what jobs demand. A topic that several jobs read is written once.
+
+    Parameters
+    ----------
+    jobs
+        Jobs of the blueprint.
+    """
+    written: dict[str, float] = {}
+    stored: dict[str, float] = {}
+    partitions: dict[str, int] = {}
+    egress, connections = 0.0, 0
+    for _, job in usable(jobs):
+        load, size, topic = stream_load(job), job_size(job), job.events.topic
+        written[topic] = max(written.get(topic, 0.0), load.ingress_bytes_per_second)
+        stored[topic] = written[topic] * job.events.retention_hours * _SECONDS_AN_HOUR
+        partitions[topic] = max(partitions.get(topic, 0), size.partitions)
+        egress += load.ingress_bytes_per_second
+        connections += size.parallelism * _CONNECTIONS_PER_SUBTASK
+        partitions[f"{job.name} dead letters"] = DEAD_LETTER_PARTITIONS
+    return BrokerLoad(
+        ingress_mb_per_second=sum(written.values()) / _MB,
+        egress_mb_per_second=egress / _MB,
+        partitions=sum(partitions.values()) * _REPLICAS,
+        stored_gb=sum(stored.values()) / _GB,
+        connections=connections,
+    )
+
+
+def needed_brokers(load: BrokerLoad, size: BrokerSize) -> int:
+    """Return how many brokers of a size carry a load, in three equal zones.
+
+    Parameters
+    ----------
+    load
+        What the jobs demand.
+    size
+        Size of the brokers.
+    """
+    most = max(
+        load.ingress_mb_per_second / size.ingress_mb_per_second,
+        load.egress_mb_per_second / size.egress_mb_per_second,
+        load.partitions / size.partitions,
+    )
+    return ZONES_OF_EXPRESS * max(1, math.ceil(most / ZONES_OF_EXPRESS))
+
+
+def fitting_brokers(load: BrokerLoad, express: ExpressKafka) -> str:
+    """Return what to change so that the brokers carry a load, in words.
+
+    Parameters
+    ----------
+    load
+        What the jobs demand.
+    express
+        The cluster, whose brokers do not carry it.
+    """
+    sizes = catalog.broker_sizes()
+    more = needed_brokers(load, sizes[express.instance_type])
+    if more <= _MOST_BROKERS:
+        return f"set brokers to {more}, or choose a larger instanceType"
+    for size in sizes.values():
+        count = needed_brokers(load, size)
+        if count <= _MOST_BROKERS:
+            return f"set instanceType to {size.name} and brokers to {count}"
+    return "no Express cluster carries this; divide the jobs among several platforms"

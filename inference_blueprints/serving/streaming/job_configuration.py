@@ -1,0 +1,101 @@
+"""The configuration that a streaming job reads, from the blueprint and where the job runs."""
+
+from __future__ import annotations
+
+from inference_blueprints.contracts.prompt_template import template_tree
+from inference_blueprints.contracts.streaming_job import (
+    DEAD_LETTERS_SUFFIX,
+    IamAuthentication,
+    JobEndpoint,
+    JobHistory,
+    JobKafka,
+    JobPrompt,
+    JobRequest,
+    JobSession,
+    JobSignal,
+    JobSignalStore,
+    StreamingJobConfiguration,
+)
+from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_blueprints.spec.types import StreamingJob
+
+_MILLIS = 1000
+#: One more attempt than the first: the deadline holds for both.
+_ATTEMPTS = 2
+
+
+def job_configuration(
+    job: StreamingJob,
+    *,
+    platform: str,
+    bootstrap_servers: str,
+    kafka_authentication: IamAuthentication,
+    endpoint_url: str,
+    store: JobSignalStore,
+    history_uri: str,
+) -> StreamingJobConfiguration:
+    """Return the configuration of a job.
+
+    Parameters
+    ----------
+    job
+        The job in the blueprint.
+    platform
+        Name of the blueprint.
+    bootstrap_servers, kafka_authentication
+        Brokers, and how they know the job.
+    endpoint_url
+        Address of the model's OpenAI API, without ``/v1``.
+    store
+        The signal store.
+    history_uri
+        Folder of the history, ``s3://`` or ``file:///``.
+    """
+    size = job_size(job)
+    schema = job.answer.json_schema
+    return StreamingJobConfiguration(
+        name=job.name,
+        platform=platform,
+        kafka=JobKafka(
+            bootstrap_servers=bootstrap_servers,
+            authentication=kafka_authentication,
+            topic=job.events.topic,
+            group=job.name,
+            dead_letter_topic=job.name + DEAD_LETTERS_SUFFIX,
+        ),
+        session=JobSession(
+            key=job.session.key,
+            time=job.session.time,
+            id=job.session.id,
+            gap_millis=job.session.gap_seconds * _MILLIS,
+            debounce_millis=job.session.debounce_millis,
+            max_events=job.session.max_events,
+        ),
+        prompt=JobPrompt(
+            system=job.prompt.system,
+            template=template_tree(job.prompt.template),
+            max_characters=stream_load(job).prompt_characters,
+        ),
+        request=JobRequest(
+            model=job.model,
+            max_tokens=job.answer.max_tokens,
+            response_format=None
+            if schema is None
+            else {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": schema},
+            },
+            priority=None,
+        ),
+        endpoint=JobEndpoint(
+            url=endpoint_url,
+            authentication="none",
+            deadline_millis=job.deadline_millis,
+            attempts=_ATTEMPTS,
+            max_in_flight=size.max_in_flight,
+            max_in_flight_per_subtask=size.max_in_flight_per_subtask,
+        ),
+        signal=JobSignal(name=job.signal.name, ttl_seconds=job.signal.ttl_seconds, store=store),
+        history=JobHistory(uri=history_uri),
+    )
