@@ -29,6 +29,8 @@ public final class EnrichmentJob {
     /** Calls end by their own deadline. This is for those that do not. */
     private static final long MORE_MILLIS = 5_000;
 
+    private static final int MOST_SUBTASKS = 1024;
+
     private EnrichmentJob() {}
 
     /**
@@ -68,6 +70,8 @@ public final class EnrichmentJob {
         // Types without a serializer that can evolve are an error.
         settings.set(PipelineOptions.GENERIC_TYPES, false);
         environment.configure(settings);
+        // It cannot change after the first start. A subtask then has two groups of keys at Managed Flink's highest parallelism.
+        environment.setMaxParallelism(MOST_SUBTASKS);
         // No watermarks: unordered results would wait for each other at every one, behind the slowest call.
         SingleOutputStreamOperator<Event> events = environment
                 .fromSource(KafkaTopics.events(configuration.kafka()), WatermarkStrategy.noWatermarks(), "events")

@@ -34,7 +34,7 @@ final class EventValidation extends ProcessFunction<KafkaRecord, Event> {
                     0,
                     null,
                     -1,
-                    fits ? record.value() : new byte[0],
+                    fits ? record.value() : null,
                     null,
                     record.partition(),
                     record.offset());

@@ -9,8 +9,10 @@ import com.fasterxml.jackson.databind.annotation.JsonDeserialize;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
 import java.io.Serializable;
+import java.lang.reflect.RecordComponent;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 
 /**
  * What one job does. The Python library writes it (inference_blueprints/contracts/streaming_job.py); both are held to the same
@@ -30,8 +32,15 @@ record JobConfiguration(
     /** Value of the priority header that batch uses, in inference_blueprints/contracts/request_headers.json. */
     static final String BATCH = "-1";
 
+    private static final Set<String> OPTIONAL = Set.of(
+            "session.id",
+            "prompt.system",
+            "request.responseFormat",
+            "request.priority",
+            "signal.store.user",
+            "signal.store.cacheName",
+            "signal.store.region");
     private static final JsonMapper MAPPER = JsonMapper.builder()
-            .enable(DeserializationFeature.FAIL_ON_MISSING_CREATOR_PROPERTIES)
             .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
             .build();
 
@@ -66,9 +75,16 @@ record JobConfiguration(
     /** Where answers become visible. */
     record Signal(String name, long ttlSeconds, Store store) implements Serializable {}
 
-    /** The signal store; authentication is {@code iam} or {@code none}. */
+    /** The signal store; authentication is {@code iam} with TLS and cluster mode, or {@code none} without them. */
     record Store(
-            String host, int port, boolean tls, String user, String authentication, boolean cluster, String cacheName)
+            String host,
+            int port,
+            boolean tls,
+            String user,
+            String authentication,
+            boolean cluster,
+            String cacheName,
+            String region)
             implements Serializable {}
 
     /** Where all answers are kept. */
@@ -97,6 +113,10 @@ record JobConfiguration(
 
     private List<String> faults() {
         List<String> faults = new ArrayList<>();
+        missing(faults, "", this);
+        if (!faults.isEmpty()) {
+            return faults;
+        }
         choice(faults, "kafka.authentication", kafka.authentication, "iam", "none");
         choice(faults, "endpoint.authentication", endpoint.authentication, "none");
         choice(faults, "signal.store.authentication", signal.store.authentication, "iam", "none");
@@ -111,6 +131,13 @@ record JobConfiguration(
         positive(faults, "endpoint.attempts", endpoint.attempts);
         positive(faults, "endpoint.maxInFlightPerSubtask", endpoint.maxInFlightPerSubtask);
         positive(faults, "signal.ttlSeconds", signal.ttlSeconds);
+        boolean iam = signal.store.authentication.equals("iam");
+        if (iam != signal.store.tls || iam != signal.store.cluster) {
+            faults.add("signal.store: iam needs tls and cluster, and none is without them");
+        }
+        if (iam && (signal.store.user == null || signal.store.cacheName == null)) {
+            faults.add("signal.store: iam needs user and cacheName");
+        }
         if (session.debounceMillis < 0 || session.debounceMillis >= session.gapMillis) {
             faults.add("session.debounceMillis: must be 0 to below gapMillis; got " + session.debounceMillis);
         }
@@ -118,6 +145,23 @@ record JobConfiguration(
             faults.add("endpoint.maxInFlight: must be at least maxInFlightPerSubtask; got " + endpoint.maxInFlight);
         }
         return faults;
+    }
+
+    /** Adds the fields of a record and its parts that are missing. */
+    private static void missing(List<String> faults, String path, Record part) {
+        for (RecordComponent each : part.getClass().getRecordComponents()) {
+            String name = path + each.getName();
+            try {
+                Object value = each.getAccessor().invoke(part);
+                if (value instanceof Record record) {
+                    missing(faults, name + ".", record);
+                } else if (value == null && !OPTIONAL.contains(name)) {
+                    faults.add(name + ": missing");
+                }
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException(error);
+            }
+        }
     }
 
     private static void choice(List<String> faults, String name, String value, String... allowed) {

@@ -1,59 +1,69 @@
 package inferenceblueprints.enrichment;
 
-import io.lettuce.core.RedisClient;
-import io.lettuce.core.ScriptOutputType;
-import io.lettuce.core.api.StatefulRedisConnection;
-import java.time.Duration;
-import java.util.concurrent.CompletionStage;
+import inferenceblueprints.signals.SignalRecord;
+import inferenceblueprints.signals.SignalWriter;
+import inferenceblueprints.signals.StoreAddress;
+import java.time.Instant;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider;
+import software.amazon.awssdk.regions.providers.DefaultAwsRegionProviderChain;
 
 /** Writes answers as signals. */
 final class SignalWrites implements AutoCloseable {
-    private static final String SCRIPT = "local version = redis.call('HGET', KEYS[1], 'v')\n"
-            + "if version and tonumber(version) >= tonumber(ARGV[1]) then return 0 end\n"
-            + "redis.call('HSET', KEYS[1], 'v', ARGV[1], 'd', ARGV[2])\n"
-            + "redis.call('EXPIREAT', KEYS[1], ARGV[3])\nreturn 1\n";
-    private final RedisClient client;
-    private final StatefulRedisConnection<String, String> connection;
-    private final JobConfiguration configuration;
+    private final JobConfiguration.Signal signal;
+    private final String model;
     private final ModelCalls calls;
+    private final SignalWriter writer;
 
-    private SignalWrites(JobConfiguration configuration) {
-        this.configuration = configuration;
+    private SignalWrites(JobConfiguration configuration, SignalWriter writer) {
+        signal = configuration.signal();
+        model = configuration.request().model();
         calls = new ModelCalls(configuration);
-        JobConfiguration.Store store = configuration.signal().store();
-        client = RedisClient.create("redis://" + store.host() + ":" + store.port());
-        connection = client.connect();
+        this.writer = writer;
     }
 
     static SignalWrites open(JobConfiguration configuration) {
-        return new SignalWrites(configuration);
+        JobConfiguration.Store store = configuration.signal().store();
+        if (store.authentication().equals("none")) {
+            return new SignalWrites(configuration, SignalWriter.open(address(store, Optional.empty())));
+        }
+        String region = store.region() == null
+                ? new DefaultAwsRegionProviderChain().getRegion().id()
+                : store.region();
+        return new SignalWrites(
+                configuration,
+                SignalWriter.open(
+                        address(store, Optional.of(region)),
+                        DefaultCredentialsProvider.builder().build()));
     }
 
-    CompletionStage<?> write(Result result) {
-        long time = result.time() / 1000;
-        long expires = time + configuration.signal().ttlSeconds();
-        String record = new com.fasterxml.jackson.databind.json.JsonMapper()
-                .createObjectNode()
-                .put("value", result.text())
-                .put("version", result.prompt().version())
-                .put("model", configuration.request().model())
-                .put("promptHash", calls.promptHash(result.prompt()))
-                .put("time", time)
-                .put("expires", expires)
-                .toString();
-        String key = "signal:" + configuration.signal().name() + ":" + result.prompt().key();
-        return connection.async().<Long>eval(
-                SCRIPT,
-                ScriptOutputType.INTEGER,
-                new String[] {key},
-                Long.toString(result.prompt().version()),
-                record,
-                Long.toString(expires));
+    private static StoreAddress address(JobConfiguration.Store store, Optional<String> region) {
+        return new StoreAddress(
+                store.host(),
+                store.port(),
+                Optional.ofNullable(store.cacheName()),
+                Optional.ofNullable(store.user()),
+                region,
+                Optional.empty());
+    }
+
+    /** Writes an answer. It is true unless the store has an equal or newer version. */
+    CompletableFuture<Boolean> write(Result result) {
+        Instant time = Instant.ofEpochMilli(result.time());
+        return writer.writeAsync(new SignalRecord(
+                signal.name(),
+                result.prompt().key(),
+                result.text(),
+                result.prompt().version(),
+                model,
+                calls.promptHash(result.prompt()),
+                time,
+                time.plusSeconds(signal.ttlSeconds())));
     }
 
     @Override
     public void close() {
-        connection.close();
-        client.shutdown(Duration.ZERO, Duration.ofSeconds(2));
+        writer.close();
     }
 }

@@ -2,6 +2,7 @@ package inferenceblueprints.enrichment;
 
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -12,6 +13,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /** One job of a test with its own topics, signal, history and model server. */
@@ -26,7 +28,7 @@ final class Journey implements AutoCloseable {
     /** The configuration as the Python library would write it; a test changes it before the start. */
     final ObjectNode document;
 
-    private final KafkaProducer<String, String> producer;
+    private final KafkaProducer<String, byte[]> producer;
     private JobID job;
 
     Journey(String name) throws Exception {
@@ -46,7 +48,7 @@ final class Journey implements AutoCloseable {
         producer = new KafkaProducer<>(
                 Map.of("bootstrap.servers", Rig.BROKER.address(), "linger.ms", 5, "delivery.timeout.ms", 120_000),
                 new StringSerializer(),
-                new StringSerializer());
+                new ByteArraySerializer());
     }
 
     private ObjectNode document(String job, String history) throws Exception {
@@ -67,7 +69,7 @@ final class Journey implements AutoCloseable {
         whole.putObject("prompt")
                 .put("system", "Say what the shopper wants.")
                 .put("maxCharacters", 8_000)
-                .put("template", "id");
+                .set("template", MAPPER.readTree(Journey.class.getResourceAsStream("/template.json")));
         whole.putObject("request").put("model", "m").put("maxTokens", 16).putNull("responseFormat").putNull("priority");
         whole.putObject("endpoint")
                 .put("url", model.url())
@@ -109,12 +111,21 @@ final class Journey implements AutoCloseable {
 
     /** Sends an event that belongs to its key's session. Its name is in the prompt. */
     void send(String key, long time, String id) {
-        raw(key, "{\"shopper\":\"" + key + "\",\"time\":" + time + ",\"id\":\"" + id + "\"}");
+        raw(key, event(key, time, id));
         ledger.sent(key, time);
+    }
+
+    static String event(String key, long time, String id) {
+        return "{\"shopper\":\"" + key + "\",\"time\":" + time + ",\"id\":\"" + id + "\"}";
     }
 
     /** Sends anything. */
     void raw(String key, String value) {
+        raw(key, value.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Sends any bytes. */
+    void raw(String key, byte[] value) {
         producer.send(new ProducerRecord<>(name, key, value));
     }
 

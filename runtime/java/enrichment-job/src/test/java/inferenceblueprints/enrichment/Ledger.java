@@ -41,6 +41,7 @@ final class Ledger {
     final Map<String, List<Long>> versions = new TreeMap<>();
 
     private final Map<String, Long> newest = new HashMap<>();
+    private final Map<String, Integer> counts = new HashMap<>();
 
     Ledger(String job, String history, int partitions) {
         this.job = job;
@@ -48,11 +49,17 @@ final class Ledger {
         this.partitions = partitions;
     }
 
-    /** Notes an event that belongs to its key's only session. */
+    /** The next event of a key begins a new session. */
+    void over(String key) {
+        newest.remove(key);
+        counts.remove(key);
+    }
+
+    /** Notes an event that belongs to its key's open session. */
     void sent(String key, long time) {
         newest.merge(key, time, Math::max);
-        List<Long> known = versions.computeIfAbsent(key, each -> new ArrayList<>());
-        known.add(newest.get(key) * 1000 + known.size() + 1);
+        int count = counts.merge(key, 1, Integer::sum);
+        versions.computeIfAbsent(key, each -> new ArrayList<>()).add(newest.get(key) * 1000 + count);
     }
 
     /** Lines of the history that are visible. */
