@@ -79,6 +79,7 @@ generate: $(READY) ## rewrite generated files: JSON Schemas, reference tables, b
 	$(BIN)/python scripts/write_engine_differences.py
 	$(BIN)/python scripts/write_chart_schemas.py
 	$(BIN)/python scripts/write_fleet_page.py
+	$(BIN)/python scripts/write_template_trees.py
 
 lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or package.json
 	$(BIN)/uv pip compile pyproject.toml --group batch --group local --group dev --generate-hashes --no-header --no-annotate \

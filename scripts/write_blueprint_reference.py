@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from inference_blueprints.resources import schema_path
-from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
+from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
 from inference_blueprints.spec.reference import key_tables, rule_list
 from inference_blueprints.spec.schema import schema_text
 
@@ -24,7 +24,7 @@ def page_text(page: str) -> str:
     page
         The current page.
     """
-    for name, content in (("keys", key_tables()), ("rules", rule_list(SUPPORT_CHECKS))):
+    for name, content in (("keys", key_tables()), ("rules", rule_list(SPEC_CHECKS))):
         pattern = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
 
         def filled(found: re.Match[str], content: str = content) -> str:

@@ -36,6 +36,9 @@ from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import decidable, usable
 from inference_blueprints.spec.rules.rule_table import findings_of
 
+#: Checks that look at the whole blueprint, as its rules do.
+SPEC_CHECKS = (*SUPPORT_CHECKS, *STREAMING_CHECKS)
+
 
 def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     """Check everything that the serving plan depends on.
@@ -52,8 +55,7 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     Finding
         Errors and warnings, in the order of the blueprint.
     """
-    yield from findings_of(SUPPORT_CHECKS, blueprint)
-    yield from findings_of(STREAMING_CHECKS, blueprint)
+    yield from findings_of(SPEC_CHECKS, blueprint)
     yield from decidable(node_system_findings, blueprint)
     for index, _ in usable(blueprint.spec.models):
         yield from decidable(partial(_model_findings, index=index), blueprint)

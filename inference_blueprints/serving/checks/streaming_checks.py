@@ -30,10 +30,10 @@ def calls_are_within_the_peak(spec: Spec) -> Iterator[Finding]:
         calls[job.model] += load.calls_per_second
         if calls[job.model] > peaks[job.model]:
             message = (
-                f"{load.events_per_second:,g} events per second make {load.calls_per_second:,.1f} calls, and "
-                f"with the jobs before it model '{job.model}' gets {calls[job.model]:,.1f} per second; its "
-                f"workload has peakRequestsPerSecond {peaks[job.model]:g}; raise the peak and the replicas, or "
-                "raise session.debounceMillis so that more events share a prompt"
+                f"{load.events_per_second:,.10g} events per second make {load.calls_per_second:,.1f} calls, "
+                f"and with the jobs before it model '{job.model}' gets {calls[job.model]:,.1f} per second; "
+                f"its workload has peakRequestsPerSecond {peaks[job.model]:g}; raise the peak and the replicas, "
+                "or raise session.debounceMillis so that more events share a prompt"
             )
             yield Finding(("spec", "streaming", index, "load", "eventsPerSecond"), message)
 
@@ -84,7 +84,7 @@ def brokers_carry_the_events(spec: Spec) -> Iterator[Finding]:
         return
     load = broker_load(spec.streaming)
     faults = [
-        f"{what} of {value:,.1f}{unit}, and {express.brokers} brokers carry {express.brokers * each:,.1f}{unit}"
+        f"{what} of {value:,.1f}{unit}, {express.brokers} brokers carry {express.brokers * each:,.1f}{unit}"
         for what, value, each, unit in (
             ("ingress", load.ingress_mb_per_second, size.ingress_mb_per_second, " MB/s"),
             ("egress", load.egress_mb_per_second, size.egress_mb_per_second, " MB/s"),
@@ -93,7 +93,7 @@ def brokers_carry_the_events(spec: Spec) -> Iterator[Finding]:
         if value > express.brokers * each
     ]
     if faults:
-        message = f"the jobs have an {'; '.join(faults)}; {fitting_brokers(load, express)}"
+        message = f"the jobs have {'; '.join(faults)}; {fitting_brokers(load, express)}"
         yield Finding(("spec", "kafka", "express"), message)
 
 
@@ -101,14 +101,13 @@ def signals_fit_the_store(spec: Spec) -> Iterator[Finding]:
     """Check that the signals of streaming jobs fit into the signal store before they expire."""
     if spec.signal_store is None:
         return
-    total, most = (
-        sum(stream_load(job).signal_bytes for _, job in usable(spec.streaming)) / _GB,
-        (spec.signal_store.valkey.max_gb),
-    )
+    most = spec.signal_store.valkey.max_gb
+    total = sum(stream_load(job).signal_bytes for _, job in usable(spec.streaming)) / _GB
     if total > most:
         message = (
-            f"got {most}, but the signals of the streaming jobs take up to {total:,.1f} GB before they expire, "
-            f"and a full store loses signals; raise it to {int(total) + 1} or more, or lower signal.ttlSeconds"
+            f"got {most}, but the signals of the streaming jobs take up to {total:,.1f} GB before they "
+            f"expire, and a full store loses signals; raise it to {int(total) + 1} or more, or lower "
+            "signal.ttlSeconds"
         )
         yield Finding(("spec", "signalStore", "valkey", "maxGb"), message)
 

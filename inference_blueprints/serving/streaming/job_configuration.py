@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inference_blueprints.contracts.prompt_template import template_tree
 from inference_blueprints.contracts.streaming_job import (
     DEAD_LETTERS_SUFFIX,
     IamAuthentication,
@@ -73,7 +74,7 @@ def job_configuration(
         ),
         prompt=JobPrompt(
             system=job.prompt.system,
-            template=job.prompt.template,
+            template=template_tree(job.prompt.template),
             max_characters=stream_load(job).prompt_characters,
         ),
         request=JobRequest(

@@ -102,4 +102,5 @@ def stream_load(job: StreamingJob) -> StreamLoadFigures:
 
 
 def _size(event: object) -> int:
-    return len(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode())
+    # A value that does not fit the types is a hole, whose length cannot be decided.
+    return len(json.dumps(event, ensure_ascii=False, separators=(",", ":"), default=len).encode())

@@ -51,8 +51,8 @@ def _faults(job: StreamingJob, example: Mapping[str, Any]) -> Iterator[str]:
     for label, field in (("key", session.key), ("time", session.time), ("id", session.id)):
         if field is not None and field not in example:
             yield (
-                f"has no field {quote(field)}, which session.{label} names{suggestion(field, names)}; add it, or "
-                "name another field"
+                f"has no field {quote(field)}, which is session.{label}{suggestion(field, names)}; add it, "
+                "or name another field"
             )
     key = example.get(session.key, "-")
     if not isinstance(key, str) or not key:

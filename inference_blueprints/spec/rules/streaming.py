@@ -62,7 +62,7 @@ def job_writes_a_signal_of_its_team(spec: Spec) -> Iterator[Finding]:
     """Check that a streaming job writes a signal of its team, and that no other job writes it."""
     signals: Sequence[Signal] = spec.signal_store.signals if spec.signal_store else ()
     owned = {signal.name: signal.team for signal in signals}
-    first: dict[str, str] = {}
+    first: dict[str, int] = {}
     for index, job in usable(spec.streaming):
         path, name = (*JOBS, index, "signal", "name"), job.signal.name
         if owned.get(name) != job.team:
@@ -73,10 +73,10 @@ def job_writes_a_signal_of_its_team(spec: Spec) -> Iterator[Finding]:
                 f"spec.signalStore.signals with team {quote(job.team)}"
             )
             yield Finding(path, message)
-        elif first.setdefault(name, job.name) != job.name:
+        elif first.setdefault(name, index) != index:
             message = (
-                f"got {quote(name)}, which streaming job {quote(first[name])} writes too, so each would "
-                "replace the other's values; declare another signal"
+                f"got {quote(name)}, which the job at spec.streaming[{first[name]}] writes too, so each "
+                "would replace the other's values; declare another signal"
             )
             yield Finding(path, message)
 

@@ -13,7 +13,7 @@ import yaml
 from inference_blueprints import catalog
 from inference_blueprints.errors import BlueprintError, Finding
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
+from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec.rules import (
     batch,
@@ -137,8 +137,8 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
 
     table = "inference_blueprints.spec.rules.rule_table.RULES"
     monkeypatch.setattr(table, tuple(record(rule) for rule in RULES))
-    checks = "inference_blueprints.serving.checks.serving_checks.SUPPORT_CHECKS"
-    monkeypatch.setattr(checks, tuple(record(check) for check in SUPPORT_CHECKS))
+    checks = "inference_blueprints.serving.checks.serving_checks.SPEC_CHECKS"
+    monkeypatch.setattr(checks, tuple(record(check) for check in SPEC_CHECKS))
     broken = [*HERE.glob("broken/rules_*.yaml")]
     cases = [
         *DOUBTFUL,
@@ -149,7 +149,7 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
             parse_blueprint(edited(case), "base.yaml")
         except BlueprintError:
             continue
-    assert fired == {*RULES, *SUPPORT_CHECKS}
+    assert fired == {*RULES, *SPEC_CHECKS}
 
 
 def test_rules_of_a_whole_blueprint() -> None:

@@ -1,0 +1,7 @@
+package inferenceblueprints.prompts;
+
+/** A statement of a template. */
+@FunctionalInterface
+interface Statement {
+    void write(Scope scope);
+}

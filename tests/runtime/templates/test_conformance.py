@@ -1,0 +1,67 @@
+"""Templates give the prompts of `conformance.json`, which the Java class `PromptTemplate` also gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference_blueprints.contracts.prompt_template import (
+    Prompts,
+    RenderingError,
+    template_fault,
+    template_tree,
+)
+
+FOLDER = Path(__file__).parent
+FILE: dict[str, Any] = json.loads((FOLDER / "conformance.json").read_text(encoding="utf-8"))
+TREES: dict[str, Any] = json.loads((FOLDER / "trees.json").read_text(encoding="utf-8"))
+MOST_CHARACTERS = 10_000
+
+
+@pytest.mark.parametrize("group", sorted({case["group"] for case in FILE["cases"]}))
+def test_prompts_and_refusals(group: str) -> None:
+    wrong = []
+    for case in FILE["cases"]:
+        if case["group"] == group:
+            expected = {key: case[key] for key in ("prompt", "refused") if key in case}
+            if (found := outcome(case)) != expected:
+                wrong.append((case["template"], expected, found))
+    assert not wrong
+
+
+def outcome(case: dict[str, Any]) -> dict[str, str]:
+    try:
+        prompts = Prompts(case["template"], most_characters=case.get("mostCharacters", MOST_CHARACTERS))
+    except RenderingError:
+        return {"refused": "template"}
+    try:
+        return {"prompt": prompts.render(case.get("values", FILE["values"]))}
+    except RenderingError:
+        return {"refused": "values"}
+
+
+def test_the_trees_of_java_are_those_of_the_templates() -> None:
+    """`make generate` writes them."""
+    texts = {case["template"] for case in FILE["cases"] if case.get("refused") != "template"}
+    assert {text: template_tree(text) for text in texts} == TREES
+
+
+def test_a_refused_template_has_no_tree() -> None:
+    refused = [case["template"] for case in FILE["cases"] if case.get("refused") == "template"]
+    assert len(refused) > 40
+    for text in refused:
+        assert template_fault(text)
+        with pytest.raises(RenderingError, match="template: "):
+            template_tree(text)
+
+
+def test_each_filter_and_test_has_a_case() -> None:
+    """Java has each of them twice: in the list of Python and in its own code."""
+    from inference_blueprints.contracts import prompt_template
+
+    tree = json.dumps(TREES)
+    used = {name for name in prompt_template._FILTERS if f'"name": "{name}"' in tree}
+    assert used == prompt_template._FILTERS
