@@ -69,7 +69,9 @@ def rights(templates: Templates, role_words: str) -> dict[str, set[str]]:
             for statement in statements(resource):
                 assert statement["Effect"] == "Allow"
                 for action in listed(statement["Action"]):
-                    found.setdefault(action, set()).update(text(each) for each in listed(statement["Resource"]))
+                    found.setdefault(action, set()).update(
+                        text(each) for each in listed(statement["Resource"])
+                    )
     assert found, role_words
     return found
 
@@ -343,7 +345,10 @@ def test_no_team_reaches_the_history_of_another_s_jobs(templates: Templates) -> 
         if statement["Effect"] == "Deny" and "streaming-history" in text(statement["Resource"])
     }
     assert set(denials) == {"streaming-history/shopper/*", "streaming-history/basket/*"}
-    shopper = [text(each) for each in denials["streaming-history/shopper/*"]["Condition"]["ArnNotLike"]["aws:PrincipalArn"]]
+    shopper = [
+        text(each)
+        for each in denials["streaming-history/shopper/*"]["Condition"]["ArnNotLike"]["aws:PrincipalArn"]
+    ]
     assert "arn:aws:iam::123456789012:role/Ads" in shopper
     assert not any("Shop" in each for each in shopper)
     assert any(each.endswith(":role/inference-blueprints/try/streaming/shopper/*") for each in shopper)

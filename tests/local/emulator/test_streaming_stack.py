@@ -18,7 +18,9 @@ from inference_blueprints.spec.shipped import shipped
 APPLICATION = "streaming-shopper"
 
 
-def put_up(emulator: Emulator, folder: Path, change: Callable[[dict[str, Any]], object] | None = None) -> None:
+def put_up(
+    emulator: Emulator, folder: Path, change: Callable[[dict[str, Any]], object] | None = None
+) -> None:
     """Deploy the shipped blueprint's stack and those that it needs."""
     folder.mkdir()
     document = yaml.safe_load(shipped()["streaming-g6e"].read_text())

@@ -41,7 +41,10 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Streaming", rf"logs:DescribeLog(Groups|Streams) on arn:aws:logs:{_REGION}:.+:log-group:\*"),
     ],
     "network interfaces that the service makes and names; subnets, or the VPC as a condition, bound them": [
-        ("Streaming", rf"ec2:\w+NetworkInterface(Permission)? on arn:aws:ec2:{_REGION}:.+:network-interface/\*"),
+        (
+            "Streaming",
+            rf"ec2:\w+NetworkInterface(Permission)? on arn:aws:ec2:{_REGION}:.+:network-interface/\*",
+        ),
     ],
     "the job's program, configuration and history, whose names nobody knows beforehand": [
         (

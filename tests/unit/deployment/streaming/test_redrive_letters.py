@@ -21,7 +21,9 @@ from inference_blueprints.deployment.streaming.redrive_letters import (
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 
-CHOICE = LetterChoice(("timeout",), events=False, dry_run=False, per_second=9.0, since_milliseconds=7, limit=None)
+CHOICE = LetterChoice(
+    ("timeout",), events=False, dry_run=False, per_second=9.0, since_milliseconds=7, limit=None
+)
 
 
 class Function:
