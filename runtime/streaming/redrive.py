@@ -276,7 +276,9 @@ class Endpoint:
         except HTTPError as error:
             raise RedriveError(f"the endpoint does not answer: {error}") from error
         if answer.status != _OK:
-            raise RedriveError(f"the endpoint answers {answer.status}: {answer.data[:200].decode(errors='replace')}")
+            raise RedriveError(
+                f"the endpoint answers {answer.status}: {answer.data[:200].decode(errors='replace')}"
+            )
         try:
             text = json.loads(answer.data)["choices"][0]["message"]["content"]
             if self._structured:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -35,8 +38,44 @@ _BUILD_SPECIFICATION: Final = {
         },
     },
 }
-#: What is not part of the program.
-_LEFT_OUT: Final = ["**/target", "**/src/test"]
+#: Names of folders that are not part of the program: what Maven wrote, and tests.
+_LEFT_OUT: Final = frozenset({"target", "test"})
+
+
+def source_files(sources: Path) -> Iterator[Path]:
+    """Iterate over the files of the program, relative to the folder of its Maven build.
+
+    Parameters
+    ----------
+    sources
+        The folder.
+    """
+    for path in sorted(sources.rglob("*")):
+        relative = path.relative_to(sources)
+        if path.is_file() and not _LEFT_OUT & set(relative.parts):
+            yield relative
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _Sources:
+    """Copies the files of the program.
+
+    Parameters
+    ----------
+    sources
+        Folder of the Maven build.
+    """
+
+    def __init__(self, sources: Path) -> None:
+        self._sources = sources
+
+    def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
+        """Copy everything into the folder."""
+        for relative in source_files(self._sources):
+            target = Path(output_dir) / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(self._sources / relative, target)
+        return True
 
 
 class JobProgram(Construct):
@@ -69,8 +108,12 @@ class JobProgram(Construct):
             self,
             "Source",
             path=str(sources),
-            exclude=_LEFT_OUT,
-            ignore_mode=cdk.IgnoreMode.GLOB,
+            asset_hash_type=cdk.AssetHashType.OUTPUT,
+            bundling=cdk.BundlingOptions(
+                # CDK requires an image but never pulls it: `try_bundle` copies the files.
+                image=cdk.DockerImage.from_registry("none"),
+                local=_Sources(sources),
+            ),
         )
         log = logs.LogGroup(
             self,

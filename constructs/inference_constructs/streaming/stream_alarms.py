@@ -100,9 +100,7 @@ class StreamAlarms(Construct):
         )
         self._add(
             "dead-letters",
-            self._growth(
-                streaming_names.DEAD_LETTERS_METRIC, dict([streaming_names.JOB_METRIC_DIMENSION])
-            ),
+            self._growth(streaming_names.DEAD_LETTERS_METRIC, dict([streaming_names.JOB_METRIC_DIMENSION])),
             f"{job} wrote dead letters.",
             runbook=streaming_names.STREAM_DEAD_LETTERS_RUNBOOK,
         )
