@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
@@ -72,6 +73,7 @@ async def view_pages(url: str, plan: PagePlan, viewed: Callable[[PageView], None
 
 
 async def _ad(session: ClientSession, url: str, text: str, due: float) -> PageView:
+    ad: dict[str, Any]
     try:
         async with session.post(url, data=text.encode()) as answer:
             ad = json.loads(await answer.read()) if answer.ok else {"fallback": True, "why": NO_AD}

@@ -80,8 +80,7 @@ def test_the_page_has_the_section_and_a_loss_is_red(report: Any, report_of: Any)
     page = render_html(report, [RUN])
     assert "43 dead letters" in page
     assert '<li class="bad">' not in page
-    for wrong in ({"lost": 1}, {"duplicated": 1}):
-        changed = dataclasses.replace(OUTCOME, **wrong)
+    for changed in (dataclasses.replace(OUTCOME, lost=1), dataclasses.replace(OUTCOME, duplicated=1)):
         assert '<li class="bad">Streaming' in render_html(report_of(RUN, streaming=changed), [RUN])
 
 
