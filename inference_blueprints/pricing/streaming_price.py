@@ -13,7 +13,7 @@ from typing import Final
 from inference_blueprints.catalog import BrokerSize, ServicePrices
 from inference_blueprints.figures import CostItem, KafkaSummary, StreamingSummary
 from inference_blueprints.serving.streaming.broker_load import BrokerLoad
-from inference_blueprints.serving.streaming.job_size import KPU_DISK_GB, JobSize
+from inference_blueprints.serving.streaming.job_size import KPU_DISK_GB, StreamingJobSize
 
 _HOURS_A_DAY: Final = 24
 _HOURS_A_MONTH: Final = 730
@@ -23,7 +23,7 @@ _DAYS_A_MONTH: Final = _HOURS_A_MONTH / _HOURS_A_DAY
 _DECIMALS: Final = 2
 
 
-def job_usd_per_day(size: JobSize, services: ServicePrices) -> float:
+def job_usd_per_day(size: StreamingJobSize, services: ServicePrices) -> float:
     """Return the price of an application that runs all day at its planned size.
 
     Parameters
