@@ -57,12 +57,12 @@ def redrive(
     """Ask the model again for dead letters of a job. The exit code is 1 if some fail again."""
     from inference_blueprints.contracts.streaming_names import REDRIVE
     from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.streaming.job_functions import (
+    from inference_blueprints.deployment.streaming.redrive_letters import LetterChoice, redrive_letters
+    from inference_blueprints.deployment.streaming.stream_functions import (
         call_function,
         function_names,
         streaming_job,
     )
-    from inference_blueprints.deployment.streaming.redrive_letters import LetterChoice, redrive_letters
     from inference_blueprints.loading import load_blueprint
 
     blueprint = load_blueprint(name_or_path).blueprint

@@ -23,21 +23,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-import urllib3
-from urllib3.exceptions import HTTPError
-
-from inference_blueprints.contracts.request_headers import SESSION_HEADER
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import BULK_TIMEOUTS, open_client
-from signals.reading import SignalReader
 from signals.record import InvalidSignalError, SignalRecord
-from signals.store import SignalWriter
 from streaming.job_document import job_configuration, store_address
 from streaming.job_topics import Positions, TopicReader, TopicRecord, TopicWriter
+from streaming.redrive_targets import LetterModel, RedriveError, VersionedStore
 
 _CALL_SECONDS: Final = 600.0
 _WORKERS: Final = 16
-_OK: Final = 200
 _MOST_FAILURES: Final = 10
 
 #: What became of a dead letter.
@@ -47,10 +41,6 @@ SUPERSEDED: Final = "superseded"
 FAILED: Final = "failed"
 LEFT: Final = "left"
 UNREADABLE: Final = "unreadable"
-
-
-class RedriveError(Exception):
-    """A dead letter whose request got no usable answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +75,7 @@ class Model(Protocol):
         """Return the answer to a request. Raises RedriveError if there is none."""
 
 
-class Store(Protocol):
+class SignalTarget(Protocol):
     """The signal store."""
 
     def newest_version(self, session: str) -> int | None:
@@ -137,7 +127,7 @@ class Redrive:
         order: RedriveOrder,
         *,
         ask: Model,
-        store: Store,
+        store: SignalTarget,
         send: Callable[[bytes], None],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -244,76 +234,6 @@ def prompt_digest(request: Mapping[str, Any]) -> str:
     return hashlib.sha256(messages.encode()).hexdigest()
 
 
-class Endpoint:
-    """The model's endpoint.
-
-    Parameters
-    ----------
-    job
-        The job.
-    """
-
-    def __init__(self, job: StreamingJobConfiguration) -> None:
-        seconds = job.endpoint.deadline_millis / 1000
-        self._url = f"{job.endpoint.url.rstrip('/')}/v1/chat/completions"
-        self._structured = job.request.response_format is not None
-        self._pool = urllib3.PoolManager(
-            maxsize=_WORKERS, timeout=urllib3.Timeout(connect=2.0, read=seconds), retries=False
-        )
-
-    def __call__(self, request: Mapping[str, Any], session: str) -> str:
-        """Return the answer.
-
-        Raises
-        ------
-        RedriveError
-            If the endpoint does not answer in time, or the answer is not usable.
-        """
-        try:
-            answer = self._pool.request(
-                "POST", self._url, json=dict(request), headers={SESSION_HEADER: session}
-            )
-        except HTTPError as error:
-            raise RedriveError(f"the endpoint does not answer: {error}") from error
-        if answer.status != _OK:
-            raise RedriveError(
-                f"the endpoint answers {answer.status}: {answer.data[:200].decode(errors='replace')}"
-            )
-        try:
-            text = json.loads(answer.data)["choices"][0]["message"]["content"]
-            if self._structured:
-                json.loads(text)
-        except (ValueError, LookupError, TypeError) as error:
-            raise RedriveError(f"the answer is not usable: {error}") from error
-        if not isinstance(text, str) or not text:
-            raise RedriveError("the answer is empty")
-        return text
-
-
-class VersionedStore:
-    """The signal store of a job.
-
-    Parameters
-    ----------
-    client
-        Client of the store.
-    signal
-        Name of the signal.
-    """
-
-    def __init__(self, client: Any, signal: str) -> None:
-        self._reader, self._writer, self._signal = SignalReader(client), SignalWriter(client), signal
-
-    def newest_version(self, session: str) -> int | None:
-        """Return the version that readers of a session see."""
-        record = self._reader.get(self._signal, session)
-        return None if record is None else record.version
-
-    def write(self, record: SignalRecord) -> bool:
-        """Write a record, and return whether it is the newest."""
-        return self._writer.write([record]).written == 1
-
-
 def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Redrive dead letters for at most ten minutes.
 
@@ -342,7 +262,7 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     redrive = Redrive(
         job,
         order,
-        ask=Endpoint(job),
+        ask=LetterModel(job, connections=_WORKERS),
         store=VersionedStore(client, job.signal.name),
         send=writer.write if writer else _refuse,
     )

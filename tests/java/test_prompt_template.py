@@ -29,139 +29,23 @@ VALUES: dict[str, Any] = {
     "facts": {"b": 1, "A": "x", "c": {"d": [1, 2.5]}},
 }
 LITERALS = (
-    *(
-        "1",
-        "0",
-        "-7",
-        "2.5",
-        "1e16",
-        "1e-7",
-        "3",
-        "10",
-        "true",
-        "false",
-        "none",
-        "''",
-        "'a'",
-        "'B c'",
-        '"it\'s"',
-    ),
-    *(
-        "'é👟'",
-        "'12'",
-        "'3.9'",
-        "[]",
-        "[1, 2]",
-        "[3, 1, 2.0]",
-        "['b', 'A', 'b']",
-        "(1, 'a')",
-        "{}",
-        "{'a': 1, 'b': [2]}",
-    ),
+    *("1", "0", "-7", "2.5", "1e16", "1e-7", "3", "10", "true", "false", "none", "''", "'a'", "'B c'", '"it\'s"'),
+    *("'é👟'", "'12'", "'3.9'", "[]", "[1, 2]", "[3, 1, 2.0]", "['b', 'A', 'b']", "(1, 'a')", "{}", "{'a': 1, 'b': [2]}"),
 )
-NAMES = (
-    "events",
-    "word",
-    "big",
-    "real",
-    "yes",
-    "nothing",
-    "facts",
-    "row",
-    "missing",
-    "x",
-    "events[0]",
-    "facts.c.d",
-)
+NAMES = ("events", "word", "big", "real", "yes", "nothing", "facts", "row", "missing", "x", "events[0]", "facts.c.d")
 FILTERS = (
-    *(
-        "abs",
-        "capitalize",
-        "count",
-        "default('z')",
-        "default(1, true)",
-        "dictsort",
-        "dictsort(true, 'value')",
-        "first",
-    ),
-    *(
-        "float",
-        "int",
-        "int(5)",
-        "int(base=16)",
-        "items",
-        "join",
-        "join(', ')",
-        "last",
-        "length",
-        "list",
-        "lower",
-        "max",
-    ),
-    *(
-        "min",
-        "max(attribute='seconds')",
-        "map('upper')",
-        "map(attribute='page')",
-        "map(attribute='tags.0', default='-')",
-    ),
-    *(
-        "reject('odd')",
-        "rejectattr('price')",
-        "replace('a', 'bb')",
-        "replace('', '.')",
-        "reverse",
-        "round",
-        "round(1)",
-    ),
+    *("abs", "capitalize", "count", "default('z')", "default(1, true)", "dictsort", "dictsort(true, 'value')", "first"),
+    *("float", "int", "int(5)", "int(base=16)", "items", "join", "join(', ')", "last", "length", "list", "lower", "max"),
+    *("min", "max(attribute='seconds')", "map('upper')", "map(attribute='page')", "map(attribute='tags.0', default='-')"),
+    *("reject('odd')", "rejectattr('price')", "replace('a', 'bb')", "replace('', '.')", "reverse", "round", "round(1)"),
     *("round(-1)", "round(2, 'ceil')", "select", "select('gt', 1)", "selectattr('seconds', 'gt', 0)", "sort"),
-    *(
-        "sort(reverse=true)",
-        "sort(attribute='seconds')",
-        "sort(attribute='tags,page')",
-        "string",
-        "sum",
-        "sum('seconds')",
-    ),
-    *(
-        "title",
-        "tojson",
-        "tojson(indent=1)",
-        "trim",
-        "trim('a ')",
-        "truncate(5)",
-        "truncate(4, true, '', 0)",
-        "unique",
-    ),
+    *("sort(reverse=true)", "sort(attribute='seconds')", "sort(attribute='tags,page')", "string", "sum", "sum('seconds')"),
+    *("title", "tojson", "tojson(indent=1)", "trim", "trim('a ')", "truncate(5)", "truncate(4, true, '', 0)", "unique"),
     *("unique(attribute='price')", "upper", "wordcount", "map('length')", "map('string')", "unique(true)"),
 )
 TESTS = (
-    *(
-        "defined",
-        "undefined",
-        "none",
-        "boolean",
-        "true",
-        "integer",
-        "float",
-        "number",
-        "string",
-        "mapping",
-        "sequence",
-    ),
-    *(
-        "iterable",
-        "lower",
-        "upper",
-        "even",
-        "odd",
-        "divisibleby(3)",
-        "in([1, 'a'])",
-        "eq(1)",
-        "ne('a')",
-        "lt(2)",
-        "ge(2)",
-    ),
+    *("defined", "undefined", "none", "boolean", "true", "integer", "float", "number", "string", "mapping", "sequence"),
+    *("iterable", "lower", "upper", "even", "odd", "divisibleby(3)", "in([1, 'a'])", "eq(1)", "ne('a')", "lt(2)", "ge(2)"),
 )
 
 
@@ -185,15 +69,7 @@ class Templates:
                 other = self._statement(depth - 1)
                 return f"{{% if {self._expression(2)} {dash}%}} {body} {{%{dash} else %}}{other}{{% endif %}}"
             case "for":
-                place = one(
-                    [
-                        "loop.index",
-                        "loop.last",
-                        "loop.revindex0",
-                        "loop.previtem | default('-')",
-                        "loop.length",
-                    ]
-                )
+                place = one(["loop.index", "loop.last", "loop.revindex0", "loop.previtem | default('-')", "loop.length"])
                 return f"{{% for x in {self._expression(1)} %}}{{{{ {place} }}}}{body}{{% else %}}none{{% endfor %}}"
             case "for if":
                 return f"{{% for x in {self._expression(1)} if {self._expression(1)} %}}{body}{{% endfor %}}"
@@ -204,21 +80,7 @@ class Templates:
         if depth == 0:
             return one(NAMES) if self._random.random() < 0.6 else one(LITERALS)
         left = self._expression(depth - 1)
-        match one(
-            [
-                "leaf",
-                "filter",
-                "filter",
-                "filter",
-                "test",
-                "operator",
-                "compare",
-                "choice",
-                "item",
-                "slice",
-                "list",
-            ]
-        ):
+        match one(["leaf", "filter", "filter", "filter", "test", "operator", "compare", "choice", "item", "slice", "list"]):
             case "filter":
                 return f"({left}) | {one(FILTERS)}"
             case "test":
@@ -251,9 +113,7 @@ def outcome(text: str) -> str | None:
 def test_random_templates(seed: int) -> None:
     templates = Templates(seed)
     texts = [templates.template() for _ in range(TEMPLATES)]
-    questions = [
-        {"tree": template_tree(text), "values": VALUES, "mostCharacters": MOST_CHARACTERS} for text in texts
-    ]
+    questions = [{"tree": template_tree(text), "values": VALUES, "mostCharacters": MOST_CHARACTERS} for text in texts]
     found = subprocess.run(
         java_command("prompt-template", "inferenceblueprints.prompts.Probe"),
         input="".join(json.dumps(each) + "\n" for each in questions),

@@ -16,7 +16,7 @@ from inference_blueprints.contracts.streaming_job import StreamingJobConfigurati
 from signals.record import SignalRecord
 from streaming import redrive
 from streaming.job_topics import Positions, TopicReader, TopicRecord
-from streaming.redrive import Redrive, RedriveError, RedriveOrder, Redriven, redrive_topic
+from streaming.redrive import Redrive, RedriveError, Redriven, RedriveOrder, redrive_topic
 
 JOB = StreamingJobConfiguration.from_json(Path(__file__).with_name("job.json").read_text("utf-8"))
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "clicks"}]}

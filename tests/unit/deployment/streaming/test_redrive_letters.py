@@ -12,12 +12,12 @@ import typer
 
 from inference_blueprints.cli.options import Output
 from inference_blueprints.cli.streaming_commands import show_redrive
-from inference_blueprints.deployment.streaming.job_functions import streaming_job
 from inference_blueprints.deployment.streaming.redrive_letters import (
     LetterChoice,
     RedriveReport,
     redrive_letters,
 )
+from inference_blueprints.deployment.streaming.stream_functions import streaming_job
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 
