@@ -20,15 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, Final
 
-from jinja2 import (
-    StrictUndefined,
-    Template,
-    TemplateError,
-    TemplateSyntaxError,
-    Undefined,
-    nodes,
-    pass_context,
-)
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, Undefined, nodes, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.runtime import Context, LoopContext
@@ -49,20 +41,7 @@ _MOST_INDENT: Final = 16
 _BASES: Final = (2, 8, 10, 16)
 
 _SAFE_FILTERS: Final = (
-    *(
-        "abs",
-        "capitalize",
-        "count",
-        "d",
-        "default",
-        "dictsort",
-        "first",
-        "float",
-        "last",
-        "length",
-        "list",
-        "lower",
-    ),
+    *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "last", "length", "list", "lower"),
     *("max", "min", "sort", "string", "title", "trim", "upper", "wordcount"),
 )
 #: Filters of Jinja that return generators.
@@ -71,37 +50,11 @@ _OWN_FILTERS: Final = ("int", "join", "replace", "round", "sum", "tojson", "trun
 _FILTERS: Final = frozenset((*_SAFE_FILTERS, *_LAZY_FILTERS, *_OWN_FILTERS))
 _TESTS: Final = (
     *("boolean", "defined", "divisibleby", "eq", "equalto", "==", "even", "false", "float", "ge", ">=", "gt"),
-    *(
-        "greaterthan",
-        ">",
-        "in",
-        "integer",
-        "iterable",
-        "le",
-        "<=",
-        "lessthan",
-        "lower",
-        "lt",
-        "<",
-        "mapping",
-        "ne",
-    ),
+    *("greaterthan", ">", "in", "integer", "iterable", "le", "<=", "lessthan", "lower", "lt", "<", "mapping", "ne"),
     *("!=", "none", "number", "odd", "sequence", "string", "true", "undefined", "upper"),
 )
 _LOOP: Final = frozenset(
-    (
-        "index",
-        "index0",
-        "revindex",
-        "revindex0",
-        "first",
-        "last",
-        "length",
-        "depth",
-        "depth0",
-        "previtem",
-        "nextitem",
-    )
+    ("index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem")
 )
 
 _ALLOWED: Final = (
@@ -184,9 +137,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.tests |= {name: _of_numbers(TESTS[name]) for name in ("divisibleby", "even", "odd")}
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        return (
-            super().getattr(obj, attribute) if isinstance(obj, LoopContext) else self.getitem(obj, attribute)
-        )
+        return super().getattr(obj, attribute) if isinstance(obj, LoopContext) else self.getitem(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return an item of data. Jinja's own method would also return attributes, such as methods."""
@@ -236,12 +187,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return str(htmlsafe_json_dumps(value, json.dumps, sort_keys=True, indent=indent))
 
     def _truncate(
-        self,
-        text: str,
-        length: int = 255,
-        killwords: bool = False,
-        end: str = "...",
-        leeway: int | None = None,
+        self, text: str, length: int = 255, killwords: bool = False, end: str = "...", leeway: int | None = None
     ) -> str:
         if not isinstance(text, str):
             raise SecurityError("truncate is only for strings")
@@ -351,9 +297,7 @@ def _checked_tree(environment: _Environment, text: str) -> nodes.Template:
     loops = [node.node for node in tree.find_all(nodes.Getattr) if node.attr in _LOOP]
     for name in tree.find_all(nodes.Name):
         if name.name == "loop" and not any(name is each for each in loops):
-            raise SecurityError(
-                f"line {name.lineno}: of loop, a template may only read {', '.join(sorted(_LOOP))}"
-            )
+            raise SecurityError(f"line {name.lineno}: of loop, a template may only read {', '.join(sorted(_LOOP))}")
     return tree
 
 
@@ -369,9 +313,7 @@ def _fault(node: nodes.Node) -> str | None:
         return f"No test named {node.name!r}; allowed are {', '.join(sorted(_TESTS))}"
     if isinstance(node, nodes.Filter | nodes.Test) and (node.dyn_args or node.dyn_kwargs):
         return "arguments may not be unpacked"
-    if isinstance(node, nodes.Pair) and not (
-        isinstance(node.key, nodes.Const) and isinstance(node.key.value, str)
-    ):
+    if isinstance(node, nodes.Pair) and not (isinstance(node.key, nodes.Const) and isinstance(node.key.value, str)):
         return "a key of a mapping must be a string"
     if isinstance(node, nodes.Const) and isinstance(node.value, float) and not math.isfinite(node.value):
         return "a number is too large"

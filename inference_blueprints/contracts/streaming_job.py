@@ -92,7 +92,7 @@ class JobPrompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
+class StreamedRequest:
     """Fields of a request.
 
     Parameters
@@ -219,7 +219,7 @@ class StreamingJobConfiguration:
     kafka: JobKafka
     session: JobSession
     prompt: JobPrompt
-    request: JobRequest
+    request: StreamedRequest
     endpoint: JobEndpoint
     signal: JobSignal
     history: JobHistory

@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.prompt_template import (
-    Prompts,
-    RenderingError,
-    template_fault,
-    template_tree,
-)
+from inference_blueprints.contracts.prompt_template import Prompts, RenderingError, template_fault, template_tree
 
 FOLDER = Path(__file__).parent
 FILE: dict[str, Any] = json.loads((FOLDER / "conformance.json").read_text(encoding="utf-8"))
@@ -46,7 +41,7 @@ def outcome(case: dict[str, Any]) -> dict[str, str]:
 def test_the_trees_of_java_are_those_of_the_templates() -> None:
     """`make generate` writes them."""
     texts = {case["template"] for case in FILE["cases"] if case.get("refused") != "template"}
-    assert {text: template_tree(text) for text in texts} == TREES
+    assert TREES == {text: template_tree(text) for text in texts}
 
 
 def test_a_refused_template_has_no_tree() -> None:
