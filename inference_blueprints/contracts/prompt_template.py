@@ -6,9 +6,9 @@ can produce long output from short input. These limits give the reason of a refu
 cost, so `prompt_process` runs this module in a process that the operating system limits.
 
 Streaming jobs run on Java. `template_tree` returns a template's checked syntax tree, which the Java class
-`PromptTemplate` (`runtime/java/prompt-template`) evaluates. Jinja2 alone reads templates, so both languages agree on
-their syntax; `tests/runtime/templates/conformance.json` holds them to the same prompts. Therefore templates see data
-only, never Python's objects: no methods, no generators, no escaped strings.
+`PromptTemplate` (`runtime/java/prompt-template`) evaluates. Only Jinja2 reads templates, so both languages
+agree on their syntax. `tests/runtime/templates/conformance.json` holds both to the same prompts. Therefore
+templates see data only, never Python's objects: no methods, no generators, no escaped strings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, Final
 
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, Undefined, nodes, pass_context
+from jinja2 import (
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateSyntaxError,
+    Undefined,
+    nodes,
+    pass_context,
+)
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.runtime import Context, LoopContext
@@ -41,7 +49,20 @@ _MOST_INDENT: Final = 16
 _BASES: Final = (2, 8, 10, 16)
 
 _SAFE_FILTERS: Final = (
-    *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "last", "length", "list", "lower"),
+    *(
+        "abs",
+        "capitalize",
+        "count",
+        "d",
+        "default",
+        "dictsort",
+        "first",
+        "float",
+        "last",
+        "length",
+        "list",
+        "lower",
+    ),
     *("max", "min", "sort", "string", "title", "trim", "upper", "wordcount"),
 )
 #: Filters of Jinja that return generators.
@@ -50,11 +71,37 @@ _OWN_FILTERS: Final = ("int", "join", "replace", "round", "sum", "tojson", "trun
 _FILTERS: Final = frozenset((*_SAFE_FILTERS, *_LAZY_FILTERS, *_OWN_FILTERS))
 _TESTS: Final = (
     *("boolean", "defined", "divisibleby", "eq", "equalto", "==", "even", "false", "float", "ge", ">=", "gt"),
-    *("greaterthan", ">", "in", "integer", "iterable", "le", "<=", "lessthan", "lower", "lt", "<", "mapping", "ne"),
+    *(
+        "greaterthan",
+        ">",
+        "in",
+        "integer",
+        "iterable",
+        "le",
+        "<=",
+        "lessthan",
+        "lower",
+        "lt",
+        "<",
+        "mapping",
+        "ne",
+    ),
     *("!=", "none", "number", "odd", "sequence", "string", "true", "undefined", "upper"),
 )
 _LOOP: Final = frozenset(
-    ("index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem")
+    (
+        "index",
+        "index0",
+        "revindex",
+        "revindex0",
+        "first",
+        "last",
+        "length",
+        "depth",
+        "depth0",
+        "previtem",
+        "nextitem",
+    )
 )
 
 _ALLOWED: Final = (
@@ -137,7 +184,9 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.tests |= {name: _of_numbers(TESTS[name]) for name in ("divisibleby", "even", "odd")}
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        return super().getattr(obj, attribute) if isinstance(obj, LoopContext) else self.getitem(obj, attribute)
+        return (
+            super().getattr(obj, attribute) if isinstance(obj, LoopContext) else self.getitem(obj, attribute)
+        )
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Return an item of data. Jinja's own method would also return attributes, such as methods."""
@@ -187,7 +236,12 @@ class _Environment(ImmutableSandboxedEnvironment):
         return str(htmlsafe_json_dumps(value, json.dumps, sort_keys=True, indent=indent))
 
     def _truncate(
-        self, text: str, length: int = 255, killwords: bool = False, end: str = "...", leeway: int | None = None
+        self,
+        text: str,
+        length: int = 255,
+        killwords: Any = False,  # noqa: FBT002 - as in Jinja
+        end: str = "...",
+        leeway: int | None = None,
     ) -> str:
         if not isinstance(text, str):
             raise SecurityError("truncate is only for strings")
@@ -297,27 +351,31 @@ def _checked_tree(environment: _Environment, text: str) -> nodes.Template:
     loops = [node.node for node in tree.find_all(nodes.Getattr) if node.attr in _LOOP]
     for name in tree.find_all(nodes.Name):
         if name.name == "loop" and not any(name is each for each in loops):
-            raise SecurityError(f"line {name.lineno}: of loop, a template may only read {', '.join(sorted(_LOOP))}")
+            raise SecurityError(
+                f"line {name.lineno}: of loop, a template may only read {', '.join(sorted(_LOOP))}"
+            )
     return tree
 
 
 def _fault(node: nodes.Node) -> str | None:
     """Return what a node of an allowed kind does that is forbidden."""
-    if isinstance(node, nodes.Name) and node.name == "self":
-        return "a template may not use itself"
-    if isinstance(node, nodes.For) and node.recursive:
-        return "a loop may not call itself"
-    if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
-        return f"No filter named {node.name!r}; allowed are {', '.join(sorted(_FILTERS))}"
-    if isinstance(node, nodes.Test) and node.name not in _TESTS:
-        return f"No test named {node.name!r}; allowed are {', '.join(sorted(_TESTS))}"
-    if isinstance(node, nodes.Filter | nodes.Test) and (node.dyn_args or node.dyn_kwargs):
-        return "arguments may not be unpacked"
-    if isinstance(node, nodes.Pair) and not (isinstance(node.key, nodes.Const) and isinstance(node.key.value, str)):
-        return "a key of a mapping must be a string"
-    if isinstance(node, nodes.Const) and isinstance(node.value, float) and not math.isfinite(node.value):
-        return "a number is too large"
-    return None
+    fault = None
+    match node:
+        case nodes.Name(name="self"):
+            fault = "a template may not use itself"
+        case nodes.For(recursive=True):
+            fault = "a loop may not call itself"
+        case nodes.Filter(name=name) if name not in _FILTERS:
+            fault = f"No filter named {name!r}; allowed are {', '.join(sorted(_FILTERS))}"
+        case nodes.Test(name=name) if name not in _TESTS:
+            fault = f"No test named {name!r}; allowed are {', '.join(sorted(_TESTS))}"
+        case nodes.Filter() | nodes.Test() if node.dyn_args or node.dyn_kwargs:
+            fault = "arguments may not be unpacked"
+        case nodes.Pair(key=key) if not (isinstance(key, nodes.Const) and isinstance(key.value, str)):
+            fault = "a key of a mapping must be a string"
+        case nodes.Const(value=float(value)) if not math.isfinite(value):
+            fault = "a number is too large"
+    return fault
 
 
 def _check_depth(tree: nodes.Template) -> None:

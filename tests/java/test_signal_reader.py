@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -19,7 +19,7 @@ from inference_blueprints.resources import root
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter
-from tests.java.conftest import java_command
+from tests.java.conftest import JavaProgram, java_command
 from tests.runtime.signals.conftest import (  # noqa: F401 - fixtures
     LOOPBACK,
     Cache,
@@ -46,47 +46,22 @@ def stored(*keys: str) -> dict[str, Any]:
     return {key: json.loads(signal(key).to_json()) for key in keys}
 
 
-class Reader:
+class Reader(JavaProgram):
     """A Java program that reads what it is asked for."""
 
     def __init__(self, kind: str, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            java_command("signal-reader", "inferenceblueprints.signals.Probe", kind),
-            env={**os.environ, **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
+        super().__init__("signal-reader", "inferenceblueprints.signals.Probe", kind, environment=environment)
 
-    def answer(self) -> dict[str, Any]:
-        assert self._process.stdout
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
-        return answer
+    def read(self, *keys: str, name: str = "intent") -> Any:
+        return self.ask({"name": name, "keys": keys})
 
-    def read(self, *keys: str, name: str = "intent") -> dict[str, Any]:
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps({"name": name, "keys": keys}) + "\n")
-        self._process.stdin.flush()
-        return self.answer()
-
-    def read_until_answered(self, *keys: str) -> dict[str, Any]:
+    def read_until_answered(self, *keys: str) -> Any:
         """Read while the client reconnects."""
         for _ in range(100):
             answer = self.read(*keys)
             if answer != {"error": "UNREACHABLE"}:
                 break
         return answer
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
-        self._process.stdout.close()
 
 
 @contextmanager

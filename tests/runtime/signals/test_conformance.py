@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import time_machine
@@ -12,9 +12,13 @@ import time_machine
 from inference_blueprints.resources import root
 from signals.connection import read_address
 from signals.iam_token import IamToken
+from signals.reading import SignalReader
 from signals.record import InvalidSignalError, SignalRecord, check_name, storage_key
+from signals.store import _WRITE_IF_NEWER, SignalWriter
 from signals.store_errors import SettingsError
 
+WRITTEN: Final = 1_700_000_000
+EXPIRES: Final = 4_000_000_000
 _FILE = root() / "tests" / "runtime" / "signals" / "conformance.json"
 CASES = json.loads(_FILE.read_text(encoding="utf-8"))
 
@@ -63,3 +67,32 @@ def test_a_token_is_signed(monkeypatch: pytest.MonkeyPatch) -> None:
     with time_machine.travel(datetime.fromisoformat(case["time"]), tick=False):
         token = IamToken(case["cache"], case["user"], case["region"])
         assert token.get_credentials() == (case["user"], case["token"])
+
+
+def written_signal(step: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the signal that a step of a case writes."""
+    expires = step.get("expires", EXPIRES)
+    named = {"name": "intent", "key": key, "model": "qwen3-8b", "promptHash": "4f1e"}
+    return named | {"value": step["value"], "version": step["version"], "time": WRITTEN, "expires": expires}
+
+
+@pytest.mark.parametrize("case", CASES["writes"], ids=lambda case: case["what"])
+def test_writes(case: dict[str, Any], client: Any) -> None:
+    key = f"conformance {case['what']}"
+    for step in case["steps"]:
+        if step.get("forget"):
+            client.script_flush()
+        fields = written_signal(step, key)
+        fields["prompt_hash"] = fields.pop("promptHash")
+        if step["written"] is None:
+            with pytest.raises(InvalidSignalError):
+                SignalRecord(**fields)
+            continue
+        assert SignalWriter(client).write([SignalRecord(**fields)]).written == step["written"]
+        found = SignalReader(client).get("intent", key)
+        assert (found and found.value) == step["stored"]
+
+
+def test_the_script_of_writes_is_that_of_java() -> None:
+    """A server then keeps one script, by the digest of its text."""
+    assert CASES["writeScript"] == _WRITE_IF_NEWER

@@ -55,9 +55,7 @@ public final class SignalReader implements AutoCloseable {
      * @throws StoreException if the store cannot be reached
      */
     public static SignalReader open(StoreAddress address, Duration answer) {
-        if (address.cache().isPresent()) {
-            throw new SettingsException("a cache needs credentials: use open(address, credentials)");
-        }
+        address.checkServer();
         return new SignalReader(Store.plain(address, answer));
     }
 
@@ -88,9 +86,7 @@ public final class SignalReader implements AutoCloseable {
      */
     public static SignalReader open(
             StoreAddress address, IdentityProvider<? extends AwsCredentialsIdentity> credentials, Duration answer) {
-        if (address.cache().isEmpty() || address.user().isEmpty() || address.region().isEmpty()) {
-            throw new SettingsException("credentials are for a cache: the address must have cache, user and region");
-        }
+        address.checkCache();
         IamToken token = new IamToken(address, credentials, Clock.systemUTC());
         return new SignalReader(Store.cache(address, token, answer));
     }

@@ -36,19 +36,46 @@ public record SignalRecord(
     private static final JsonMapper MAPPER =
             JsonMapper.builder().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS).build();
 
-    /** Reads a record, and checks what the store can hold. */
-    static SignalRecord read(String name, String key, String stored) {
+    /** Checks that the store can hold the signal. */
+    void check() {
         checkName(name);
+        checkKey(key);
+        checkVersion(version);
+    }
+
+    /** Returns the record as it is stored. */
+    String toJson() {
+        return MAPPER.createObjectNode()
+                .put("value", value)
+                .put("version", version)
+                .put("model", model)
+                .put("promptHash", promptHash)
+                .put("time", time.getEpochSecond())
+                .put("expires", expires.getEpochSecond())
+                .toString();
+    }
+
+    private static void checkKey(String key) {
         int size = key.getBytes(StandardCharsets.UTF_8).length;
         if (size < 1 || size > LONGEST_KEY_BYTES) {
             throw new InvalidSignalException("key: must have 1 to " + LONGEST_KEY_BYTES + " bytes; got " + size);
         }
+    }
+
+    private static void checkVersion(long version) {
+        if (version < 0 || version >= HIGHEST_VERSION) {
+            throw new InvalidSignalException("version: must be 0 to below 2^53; got " + version);
+        }
+    }
+
+    /** Reads a record, and checks what the store can hold. */
+    static SignalRecord read(String name, String key, String stored) {
+        checkName(name);
+        checkKey(key);
         try {
             JsonNode fields = MAPPER.readTree(stored);
             long version = number(fields, "version");
-            if (version < 0 || version >= HIGHEST_VERSION) {
-                throw new InvalidSignalException("version: must be 0 to below 2^53; got " + version);
-            }
+            checkVersion(version);
             return new SignalRecord(
                     name,
                     key,

@@ -6,30 +6,33 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisCredentialsProvider;
 import io.lettuce.core.RedisException;
+import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.RedisURI;
+import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.SocketOptions;
 import io.lettuce.core.SslOptions;
 import io.lettuce.core.SslVerifyMode;
 import io.lettuce.core.TimeoutOptions;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.api.async.RedisClusterAsyncCommands;
 import io.lettuce.core.protocol.ProtocolVersion;
 import java.time.Duration;
 import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
-import java.util.function.BiFunction;
 
 /** Connections to the store. The only class that knows whether it is one server or a cluster. */
 final class Store implements AutoCloseable {
     private static final Duration CONNECT = Duration.ofMillis(500);
 
     private final AbstractRedisClient client;
-    private final BiFunction<String, String, CompletionStage<String>> hget;
+    private final RedisClusterAsyncCommands<String, String> commands;
 
-    private Store(AbstractRedisClient client, BiFunction<String, String, CompletionStage<String>> hget) {
+    private Store(AbstractRedisClient client, RedisClusterAsyncCommands<String, String> commands) {
         this.client = client;
-        this.hget = hget;
+        this.commands = commands;
     }
 
     static Store plain(StoreAddress address, Duration answer) {
@@ -39,7 +42,7 @@ final class Store implements AutoCloseable {
                 .socketOptions(SocketOptions.builder().connectTimeout(CONNECT).build())
                 .timeoutOptions(TimeoutOptions.enabled(answer))
                 .build());
-        return opened(client, () -> client.connect().async()::hget);
+        return opened(client, () -> client.connect().async());
     }
 
     static Store cluster(StoreAddress address, Duration answer) {
@@ -67,11 +70,11 @@ final class Store implements AutoCloseable {
                 .socketOptions(SocketOptions.builder().connectTimeout(CONNECT).build())
                 .timeoutOptions(TimeoutOptions.enabled(answer))
                 .build());
-        return opened(client, () -> client.connect().async()::hget);
+        return opened(client, () -> client.connect().async());
     }
 
     private interface Opening {
-        BiFunction<String, String, CompletionStage<String>> open();
+        RedisClusterAsyncCommands<String, String> open();
     }
 
     private static Store opened(AbstractRedisClient client, Opening opening) {
@@ -84,15 +87,27 @@ final class Store implements AutoCloseable {
     }
 
     CompletionStage<String> read(String key, String field) {
-        return hget.apply(key, field);
+        return commands.hget(key, field);
+    }
+
+    /** Runs a script for a key and returns its number. The server finds a script by its digest after it was sent once. */
+    CompletionStage<Long> run(Script script, String key, String... values) {
+        String[] keys = {key};
+        return commands.<Long>evalsha(script.digest(), ScriptOutputType.INTEGER, keys, values)
+                .exceptionallyCompose(error -> cause(error) instanceof RedisNoScriptException
+                        ? commands.eval(script.text(), ScriptOutputType.INTEGER, keys, values)
+                        : CompletableFuture.failedStage(error));
+    }
+
+    private static Throwable cause(Throwable error) {
+        return error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
     }
 
     /** Tells a refusal from silence: an answer of the server anywhere among the causes decides. */
     static StoreException failure(Throwable error) {
         RedisCommandExecutionException answer = answer(error);
         if (answer == null) {
-            Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
-            return new StoreException(StoreException.Reason.UNREACHABLE, words(cause), error);
+            return new StoreException(StoreException.Reason.UNREACHABLE, words(cause(error)), error);
         }
         String kind = words(answer).split(" ")[0].toUpperCase(Locale.ROOT);
         boolean refused = kind.equals("WRONGPASS") || kind.equals("NOAUTH") || kind.equals("NOPERM");

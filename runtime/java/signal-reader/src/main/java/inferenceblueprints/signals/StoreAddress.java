@@ -71,4 +71,16 @@ public record StoreAddress(
     private static Optional<String> value(Map<String, String> environment, String name) {
         return Optional.ofNullable(environment.get(name)).filter(text -> !text.isEmpty());
     }
+
+    void checkServer() {
+        if (cache.isPresent()) {
+            throw new SettingsException("a cache needs credentials: use open(address, credentials)");
+        }
+    }
+
+    void checkCache() {
+        if (cache.isEmpty() || user.isEmpty() || region.isEmpty()) {
+            throw new SettingsException("credentials are for a cache: the address must have cache, user and region");
+        }
+    }
 }

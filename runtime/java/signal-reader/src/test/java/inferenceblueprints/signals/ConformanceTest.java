@@ -161,4 +161,9 @@ class ConformanceTest {
         }
         return parts;
     }
+
+    @Test
+    void theScriptOfWritesIsThatOfPython() {
+        assertEquals(CASES.required("writeScript").textValue(), Script.WRITE_IF_NEWER.text());
+    }
 }

@@ -22,7 +22,7 @@ final class Probe {
     private Probe() {}
 
     /** Credentials of the environment, as the AWS SDK's provider takes them. */
-    private static final class FromEnvironment implements IdentityProvider<AwsSessionCredentialsIdentity> {
+    static final class FromEnvironment implements IdentityProvider<AwsSessionCredentialsIdentity> {
         @Override
         public Class<AwsSessionCredentialsIdentity> identityType() {
             return AwsSessionCredentialsIdentity.class;

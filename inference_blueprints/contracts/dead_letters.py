@@ -1,0 +1,180 @@
+"""Dead letters of streaming jobs: events and versions of sessions that got no answer.
+
+A job writes one JSON object per record into its topic of dead letters, and `blueprints streaming redrive`
+reads them. `tests/runtime/streaming/dead_letters.json` holds examples, which the tests of the job (Java) and
+of this module read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+#: Reasons of single events. They have the event and where Kafka has it.
+EVENT_REASONS: Final = {
+    "poison": "the event is not JSON, or has no key or no valid time",
+    "late": "the session already went on without the event",
+    "too_large": "the event is larger than the job accepts",
+    "template": "the template does not fit the event",
+}
+#: Reasons of versions of a session. They have the session, the version and the request.
+VERSION_REASONS: Final = {
+    "timeout": "the model gave no answer in time",
+    "endpoint": "the endpoint could not be reached or refused the request",
+    "answer": "the answer of the model does not have the form that the job asks for",
+    "store": "the signal store refused the answer",
+}
+REASONS: Final = EVENT_REASONS | VERSION_REASONS
+
+
+class DeadLetterError(ValueError):
+    """A record that is not a dead letter. The message names the field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where Kafka has an event."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """An event or a version of a session without an answer.
+
+    Parameters
+    ----------
+    job
+        Name of the job.
+    reason
+        One of `REASONS`.
+    message
+        What happened, for people.
+    at
+        When it happened; milliseconds since 1970.
+    attempts
+        Requests that were sent.
+    session, version
+        Owner and version of the session; the version is None if it is about a single event, and the owner
+        if that event does not name one.
+    event
+        Bytes of the event; None if it is about a version, or the event does not fit into a record.
+    request
+        Body of the chat completion; None if it is about an event.
+    source
+        Where Kafka has the event; None if it is about a version.
+
+    Raises
+    ------
+    DeadLetterError
+        If the reason is unknown, or needs a field that is missing.
+    """
+
+    job: str
+    reason: str
+    message: str
+    at: int
+    attempts: int
+    session: str | None = None
+    version: int | None = None
+    event: bytes | None = None
+    request: Mapping[str, Any] | None = None
+    source: Source | None = None
+
+    def __post_init__(self) -> None:
+        if self.reason not in REASONS:
+            raise DeadLetterError(f"reason: got {self.reason!r}; allowed are {', '.join(REASONS)}")
+        of_event = self.reason in EVENT_REASONS
+        needed = {
+            "source": of_event,
+            "event": of_event and self.reason != "too_large",
+            "session": not of_event,
+            "version": not of_event,
+            "request": not of_event,
+        }
+        missing = [name for name, need in needed.items() if need and getattr(self, name) is None]
+        if missing:
+            raise DeadLetterError(f"{', '.join(missing)}: missing, but the reason {self.reason} needs it")
+
+    def to_json(self) -> str:
+        """Return the record as it is written."""
+        source = self.source
+        return json.dumps(
+            {
+                "job": self.job,
+                "reason": self.reason,
+                "message": self.message,
+                "at": self.at,
+                "attempts": self.attempts,
+                "session": self.session,
+                "version": self.version,
+                "event": None if self.event is None else base64.b64encode(self.event).decode(),
+                "request": self.request,
+                "source": source
+                and {"topic": source.topic, "partition": source.partition, "offset": source.offset},
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read a record. Fields that a newer job adds are ignored.
+
+        Raises
+        ------
+        DeadLetterError
+            If it is not a dead letter.
+        """
+        try:
+            fields = json.loads(text)
+        except ValueError as error:
+            raise DeadLetterError(f"it is not JSON: {error}") from error
+        if not isinstance(fields, dict):
+            raise DeadLetterError("it is not an object")
+        return cls(
+            job=_field(fields, "job", str),
+            reason=_field(fields, "reason", str),
+            message=_field(fields, "message", str),
+            at=_field(fields, "at", int),
+            attempts=_field(fields, "attempts", int),
+            session=_optional(fields, "session", str),
+            version=_optional(fields, "version", int),
+            event=_event(_optional(fields, "event", str)),
+            request=_optional(fields, "request", dict),
+            source=_source(_optional(fields, "source", dict)),
+        )
+
+
+def _event(encoded: str | None) -> bytes | None:
+    try:
+        return None if encoded is None else base64.b64decode(encoded, validate=True)
+    except binascii.Error as error:
+        raise DeadLetterError("event: must be base64") from error
+
+
+def _source(fields: Mapping[str, Any] | None) -> Source | None:
+    return fields and Source(
+        topic=_field(fields, "topic", str),
+        partition=_field(fields, "partition", int),
+        offset=_field(fields, "offset", int),
+    )
+
+
+def _field(fields: Mapping[str, Any], name: str, type_: type) -> Any:
+    value = fields.get(name)
+    if not isinstance(value, type_) or isinstance(value, bool):
+        raise DeadLetterError(f"{name}: must be {_WORDS[type_]}; got {json.dumps(value)[:80]}")
+    return value
+
+
+def _optional(fields: Mapping[str, Any], name: str, type_: type) -> Any:
+    return None if fields.get(name) is None else _field(fields, name, type_)
+
+
+_WORDS: Final = {str: "a string", int: "a whole number", dict: "an object"}
