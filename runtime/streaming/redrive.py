@@ -6,13 +6,11 @@ from the topic: its retention does that. So a redrive can be repeated at any tim
 - A dead letter is left out if the store already has its version of the session, or a newer one.
 - The store compares versions once more when it writes, so an old answer never replaces a newer one.
 
-A dead letter of an event that the job could not read (``poison``, ``late``, ``too_large``) has no request.
-It is left alone unless the caller asks to send it to the events' topic again.
+A dead letter of an event that the job could not use (`EVENT_REASONS`) has no request. It is left alone unless the caller asks to send it to the events' topic again.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import threading
@@ -23,9 +21,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from inference_blueprints.contracts.dead_letters import DeadLetter, DeadLetterError
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import InvalidSignalError, SignalRecord
+from signals.store_errors import StoreError
 from streaming.job_document import job_configuration, store_address
 from streaming.job_topics import Positions, TopicReader, TopicRecord, TopicWriter
 from streaming.redrive_targets import LetterModel, RedriveError, VersionedStore
@@ -168,49 +168,48 @@ class Redrive:
 
     def _handle(self, record: TopicRecord, result: Redriven) -> None:
         try:
-            letter = json.loads(record.value)
-            reason = str(letter["reason"])
-        except (ValueError, KeyError, TypeError):
-            result.add("unknown", UNREADABLE, f"partition {record.partition}, offset {record.offset}")
+            letter = DeadLetter.from_json(record.value)
+        except DeadLetterError as error:
+            place = f"partition {record.partition}, offset {record.offset}"
+            result.add("unknown", UNREADABLE, f"{place}: {error}")
             return
         order = self._order
-        if (order.reasons and reason not in order.reasons) or letter.get("at", 0) < order.since_milliseconds:
+        if (order.reasons and letter.reason not in order.reasons) or letter.at < order.since_milliseconds:
             return
         try:
-            result.add(reason, self._redrive(letter))
-        except (RedriveError, InvalidSignalError, KeyError, ValueError) as error:
-            result.add(reason, FAILED, f"{reason}, session {letter.get('session')}: {error!s}")
+            result.add(letter.reason, self._redrive(letter))
+        except (RedriveError, InvalidSignalError, StoreError) as error:
+            result.add(letter.reason, FAILED, f"{letter.reason}, session {letter.session}: {error}")
 
-    def _redrive(self, letter: Mapping[str, Any]) -> Outcome:
-        if letter.get("request") is None:
+    def _redrive(self, letter: DeadLetter) -> Outcome:
+        if letter.request is None or letter.session is None or letter.version is None:
             return self._send_event(letter)
-        session, version = letter["session"], letter["version"]
-        newest = self._store.newest_version(session)
-        if newest is not None and newest >= version:
+        newest = self._store.newest_version(letter.session)
+        if newest is not None and newest >= letter.version:
             return SUPERSEDED
         if self._order.dry_run:
             return REDRIVEN
         self._pace()
-        value = self._ask(letter["request"], session)
+        value = self._ask(letter.request, letter.session)
         now = int(time.time())
         record = SignalRecord(
             name=self._job.signal.name,
-            key=session,
+            key=letter.session,
             value=value,
-            version=version,
+            version=letter.version,
             model=self._job.request.model,
-            prompt_hash=prompt_digest(letter["request"]),
+            prompt_hash=prompt_digest(letter.request),
             time=now,
             expires=now + self._job.signal.ttl_seconds,
         )
         return REDRIVEN if self._store.write(record) else SUPERSEDED
 
-    def _send_event(self, letter: Mapping[str, Any]) -> Outcome:
-        if not self._order.events or letter.get("event") is None:
+    def _send_event(self, letter: DeadLetter) -> Outcome:
+        if not self._order.events or letter.event is None:
             return LEFT
         if not self._order.dry_run:
             self._pace()
-            self._send(base64.b64decode(letter["event"], validate=True))
+            self._send(letter.event)
         return REDRIVEN
 
     def _pace(self) -> None:
