@@ -157,8 +157,8 @@ class JobSignalStore:
         ``iam`` with a signed token in the cloud, ``none`` on this machine.
     cluster
         Whether it is in cluster mode.
-    cache_name
-        Name that tokens are signed for; None without authentication.
+    cache_name, region
+        Name and region that tokens are signed for; None without authentication.
     """
 
     host: str
@@ -168,6 +168,7 @@ class JobSignalStore:
     authentication: IamAuthentication
     cluster: bool
     cache_name: str | None
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
