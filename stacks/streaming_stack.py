@@ -268,6 +268,7 @@ class StreamingStack(cdk.Stack):
                 authentication="iam",
                 cluster=True,
                 cache_name=signals.cache_name,
+                region=self.region,
             ),
             history_uri=self._store.history(job.name),
         )

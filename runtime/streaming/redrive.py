@@ -6,7 +6,8 @@ from the topic: its retention does that. So a redrive can be repeated at any tim
 - A dead letter is left out if the store already has its version of the session, or a newer one.
 - The store compares versions once more when it writes, so an old answer never replaces a newer one.
 
-A dead letter of an event that the job could not use (`EVENT_REASONS`) has no request. It is left alone unless the caller asks to send it to the events' topic again.
+A dead letter of an event that the job could not use (`EVENT_REASONS`) has no request. It is left alone
+unless the caller asks to send the event to its topic again.
 """
 
 from __future__ import annotations
