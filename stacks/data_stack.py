@@ -154,7 +154,7 @@ class DataStack(cdk.Stack):
         streaming: Sequence[StreamingJob],
         teams: Sequence[Team],
     ) -> None:
-        """Keep what streaming jobs write as long as the other signals. A team's jobs and it alone reach it."""
+        """Keep what streaming jobs write as long as other signals, for them and their team alone."""
         from inference_constructs.streaming.history_isolation import OwnedHistory, isolate_histories
 
         bucket.add_lifecycle_rule(

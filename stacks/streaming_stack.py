@@ -30,8 +30,8 @@ from inference_constructs.observability.alarm_topic import AlarmTopic
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_cache import PORT
 from inference_constructs.streaming.enrichment_application import (
+    ApplicationSize,
     EnrichmentApplication,
-    JobSize,
     JobTopics,
 )
 from inference_constructs.streaming.event_cluster import IAM_PORT, EventCluster, ExpressCluster
@@ -190,7 +190,7 @@ class StreamingStack(cdk.Stack):
             job=job.name,
             program_key=self._program.key,
             document=document,
-            size=JobSize(size.parallelism, size.parallelism_per_kpu),
+            size=ApplicationSize(size.parallelism, size.parallelism_per_kpu),
             topics=topics,
             cluster=self._cluster,
             signals=self._signals,
@@ -268,6 +268,7 @@ class StreamingStack(cdk.Stack):
                 authentication="iam",
                 cluster=True,
                 cache_name=signals.cache_name,
+                region=self.region,
             ),
             history_uri=self._store.history(job.name),
         )

@@ -9,6 +9,7 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json, print_progress
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
     from inference_blueprints.deployment.streaming.redrive_letters import RedriveReport
@@ -40,7 +41,7 @@ def redrive(
     ] = None,
     events: Annotated[
         bool,
-        typer.Option("--events", help="Also send events again that the job could not read."),
+        typer.Option("--events", help="Also send events again that the job could not use."),
     ] = False,
     per_second: Annotated[
         float, typer.Option("--per-second", min=0.1, max=1000.0, help="Most requests per second.")
@@ -55,16 +56,20 @@ def redrive(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Ask the model again for dead letters of a job. The exit code is 1 if some fail again."""
+    from inference_blueprints.contracts.dead_letters import REASONS
     from inference_blueprints.contracts.streaming_names import REDRIVE
     from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.streaming.job_functions import (
+    from inference_blueprints.deployment.streaming.redrive_letters import LetterChoice, redrive_letters
+    from inference_blueprints.deployment.streaming.stream_functions import (
         call_function,
         function_names,
         streaming_job,
     )
-    from inference_blueprints.deployment.streaming.redrive_letters import LetterChoice, redrive_letters
     from inference_blueprints.loading import load_blueprint
 
+    unknown = [reason for reason in reasons or () if reason not in REASONS]
+    if unknown:
+        raise UserError(f"got --reason {', '.join(unknown)}; allowed are {', '.join(REASONS)}")
     blueprint = load_blueprint(name_or_path).blueprint
     name = streaming_job(blueprint, job).name
     environment = blueprint.spec.environment

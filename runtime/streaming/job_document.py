@@ -37,4 +37,5 @@ def store_address(store: JobSignalStore, environment: Mapping[str, str] = os.env
         port=store.port,
         cache=store.cache_name if iam else None,
         user=environment.get("SIGNALS_USER", store.user) if iam else None,
+        region=store.region if iam else None,
     )

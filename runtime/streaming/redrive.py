@@ -6,13 +6,12 @@ from the topic: its retention does that. So a redrive can be repeated at any tim
 - A dead letter is left out if the store already has its version of the session, or a newer one.
 - The store compares versions once more when it writes, so an old answer never replaces a newer one.
 
-A dead letter of an event that the job could not read (``poison``, ``late``, ``too_large``) has no request.
-It is left alone unless the caller asks to send it to the events' topic again.
+A dead letter of an event that the job could not use (`EVENT_REASONS`) has no request. It is left alone
+unless the caller asks to send the event to its topic again.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import threading
@@ -23,21 +22,17 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-import urllib3
-from urllib3.exceptions import HTTPError
-
-from inference_blueprints.contracts.request_headers import SESSION_HEADER
+from inference_blueprints.contracts.dead_letters import DeadLetter, DeadLetterError
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import BULK_TIMEOUTS, open_client
-from signals.reading import SignalReader
 from signals.record import InvalidSignalError, SignalRecord
-from signals.store import SignalWriter
+from signals.store_errors import StoreError
 from streaming.job_document import job_configuration, store_address
 from streaming.job_topics import Positions, TopicReader, TopicRecord, TopicWriter
+from streaming.redrive_targets import LetterModel, RedriveError, VersionedStore
 
 _CALL_SECONDS: Final = 600.0
 _WORKERS: Final = 16
-_OK: Final = 200
 _MOST_FAILURES: Final = 10
 
 #: What became of a dead letter.
@@ -47,10 +42,6 @@ SUPERSEDED: Final = "superseded"
 FAILED: Final = "failed"
 LEFT: Final = "left"
 UNREADABLE: Final = "unreadable"
-
-
-class RedriveError(Exception):
-    """A dead letter whose request got no usable answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +76,7 @@ class Model(Protocol):
         """Return the answer to a request. Raises RedriveError if there is none."""
 
 
-class Store(Protocol):
+class SignalTarget(Protocol):
     """The signal store."""
 
     def newest_version(self, session: str) -> int | None:
@@ -137,7 +128,7 @@ class Redrive:
         order: RedriveOrder,
         *,
         ask: Model,
-        store: Store,
+        store: SignalTarget,
         send: Callable[[bytes], None],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -178,49 +169,48 @@ class Redrive:
 
     def _handle(self, record: TopicRecord, result: Redriven) -> None:
         try:
-            letter = json.loads(record.value)
-            reason = str(letter["reason"])
-        except (ValueError, KeyError, TypeError):
-            result.add("unknown", UNREADABLE, f"partition {record.partition}, offset {record.offset}")
+            letter = DeadLetter.from_json(record.value)
+        except DeadLetterError as error:
+            place = f"partition {record.partition}, offset {record.offset}"
+            result.add("unknown", UNREADABLE, f"{place}: {error}")
             return
         order = self._order
-        if (order.reasons and reason not in order.reasons) or letter.get("at", 0) < order.since_milliseconds:
+        if (order.reasons and letter.reason not in order.reasons) or letter.at < order.since_milliseconds:
             return
         try:
-            result.add(reason, self._redrive(letter))
-        except (RedriveError, InvalidSignalError, KeyError, ValueError) as error:
-            result.add(reason, FAILED, f"{reason}, session {letter.get('session')}: {error!s}")
+            result.add(letter.reason, self._redrive(letter))
+        except (RedriveError, InvalidSignalError, StoreError) as error:
+            result.add(letter.reason, FAILED, f"{letter.reason}, session {letter.session}: {error}")
 
-    def _redrive(self, letter: Mapping[str, Any]) -> Outcome:
-        if letter.get("request") is None:
+    def _redrive(self, letter: DeadLetter) -> Outcome:
+        if letter.request is None or letter.session is None or letter.version is None:
             return self._send_event(letter)
-        session, version = letter["session"], letter["version"]
-        newest = self._store.newest_version(session)
-        if newest is not None and newest >= version:
+        newest = self._store.newest_version(letter.session)
+        if newest is not None and newest >= letter.version:
             return SUPERSEDED
         if self._order.dry_run:
             return REDRIVEN
         self._pace()
-        value = self._ask(letter["request"], session)
+        value = self._ask(letter.request, letter.session)
         now = int(time.time())
         record = SignalRecord(
             name=self._job.signal.name,
-            key=session,
+            key=letter.session,
             value=value,
-            version=version,
+            version=letter.version,
             model=self._job.request.model,
-            prompt_hash=prompt_digest(letter["request"]),
+            prompt_hash=prompt_digest(letter.request),
             time=now,
             expires=now + self._job.signal.ttl_seconds,
         )
         return REDRIVEN if self._store.write(record) else SUPERSEDED
 
-    def _send_event(self, letter: Mapping[str, Any]) -> Outcome:
-        if not self._order.events or letter.get("event") is None:
+    def _send_event(self, letter: DeadLetter) -> Outcome:
+        if not self._order.events or letter.event is None:
             return LEFT
         if not self._order.dry_run:
             self._pace()
-            self._send(base64.b64decode(letter["event"], validate=True))
+            self._send(letter.event)
         return REDRIVEN
 
     def _pace(self) -> None:
@@ -242,76 +232,6 @@ def prompt_digest(request: Mapping[str, Any]) -> str:
     """
     messages = json.dumps(request["messages"], separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(messages.encode()).hexdigest()
-
-
-class Endpoint:
-    """The model's endpoint.
-
-    Parameters
-    ----------
-    job
-        The job.
-    """
-
-    def __init__(self, job: StreamingJobConfiguration) -> None:
-        seconds = job.endpoint.deadline_millis / 1000
-        self._url = f"{job.endpoint.url.rstrip('/')}/v1/chat/completions"
-        self._structured = job.request.response_format is not None
-        self._pool = urllib3.PoolManager(
-            maxsize=_WORKERS, timeout=urllib3.Timeout(connect=2.0, read=seconds), retries=False
-        )
-
-    def __call__(self, request: Mapping[str, Any], session: str) -> str:
-        """Return the answer.
-
-        Raises
-        ------
-        RedriveError
-            If the endpoint does not answer in time, or the answer is not usable.
-        """
-        try:
-            answer = self._pool.request(
-                "POST", self._url, json=dict(request), headers={SESSION_HEADER: session}
-            )
-        except HTTPError as error:
-            raise RedriveError(f"the endpoint does not answer: {error}") from error
-        if answer.status != _OK:
-            raise RedriveError(
-                f"the endpoint answers {answer.status}: {answer.data[:200].decode(errors='replace')}"
-            )
-        try:
-            text = json.loads(answer.data)["choices"][0]["message"]["content"]
-            if self._structured:
-                json.loads(text)
-        except (ValueError, LookupError, TypeError) as error:
-            raise RedriveError(f"the answer is not usable: {error}") from error
-        if not isinstance(text, str) or not text:
-            raise RedriveError("the answer is empty")
-        return text
-
-
-class VersionedStore:
-    """The signal store of a job.
-
-    Parameters
-    ----------
-    client
-        Client of the store.
-    signal
-        Name of the signal.
-    """
-
-    def __init__(self, client: Any, signal: str) -> None:
-        self._reader, self._writer, self._signal = SignalReader(client), SignalWriter(client), signal
-
-    def newest_version(self, session: str) -> int | None:
-        """Return the version that readers of a session see."""
-        record = self._reader.get(self._signal, session)
-        return None if record is None else record.version
-
-    def write(self, record: SignalRecord) -> bool:
-        """Write a record, and return whether it is the newest."""
-        return self._writer.write([record]).written == 1
 
 
 def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -342,7 +262,7 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     redrive = Redrive(
         job,
         order,
-        ask=Endpoint(job),
+        ask=LetterModel(job, connections=_WORKERS),
         store=VersionedStore(client, job.signal.name),
         send=writer.write if writer else _refuse,
     )

@@ -41,14 +41,14 @@ class SetupError(Exception):
     """A step of the deployment that did not succeed."""
 
 
-class Context(Protocol):
+class RemainingTime(Protocol):
     """The context object of Lambda."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Return the remaining time of the function."""
 
 
-def handle(event: Mapping[str, Any], context: Context) -> None:
+def handle(event: Mapping[str, Any], context: RemainingTime) -> None:
     """Do what a custom resource says, and respond to CloudFormation."""
     former = event.get("PhysicalResourceId", event["LogicalResourceId"])
     answer: dict[str, Any] = {"Status": "SUCCESS", "Reason": "", "PhysicalResourceId": former}
@@ -69,7 +69,7 @@ def handle(event: Mapping[str, Any], context: Context) -> None:
     )
 
 
-def _find_brokers(event: Mapping[str, Any], _: Context) -> tuple[str, dict[str, str]]:
+def _find_brokers(event: Mapping[str, Any], _: RemainingTime) -> tuple[str, dict[str, str]]:
     arn = event["ResourceProperties"]["ClusterArn"]
     answer = boto3.client("kafka").get_bootstrap_brokers(ClusterArn=arn)
     servers = answer.get("BootstrapBrokerStringSaslIam")
@@ -78,7 +78,7 @@ def _find_brokers(event: Mapping[str, Any], _: Context) -> tuple[str, dict[str, 
     return arn, {"Servers": servers}
 
 
-def _write_configuration(event: Mapping[str, Any], _: Context) -> tuple[str, dict[str, str]]:
+def _write_configuration(event: Mapping[str, Any], _: RemainingTime) -> tuple[str, dict[str, str]]:
     properties = event["ResourceProperties"]
     document = properties["Document"].encode()
     key = f"{properties['Prefix']}{hashlib.sha256(document).hexdigest()}.json"
@@ -88,7 +88,7 @@ def _write_configuration(event: Mapping[str, Any], _: Context) -> tuple[str, dic
     return key, {"Key": key, "Address": f"s3://{properties['Bucket']}/{key}"}
 
 
-def _start(event: Mapping[str, Any], context: Context) -> tuple[str, dict[str, str]]:
+def _start(event: Mapping[str, Any], context: RemainingTime) -> tuple[str, dict[str, str]]:
     name = event["ResourceProperties"]["Application"]
     client = boto3.client("kinesisanalyticsv2")
     if event["RequestType"] == "Update" and name == event["OldResourceProperties"]["Application"]:
@@ -108,7 +108,7 @@ def _status(client: Any, name: str) -> str:
     return str(client.describe_application(ApplicationName=name)["ApplicationDetail"]["ApplicationStatus"])
 
 
-_STEPS: Final[Mapping[str, Callable[[Mapping[str, Any], Context], tuple[str, dict[str, str]]]]] = {
+_STEPS: Final[Mapping[str, Callable[[Mapping[str, Any], RemainingTime], tuple[str, dict[str, str]]]]] = {
     "Custom::KafkaBrokers": _find_brokers,
     "Custom::JobConfiguration": _write_configuration,
     "Custom::StartedApplication": _start,

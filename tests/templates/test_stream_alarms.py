@@ -51,7 +51,7 @@ def alarms() -> dict[str, dict[str, Any]]:
 
 
 def healthy() -> Values:
-    """A job that runs, answers and is a minute behind at most, because it commits its position each minute."""
+    """A job that runs and answers. It commits its position each minute, so it is a minute behind."""
     steady = list[float | None]
     return {
         "numRestarts": steady([2.0] * MINUTES),

@@ -14,13 +14,14 @@ from inference_blueprints.contracts.streaming_job import StreamingJobConfigurati
 from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
+from inference_constructs.streaming.job_program import source_files
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
 STACK = "Streaming"
 EXISTING = {
     "existing": {
-        "clusterArn": "arn:aws:kafka:us-west-2:123456789012:cluster/shared/0a1b2c3d-1111-2222-3333-444455556666-7",
+        "clusterArn": "arn:aws:kafka:us-west-2:123456789012:cluster/shared/0a1b2c3d-1111-2222-3333-444455-7",
         "bootstrapServers": "b-1.shared.kafka.us-west-2.amazonaws.com:9098",
         "securityGroupId": "sg-0123456789abcdef0",
     }
@@ -226,8 +227,6 @@ def test_an_application_follows_its_program_and_starts_after_its_topics(template
 
 
 def test_the_build_has_the_sources_and_neither_tests_nor_former_output() -> None:
-    from inference_constructs.streaming.job_program import source_files
-
     found = {str(each) for each in source_files(root() / "runtime" / "java")}
     assert "pom.xml" in found
     assert any(each.startswith("signal-reader/src/main/java/") for each in found)

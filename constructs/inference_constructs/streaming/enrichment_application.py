@@ -48,7 +48,7 @@ class JobTopics:
 
 
 @dataclass(frozen=True)
-class JobSize:
+class ApplicationSize:
     """Size of an application.
 
     Parameters
@@ -111,7 +111,7 @@ class EnrichmentApplication(Construct):
         job: str,
         program_key: str,
         document: str,
-        size: JobSize,
+        size: ApplicationSize,
         topics: JobTopics,
         cluster: EventCluster,
         signals: SignalAccess,
@@ -170,7 +170,7 @@ class EnrichmentApplication(Construct):
         self.logging.node.add_dependency(stream)
 
     def _configuration(
-        self, program_key: str, document: str, size: JobSize, store: StreamingStore
+        self, program_key: str, document: str, size: ApplicationSize, store: StreamingStore
     ) -> flink.CfnApplication.ApplicationConfigurationProperty:
         kinds = flink.CfnApplication
         return kinds.ApplicationConfigurationProperty(

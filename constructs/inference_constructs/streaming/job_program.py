@@ -1,4 +1,4 @@
-"""The program of streaming jobs. CodeBuild builds its jar in the account, so users need neither Java nor Maven."""
+"""The program of streaming jobs. CodeBuild builds its jar, so users need neither Java nor Maven."""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ def redrive_letters(
     progress
         Told after each call.
     """
-    report, places = RedriveReport(), {}
+    report = RedriveReport()
+    places: dict[str, Any] = {}
     while True:
         left = None if choice.limit is None else choice.limit - report.seen
         answer = call(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import threading
 from collections import Counter
@@ -12,11 +11,12 @@ from typing import Any, cast
 
 import pytest
 
+from inference_blueprints.contracts.dead_letters import EVENT_REASONS, DeadLetter, Source
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from signals.record import SignalRecord
 from streaming import redrive
 from streaming.job_topics import Positions, TopicReader, TopicRecord
-from streaming.redrive import Redrive, RedriveError, RedriveOrder, Redriven, redrive_topic
+from streaming.redrive import Redrive, RedriveError, Redriven, RedriveOrder, redrive_topic
 
 JOB = StreamingJobConfiguration.from_json(Path(__file__).with_name("job.json").read_text("utf-8"))
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "clicks"}]}
@@ -92,13 +92,29 @@ class World:
         return redrive_topic(cast("TopicReader", topic), self.redrive(order), event)
 
 
-def letter(session: str, version: int, reason: str = "timeout", **changes: Any) -> bytes:
-    content = {"reason": reason, "session": session, "version": version, "request": REQUEST, "at": 1000}
-    return json.dumps({**content, **changes}).encode()
+def letter(session: str, version: int, reason: str = "timeout", at: int = 1000) -> bytes:
+    return (
+        DeadLetter(
+            job=JOB.name,
+            reason=reason,
+            message="no answer",
+            at=at,
+            attempts=2,
+            session=session,
+            version=version,
+            request=REQUEST,
+        )
+        .to_json()
+        .encode()
+    )
 
 
 def poison(content: bytes) -> bytes:
-    return json.dumps({"reason": "poison", "at": 1000, "event": base64.b64encode(content).decode()}).encode()
+    source = Source(topic=JOB.kafka.topic, partition=0, offset=3)
+    found = DeadLetter(
+        job=JOB.name, reason="poison", message="no JSON", at=1000, attempts=0, event=content, source=source
+    )
+    return found.to_json().encode()
 
 
 APPLY = RedriveOrder(dry_run=False)
@@ -166,11 +182,11 @@ def test_reasons_and_age_choose_dead_letters() -> None:
 def test_what_fails_is_counted_and_the_rest_goes_on() -> None:
     world = World()
     world.broken = {"b"}
-    topic = Topic([letter("a", 1), letter("b", 1), b"not json", letter("c", 1)])
+    topic = Topic([letter("a", 1), letter("b", 1), b"?", letter("c", 1)])
     found = world.run(topic, APPLY)
     assert found["counts"] == {"timeout": {"redriven": 2, "failed": 1}, "unknown": {"unreadable": 1}}
     assert sorted(found["failures"]) == [
-        "partition 0, offset 2",
+        "partition 0, offset 2: it is not JSON: Expecting value: line 1 column 1 (char 0)",
         "timeout, session b: the endpoint answers 503",
     ]
     assert found["done"]
@@ -218,3 +234,18 @@ def test_counts_of_threads_add_up() -> None:
     for each in threads:
         each.join()
     assert result.counts["r"]["redriven"] == 8000
+
+
+def test_every_example_of_the_contract_is_asked_again_or_left() -> None:
+    examples = json.loads(Path(__file__).with_name("dead_letters.json").read_text("utf-8"))["letters"]
+    world = World()
+
+    def ask(request: Mapping[str, Any], session: str) -> str:
+        return "answer"
+
+    step = Redrive(JOB, APPLY, ask=ask, store=world.store, send=world.sent.append, sleep=lambda _: None)
+    topic = Topic([json.dumps(each).encode() for each in examples])
+    found = redrive_topic(cast("TopicReader", topic), step, {})
+    assert found["failures"] == []
+    for reason, outcomes in found["counts"].items():
+        assert set(outcomes) <= ({"left"} if reason in EVENT_REASONS else {"redriven", "superseded"})

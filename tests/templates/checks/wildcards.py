@@ -49,7 +49,8 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     "the job's program, configuration and history, whose names nobody knows beforehand": [
         (
             "Streaming",
-            r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/streaming-(programs|configuration(/[\w-]+)?|history/[\w-]+)/\*",
+            r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}"
+            r"/streaming-(programs|configuration(/[\w-]+)?|history/[\w-]+)/\*",
         ),
     ],
     "lists of alarms, which AWS checks against all alarms of the region": [

@@ -61,6 +61,8 @@ KINDS = {
         r"aws (cloudwatch|lambda|logs|sqs|stepfunctions) "
         r"|export (JOB|MACHINE|SCHEDULER|API|OBJECT|CRON|QUEUE|DEAD|EXECUTION)="
     ),
+    # Held to AWS's own model: test_stream_commands.py.
+    "flink": r"aws kinesisanalyticsv2 (describe|start)-application --application-name ",
     # Held to AWS's own model and to the name that the functions read: test_freeze_command.py.
     "freeze": r"aws ssm put-parameter ",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from inference_blueprints.cli.options import Output
-from inference_blueprints.cli.streaming_commands import show_redrive
-from inference_blueprints.deployment.streaming.job_functions import streaming_job
+from inference_blueprints.cli.streaming_commands import app, show_redrive
 from inference_blueprints.deployment.streaming.redrive_letters import (
     LetterChoice,
     RedriveReport,
     redrive_letters,
 )
+from inference_blueprints.deployment.streaming.stream_functions import streaming_job
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 
@@ -104,3 +105,9 @@ def test_an_unknown_job_is_told_with_those_that_exist() -> None:
         streaming_job(blueprint, "basket")
     with pytest.raises(UserError, match="no section `streaming`"):
         streaming_job(load_blueprint("quickstart-g6e").blueprint, "shopper")
+
+
+def test_a_reason_that_no_dead_letter_has_is_refused_before_anything_is_asked() -> None:
+    ran = CliRunner().invoke(app, ["redrive", "streaming-g6e", "shopper", "--reason", "slow"])
+    assert isinstance(ran.exception, UserError)
+    assert "got --reason slow; allowed are poison" in str(ran.exception)

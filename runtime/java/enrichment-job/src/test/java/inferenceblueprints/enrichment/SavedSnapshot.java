@@ -17,8 +17,11 @@ final class SavedSnapshot {
     private SavedSnapshot() {}
 
     static Journey journey() throws Exception {
-        // The session must not be over when the snapshot is read years later.
-        return new Journey(NAME).with(each -> ((ObjectNode) each.get("session")).put("gapMillis", 3_000_000_000_000L));
+        // The session must not be over when the snapshot is read years later, and the open call not when it is written.
+        return new Journey(NAME).with(each -> {
+            ((ObjectNode) each.get("session")).put("gapMillis", 3_000_000_000_000L);
+            ((ObjectNode) each.get("endpoint")).put("deadlineMillis", 60_000);
+        });
     }
 
     static void sendAnswered(Journey journey) {

@@ -12,7 +12,7 @@ import yaml
 
 from inference_blueprints.contracts.streaming_names import JOB_FUNCTIONS_OUTPUT
 from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.verify.streaming_checks import streaming_jobs
+from inference_blueprints.deployment.verify.stream_checks import streaming_jobs
 from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.spec.shipped import shipped
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from inference_blueprints.contracts.streaming_names import PROBE, flink_application
 from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.streaming.job_functions import call_function, function_names
+from inference_blueprints.deployment.streaming.stream_functions import call_function, function_names
 from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.errors import UserError
 from inference_blueprints.spec.types import StreamingJob
