@@ -20,8 +20,8 @@ def examples_are_events(spec: Spec) -> Iterator[Finding]:
     """Check that the example events of a streaming job have a key, a time and, if it is named, an id."""
     for index, job in usable(spec.streaming):
         for place, example in usable(job.events.examples):
-            for message in _faults(job, example):
-                yield Finding(("spec", "streaming", index, "events", "examples", place), message)
+            path: Path = ("spec", "streaming", index, "events", "examples", place)
+            yield from (Finding((*path, *below), message) for below, message in _faults(job, example))
 
 
 def template_renders_the_examples(spec: Spec) -> Iterator[Finding]:
@@ -46,22 +46,25 @@ def template_renders_the_examples(spec: Spec) -> Iterator[Finding]:
             yield Finding(path, "renders the events of 'events.examples' to nothing; use 'events'")
 
 
-def _faults(job: StreamingJob, example: Mapping[str, Any]) -> Iterator[str]:
+def _faults(job: StreamingJob, example: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with an event, with the path below it."""
     names, session = list(example), job.session
     for label, field in (("key", session.key), ("time", session.time), ("id", session.id)):
         if field is not None and field not in example:
-            yield (
+            message = (
                 f"has no field {quote(field)}, which is session.{label}{suggestion(field, names)}; add it, "
                 "or name another field"
             )
+            yield (), message
     key = example.get(session.key, "-")
     if not isinstance(key, str) or not key:
-        yield f"has {quote(session.key)}: {quote(key)}, the key of a session is a text that is not empty"
+        yield (session.key,), f"got {quote(key)}, the key of a session is a text that is not empty"
     if session.time in example and not _is_time(example[session.time]):
-        yield (
-            f"has {quote(session.time)}: {quote(example[session.time])}, expected milliseconds since 1970 or "
-            "ISO 8601 such as '2026-11-23T08:00:00Z'"
+        message = (
+            f"got {quote(example[session.time])}, expected milliseconds since 1970 or ISO 8601 such as "
+            "'2026-11-23T08:00:00Z'"
         )
+        yield (session.time,), message
 
 
 def _is_time(value: object) -> bool:

@@ -13,7 +13,7 @@ import yaml
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.structure import keys, section_at, walk
-from inference_blueprints.spec.types import Alarms, BatchWorkers, CapacityBlock, Network
+from inference_blueprints.spec.types import Alarms, BatchWorkers, CapacityBlock, ExpressKafka, Kafka, Network
 from inference_blueprints.spec.wording import path_text
 
 TEXT = (Path(__file__).parent / "every_key.yaml").read_text(encoding="utf-8")
@@ -25,7 +25,13 @@ LEFT_OUT = {
     (Network, "cidr"): "excludes existing",
     (BatchWorkers, "eks"): "excludes ecs",
     (CapacityBlock, "tags"): "excludes id",
+    (Kafka, "express"): "excludes existing",
+    (ExpressKafka, "brokers"): "excludes existing",
+    (ExpressKafka, "instanceType"): "excludes existing",
 }
+
+#: Keys whose mappings hold any value.
+FREE = ("examples", "jsonSchema")
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -59,10 +65,21 @@ def test_it_is_valid_and_has_every_key() -> None:
     assert known - given == LEFT_OUT.keys()
 
 
+def chains(path: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    """Yield the last key above every part of a path, with the part."""
+    above = None
+    for part in path:
+        yield above, part
+        above = above if isinstance(part, int) or above in FREE else part
+
+
 def one_place_of_each_key() -> list[tuple[Any, ...]]:
     """Return the first place of every key and of every list's items."""
     first: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for path in places(DOCUMENT):
+        # A list of mappings has its index after the key.
+        if any(isinstance(part, str) and parent in FREE for parent, part in chains(path)):
+            continue
         first.setdefault(tuple(0 if isinstance(part, int) else part for part in path), path)
     return list(first.values())
 
