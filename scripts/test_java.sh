@@ -9,5 +9,9 @@ if [ -n "$missing" ]; then
   echo "SKIPPED: the Java programs are neither built nor tested:$missing not found. Install a JDK of version 17 or newer, and Maven 3.8 or newer."
   exit 0
 fi
+# The job's tests start the Valkey server that Python's tests use.
+program='from inference_blueprints.local.emulator.serverless_cache.valkey_server import valkey_program; print(valkey_program())'
+VALKEY_SERVER=$(.venv/bin/python -c "$program")
+export VALKEY_SERVER
 mvn --batch-mode --quiet --file runtime/java verify
 "$@" tests/java

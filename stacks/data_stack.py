@@ -13,7 +13,8 @@ from constructs import Construct
 from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
 from inference_blueprints.contracts.batch_limits import MAX_FILE_DAYS, UPLOAD_DAYS
 from inference_blueprints.contracts.batch_names import batch_role_path
-from inference_blueprints.spec.types import Batch, SignalStore, Team
+from inference_blueprints.contracts.streaming_names import STREAMING_HISTORY_PREFIX
+from inference_blueprints.spec.types import Batch, SignalStore, StreamingJob, Team
 from inference_constructs.storage.data_bucket import DataBucket
 from inference_constructs.storage.log_bucket import LogBucket
 
@@ -32,6 +33,8 @@ class DataStack(cdk.Stack):
         Queues of the jobs to store, if there are any, and teams that write manifests.
     platform, signal_store
         `metadata.name`, and the signals whose history is stored, if there are any.
+    streaming
+        Jobs whose history is stored beside that of the signals.
     env
         Account and region.
     """
@@ -46,6 +49,7 @@ class DataStack(cdk.Stack):
         teams: Sequence[Team],
         platform: str,
         signal_store: SignalStore | None,
+        streaming: Sequence[StreamingJob],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
@@ -65,7 +69,9 @@ class DataStack(cdk.Stack):
         self.weights_bucket_name = cdk.Fn.get_stack_output(self.stack_name, output.node.id, region=env.region)
         self.batch = self._add_batch(batch, teams, platform, retain=retain) if batch else None
         self.signal_history = (
-            self._add_signal_history(platform, signal_store, retain=retain) if signal_store else None
+            self._add_signal_history(platform, signal_store, streaming, teams, retain=retain)
+            if signal_store
+            else None
         )
 
     def _add_batch(self, batch: Batch, teams: Sequence[Team], platform: str, *, retain: bool) -> BatchStore:
@@ -111,7 +117,15 @@ class DataStack(cdk.Stack):
             role_path=role_path,
         )
 
-    def _add_signal_history(self, platform: str, signal_store: SignalStore, *, retain: bool) -> str:
+    def _add_signal_history(
+        self,
+        platform: str,
+        signal_store: SignalStore,
+        streaming: Sequence[StreamingJob],
+        teams: Sequence[Team],
+        *,
+        retain: bool,
+    ) -> str:
         """Add the history of signals, and return the name of its bucket."""
         from inference_constructs.signals.signal_history import SignalHistory
 
@@ -125,7 +139,30 @@ class DataStack(cdk.Stack):
             log_bucket=self.log_bucket,
             retain=retain,
         )
+        if streaming:
+            self._add_streaming_history(history.bucket, platform, signal_store, streaming, teams)
         cdk.CfnOutput(self, "SignalHistoryDatabase", value=history.database)
         cdk.CfnOutput(self, "SignalHistoryWorkgroup", value=history.workgroup)
         output = cdk.CfnOutput(self, "SignalHistoryBucketName", value=history.bucket.bucket_name)
         return cdk.Fn.get_stack_output(self.stack_name, output.node.id, region=self.region)
+
+    @staticmethod
+    def _add_streaming_history(
+        bucket: DataBucket,
+        platform: str,
+        signal_store: SignalStore,
+        streaming: Sequence[StreamingJob],
+        teams: Sequence[Team],
+    ) -> None:
+        """Keep what streaming jobs write as long as other signals, for them and their team alone."""
+        from inference_constructs.streaming.history_isolation import OwnedHistory, isolate_histories
+
+        bucket.add_lifecycle_rule(
+            prefix=STREAMING_HISTORY_PREFIX, expiration=cdk.Duration.days(signal_store.history_days)
+        )
+        principals = {team.name: team.principals for team in teams}
+        isolate_histories(
+            bucket,
+            platform=platform,
+            histories=[OwnedHistory(job.name, principals[job.team]) for job in streaming],
+        )

@@ -20,6 +20,8 @@ from stacks.worker_compute import WorkerCompute
 if TYPE_CHECKING:  # only some blueprints need the services that it imports
     from inference_constructs.signals.signal_access import SignalAccess
 
+#: Days for which logs of streaming are kept without `observability`.
+_LOG_DAYS = 90
 #: The stacks of each target, by its key in the blueprint's section ``cluster``.
 TARGETS: dict[str, type[TargetStacks]] = {"eks": EksStacks}
 
@@ -57,6 +59,7 @@ class PlatformStacks:
             teams=self._spec.teams,
             platform=self._name,
             signal_store=self._spec.signal_store,
+            streaming=self._spec.streaming,
             env=self._env,
         )
         network = NetworkStack(
@@ -72,6 +75,7 @@ class PlatformStacks:
         target = TARGETS[self._spec.cluster.chosen]
         compute = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network)).add()
         self._add_batch(plan, data, network, signals, compute)
+        self._add_streaming(data, network, signals)
         self._add_monitoring(plan)
         self._mark_stacks()
 
@@ -135,6 +139,29 @@ class PlatformStacks:
             compute=compute,
             gateway=network.models.gateway,
             limited=sorted(shift.batch_places) if shift and shift.action == "shift" else (),
+            env=self._env,
+        )
+
+    def _add_streaming(self, data: DataStack, network: NetworkStack, signals: SignalAccess | None) -> None:
+        """Add the stack that turns events into signals, if the blueprint has streaming jobs."""
+        if not self._spec.streaming or self._spec.kafka is None or signals is None:
+            return
+        from stacks.streaming_stack import StreamingStack
+
+        observability = self._spec.observability
+        StreamingStack(
+            self._app,
+            stack_name(self._name, "Streaming"),
+            platform=self._name,
+            kafka=self._spec.kafka,
+            streaming=self._spec.streaming,
+            alarms=observability.alarms if observability else None,
+            vpc=network.vpc,
+            vpc_cidr=network.vpc_cidr,
+            gateway=network.models.gateway,
+            signals=signals,
+            encryption_key=data.encryption_key,
+            retention_days=observability.logs.retention_days if observability else _LOG_DAYS,
             env=self._env,
         )
 

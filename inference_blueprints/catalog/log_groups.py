@@ -80,3 +80,28 @@ def state_machine_log_group(platform: str, name: str) -> str:
         What the state machine does, such as ``batch``.
     """
     return f"/aws/vendedlogs/states/{platform}-{name}"
+
+
+def kafka_log_group(cluster_name: str) -> str:
+    """Return the log group of the brokers of a Kafka cluster, with a prefix as that of state machines.
+
+    Parameters
+    ----------
+    cluster_name
+        Name of the cluster.
+    """
+    return f"/aws/vendedlogs/msk/{cluster_name}"
+
+
+def flink_log_group(application: str) -> str:
+    """Return the log group of an application on Managed Service for Apache Flink.
+
+    Source: "Set up application logging in Managed Service for Apache Flink"
+    (https://docs.aws.amazon.com/managed-flink/latest/java/cloudwatch-logs.html).
+
+    Parameters
+    ----------
+    application
+        Name of the application.
+    """
+    return f"/aws/kinesis-analytics/{application}"

@@ -37,6 +37,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("destroy", "prune"), "removal_commands"),
         **dict.fromkeys(("token", "batch"), "batch_commands"),
         "signals": "signal_commands",
+        "streaming": "streaming_commands",
         "capacity": "capacity_commands",
         "image-cache": "image_cache_commands",
         "charts": "charts_commands",

@@ -11,6 +11,7 @@ from pathlib import Path
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
+from inference_blueprints.local.caller_runs import NO_CALLERS, CallerOutcomes
 from inference_blueprints.local.controllers.controller_outcomes import (
     CapacityShiftOutcome,
     GpuHealthOutcome,
@@ -122,6 +123,7 @@ def write_report(
     scaling: ScalingOutcome | None = None,
     capacity_shift: CapacityShiftOutcome | None = None,
     gpu_health: GpuHealthOutcome | None = None,
+    callers: CallerOutcomes = NO_CALLERS,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
@@ -145,6 +147,8 @@ def write_report(
         How workers followed the load. None if their number was fixed.
     capacity_shift, gpu_health
         What the controllers did. None if they did not run.
+    callers
+        What callers with a deadline and streaming jobs got.
     """
     report = build_report(
         blueprint=loaded.file,
@@ -159,6 +163,8 @@ def write_report(
         scaling=scaling,
         capacity_shift=capacity_shift,
         gpu_health=gpu_health,
+        real_time=callers.real_time,
+        streaming=callers.streaming,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")

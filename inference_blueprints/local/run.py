@@ -14,6 +14,7 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.batch.batch_usage import usage_lines
+from inference_blueprints.local.caller_runs import caller_steps, run_callers
 from inference_blueprints.local.controlled_load import run_controlled
 from inference_blueprints.local.local_platform import Deployed, LocalPlatform
 from inference_blueprints.local.measured_run import replay, write_report
@@ -76,9 +77,8 @@ def run(
         claim(run_directory) as right,
         LocalPlatform(loaded, plan, run_directory, engines=kind, control_plane=control_plane) as platform,
     ):
-        steps = Steps(
-            console, platform.step_count + (1 if platform.is_elastic and not platform.is_controlled else 2)
-        )
+        kills = not platform.is_elastic or platform.is_controlled
+        steps = Steps(console, platform.step_count + 1 + kills + caller_steps(loaded.blueprint))
         right.publish(RunState(os.getpid(), loaded.file))
         try:
             deployed = platform.start(steps)
@@ -101,6 +101,10 @@ def run(
                 parts, scaling = (*parts, *further), elastic.outcome(runs)
             else:
                 runs = replay(loaded, models, kind, steps=steps, seconds=seconds)
+            callers = run_callers(
+                loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds
+            )
+            parts = (*parts, *callers.parts)
             if not platform.is_controlled:  # its job ran beside the load
                 batch = platform.run_batch_jobs(steps)
             if not platform.is_elastic:  # workers went and came already
@@ -117,6 +121,7 @@ def run(
                 scaling=scaling,
                 capacity_shift=shift,
                 gpu_health=health,
+                callers=callers,
             )
             _show(report, run_directory, console, _usage(deployed, run_directory))
             reported(report)

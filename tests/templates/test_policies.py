@@ -10,6 +10,7 @@ import pytest
 from tests.templates.checks.wildcards import ALLOWED, unexplained_wildcards, wildcards
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements
+from tests.templates.test_streaming_stack import streaming
 
 
 def weights_in_s3(spec: dict[str, Any]) -> None:
@@ -84,6 +85,7 @@ CHANGES = (
     with_signals,
     observed,
     operated,
+    streaming,
 )
 
 

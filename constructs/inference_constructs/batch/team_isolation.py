@@ -42,7 +42,7 @@ def isolate_teams(
         IAM path of the roles that run jobs. They alone read and write the objects of jobs.
     """
     stack = cdk.Stack.of(bucket)
-    runs_jobs = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path}*", *_roles_that_empty(stack)]
+    runs_jobs = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path}*", *roles_that_empty(stack)]
     for name, principals in teams.items():
         keys = [f"{queue}/{name}/*" for queue in queues]
         bucket.add_to_resource_policy(
@@ -76,7 +76,7 @@ def _denial(
     )
 
 
-def _roles_that_empty(stack: cdk.Stack) -> Iterator[str]:
+def roles_that_empty(stack: cdk.Stack) -> Iterator[str]:
     """Yield the ARN of the role of CDK's function that empties buckets, if the stack has it."""
     provider = stack.node.try_find_child(_EMPTIES)
     if provider:

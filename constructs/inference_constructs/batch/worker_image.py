@@ -12,17 +12,15 @@ from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
+from inference_constructs.build_start import start_build
 from inference_constructs.code_staging import stage_packages
 from inference_constructs.findings import acknowledge
 
 _BUILD_MINUTES = 20
-#: The longest run of a Lambda function. A build takes about three minutes.
-_WAIT_MINUTES = 15
 _KEPT_IMAGES = 10
 #: One tag per content: an existing image is not built again, and no image is overwritten.
 _BUILD_SPECIFICATION = {
@@ -116,7 +114,13 @@ class WorkerImage(Construct):
         self.tag = source.asset_hash
         #: Dependent resources are deployed after the build has started or, with `wait`, after it has
         #: finished.
-        self.build = self._start(self._add_project(source, encryption_key), starter, wait=wait)
+        self.build = start_build(
+            self,
+            project=self._add_project(source, encryption_key),
+            tag=self.tag,
+            starter=starter,
+            wait=wait,
+        )
 
     @property
     def uri(self) -> str:
@@ -174,46 +178,3 @@ class WorkerImage(Construct):
             {"IAM5[Resource::*]": "ecr:GetAuthorizationToken has no resource type (Amazon ECR API)."},
         )
         return role
-
-    def _start(self, project: codebuild.Project, starter: Path, *, wait: bool) -> cdk.CustomResource:
-        """Start a build at the first deployment, and when the source changes."""
-        role = iam.Role(self, "StartRole", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        log = logs.LogGroup(
-            self,
-            "StartLog",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
-        log.grant_write(role)
-        # CDK's CodeBuild construct has no grant for this.
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["codebuild:StartBuild", *(["codebuild:BatchGetBuilds"] if wait else [])],
-                resources=[project.project_arn],
-            )
-        )
-        function = lambda_.Function(
-            self,
-            "Starter",
-            architecture=lambda_.Architecture.ARM_64,
-            # An excluded folder would also hide the included files below it.
-            code=lambda_.Code.from_asset(
-                str(starter.parent), exclude=["*", ".*", f"!{starter.name}", f"!{starter.name}/*.py"]
-            ),
-            handler=f"{starter.name}.handler.handle",
-            log_group=log,
-            role=role,
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            timeout=cdk.Duration.minutes(_WAIT_MINUTES if wait else 1),
-        )
-        return cdk.CustomResource(
-            self,
-            "Start",
-            resource_type="Custom::ImageBuild",
-            service_token=function.function_arn,
-            properties={
-                "Project": project.project_name,
-                "Tag": self.tag,
-                **({"Wait": "true"} if wait else {}),
-            },
-        )

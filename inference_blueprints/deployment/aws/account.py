@@ -62,6 +62,17 @@ class Account:
                 self._clients[service] = self._session.client(service, config=_RETRIES)
         return self._clients[service]
 
+    def patient_client(self, service: str, config: Config) -> Any:
+        """Return a client of a service with its own limits, for calls that take minutes.
+
+        Parameters
+        ----------
+        config
+            Its limits.
+        """
+        with readable_errors():
+            return self._session.client(service, config=config)
+
     @property
     def credentials(self) -> Credentials:
         """The environment's credentials.

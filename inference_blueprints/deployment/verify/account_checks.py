@@ -13,6 +13,7 @@ from inference_blueprints.deployment.check_results import CheckResult, Checks
 from inference_blueprints.deployment.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
 from inference_blueprints.deployment.kubernetes.cluster_connection import describe
 from inference_blueprints.deployment.verify.operations_checks import controllers
+from inference_blueprints.deployment.verify.stream_checks import streaming_jobs
 from inference_blueprints.deployment.verify.synthesised_platform import Template
 from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 
@@ -143,4 +144,5 @@ ACCOUNT_CHECKS: Checks[VerifiedPlatform] = {
     "add-ons": add_ons,
     "control plane logs": control_plane_logs,
     "controllers": controllers,
+    "streaming": streaming_jobs,
 }

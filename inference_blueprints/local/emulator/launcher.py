@@ -19,6 +19,7 @@ from inference_blueprints.local.emulator.real_kubernetes.registration import reg
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
 from inference_blueprints.local.emulator.resource_handlers.composite_alarms import register_composite_alarms
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
+from inference_blueprints.local.emulator.resource_handlers.kafka_clusters import register_kafka_clusters
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
 from inference_blueprints.local.emulator.resource_handlers.recorded_alarms import register_recorded_alarms
 from inference_blueprints.local.emulator.resource_handlers.stubs import register_stubs
@@ -51,6 +52,7 @@ def main() -> None:
     register_stubs()
     register_recorded_alarms()
     register_composite_alarms()
+    register_kafka_clusters()
     register_emptied_bucket()
     register_serverless_caches(arguments.caches)
     if arguments.control_plane:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from inference_blueprints.local.real_time.real_time_outcome import real_time_lines
 from inference_blueprints.local.report import controller_text, report_text
 from inference_blueprints.local.report.controller_plots import health_plots, shift_plots
 from inference_blueprints.local.report.report_types import ModelRun, Report
 from inference_blueprints.local.report.scaling_plots import scaling_plots
+from inference_blueprints.local.streaming.streaming_outcome import streaming_lines
 from inference_blueprints.measurement.charts.replay_charts import plots_of
 from inference_blueprints.measurement.statistics import figure_text
 from inference_blueprints.pages.render import render_page
@@ -59,5 +61,7 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
         ],
         controller_text=controller_text,
         report_text=report_text,
+        real_time_lines=real_time_lines,
+        streaming_lines=streaming_lines,
         figure_text=figure_text,
     )

@@ -17,6 +17,7 @@ from inference_blueprints.local.controllers.controller_outcomes import (
     CapacityShiftOutcome,
     GpuHealthOutcome,
 )
+from inference_blueprints.local.real_time.real_time_outcome import RealTimeOutcome
 from inference_blueprints.local.report.report_types import (
     Length,
     ModelReport,
@@ -26,6 +27,7 @@ from inference_blueprints.local.report.report_types import (
     Report,
 )
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
+from inference_blueprints.local.streaming.streaming_outcome import StreamingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.request_outcome import TokenUsage
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
@@ -50,6 +52,8 @@ def build_report(
     scaling: ScalingOutcome | None = None,
     capacity_shift: CapacityShiftOutcome | None = None,
     gpu_health: GpuHealthOutcome | None = None,
+    real_time: RealTimeOutcome | None = None,
+    streaming: StreamingOutcome | None = None,
 ) -> Report:
     """Build the report of a run.
 
@@ -76,6 +80,10 @@ def build_report(
         How workers followed the load. None if their number was fixed.
     capacity_shift, gpu_health
         What the controllers did. None if they did not run.
+    real_time
+        What callers with a deadline got. None if no model has any.
+    streaming
+        What came of a replayed stream. None without streaming jobs.
 
     Returns
     -------
@@ -105,6 +113,8 @@ def build_report(
         scaling=scaling,
         capacity_shift=capacity_shift,
         gpu_health=gpu_health,
+        real_time=real_time,
+        streaming=streaming,
     )
 
 
@@ -133,6 +143,8 @@ def as_dict(report: Report) -> dict[str, Any]:
         "scaling": _values(report.scaling),
         "capacityShift": _values(report.capacity_shift),
         "gpuHealth": _values(report.gpu_health),
+        "realTime": _values(report.real_time),
+        "streaming": _values(report.streaming),
         "parts": _values(report.parts),
         "replacements": _values(report.replacements),
         "plan": dict(report.plan),

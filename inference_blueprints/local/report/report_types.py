@@ -13,7 +13,9 @@ from inference_blueprints.local.controllers.controller_outcomes import (
     CapacityShiftOutcome,
     GpuHealthOutcome,
 )
+from inference_blueprints.local.real_time.real_time_outcome import RealTimeOutcome
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
+from inference_blueprints.local.streaming.streaming_outcome import StreamingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.scaled_trace import ScalingFactors
@@ -174,6 +176,10 @@ class Report:
         How workers followed the load. None if their number was fixed.
     capacity_shift, gpu_health
         What the controllers did. None if they did not run.
+    real_time
+        What callers with a deadline got. None if no model has any.
+    streaming
+        What came of a replayed stream. None without streaming jobs.
     """
 
     blueprint: str
@@ -190,3 +196,5 @@ class Report:
     scaling: ScalingOutcome | None = None
     capacity_shift: CapacityShiftOutcome | None = None
     gpu_health: GpuHealthOutcome | None = None
+    real_time: RealTimeOutcome | None = None
+    streaming: StreamingOutcome | None = None

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from inference_blueprints.local.real_time.real_time_outcome import real_time_lines
 from inference_blueprints.local.report.controller_text import (
     health_is_bad,
     health_lines,
@@ -26,6 +27,7 @@ from inference_blueprints.local.report.report_text import (
     worker_loss,
 )
 from inference_blueprints.local.report.report_types import ModelReport, Report
+from inference_blueprints.local.streaming.streaming_outcome import streaming_lines
 from inference_blueprints.measurement.statistics.figure_text import (
     amount,
     hit_ratio,
@@ -77,6 +79,12 @@ def _outcomes(report: Report) -> Iterator[tuple[str, bool]]:
     if report.gpu_health:
         is_bad = health_is_bad(report.gpu_health)
         yield from ((line, is_bad) for line in health_lines(report.gpu_health))
+    if report.real_time:
+        lines = real_time_lines(report.real_time, simulated=report.simulated)
+        yield from ((line, report.real_time.is_bad) for line in lines)
+    if report.streaming:
+        lines = streaming_lines(report.streaming, simulated=report.simulated)
+        yield from ((line, report.streaming.is_bad) for line in lines)
     for outcome in report.batch or ():
         yield batch_job(outcome, simulated=report.simulated), not outcome.is_whole
 

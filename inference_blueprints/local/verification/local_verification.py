@@ -32,7 +32,16 @@ _EFA = "this machine has no EFA, and times on its processors mean nothing"
 NOT_HERE: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(
-            ("credentials", "stacks", "control plane", "add-ons", "control plane logs", "controllers"), _AWS
+            (
+                "credentials",
+                "stacks",
+                "control plane",
+                "add-ons",
+                "control plane logs",
+                "controllers",
+                "streaming",
+            ),
+            _AWS,
         ),
         **dict.fromkeys(
             ("API server", "nodes", "node images", "pools", "device plug-ins", "charts", "metrics"), _CLUSTER

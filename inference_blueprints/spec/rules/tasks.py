@@ -11,12 +11,13 @@ from inference_blueprints.spec.wording import Path, quote
 
 _NO_TEXT = "a model with 'task: embed' writes no text; remove it"
 _SETTINGS = {
+    "real_time": _NO_TEXT,
     "speculation": _NO_TEXT,
     "parsers": _NO_TEXT,
     "media": "a model with 'task: embed' reads only text here; remove it",
     "kv_cache": "a model with 'task: embed' computes each input once and reads no cache back; remove it",
 }
-_KEYS = {"kv_cache": "kvCache"}
+_KEYS = {"kv_cache": "kvCache", "real_time": "realTime"}
 
 
 def answers_have_a_length(spec: Spec) -> Iterator[Finding]:

@@ -229,6 +229,16 @@ class Objectives(Section):
     """Time per output token, 90th percentile, in milliseconds."""
 
 
+class RealTime(Section):
+    """Callers that wait only a short time for the whole answer, such as ad servers."""
+
+    deadline_millis: float = Field(gt=0.0, le=600_000.0)
+    """How long a caller waits for the whole answer, in milliseconds. Then it goes on with a value of its own,
+    the fallback."""
+    fallback_percent: float = Field(default=1.0, gt=0.0, le=100.0)
+    """Largest share of calls that may end with the fallback, in percent."""
+
+
 def _form_of_replicas(value: Any) -> str:
     """Return which form of `replicas` a value has, so that errors are about this form."""
     return "range" if isinstance(value, dict | ReplicaRange) else "number"
@@ -322,6 +332,8 @@ class Model(Section):
     """Expected requests."""
     objectives: Objectives = default({})
     """Latency objectives."""
+    real_time: RealTime | None = None
+    """Callers with a deadline. `make run` sends their requests from a Java server and reports fallbacks."""
     routing: Routing = default({"kvAware": {}})
     """Distribution of requests over workers. Without it, KV-aware."""
     kv_cache: KvCache | None = None

@@ -12,10 +12,11 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from aiohttp import ClientError, ClientSession, web
+from aiohttp import ClientError, ClientResponse, ClientSession, web
 
 from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, SIMULATED
 from inference_blueprints.targets.local.answer_length import fitting_length, with_answer_length
@@ -24,6 +25,7 @@ from inference_blueprints.targets.local.http_forwarding import (
     carry,
     forward,
     forwarding_session,
+    passed_on,
 )
 from inference_blueprints.targets.local.image_requests import (
     TEXT_ALONE,
@@ -31,6 +33,7 @@ from inference_blueprints.targets.local.image_requests import (
     ImageRefusedError,
     with_images_as_words,
 )
+from inference_blueprints.targets.local.structured_answers import wanted_schema, with_structure
 
 _LOOPBACK = "127.0.0.1"
 
@@ -127,6 +130,7 @@ async def _forward(
     sent = with_answer_length(request.path, body, route.answer_tokens)
     try:
         answer = await forward(request, sent, (route.address, port), session)
+        schema = wanted_schema(request.path, body) if route.engines == SIMULATED else None
         if sent != body and answer.status == web.HTTPBadRequest.status_code:
             fitting = fitting_length(await answer.read(), route.answer_tokens)
             if fitting is not None:
@@ -135,7 +139,19 @@ async def _forward(
     except (ClientError, OSError) as error:
         return _bad_gateway(error)
     async with answer:
+        if schema is not None and answer.status == web.HTTPOk.status_code:
+            return await _structured(answer, schema, route)
         return await carry(answer, request, added=((ENGINE_HEADER, route.engines),))
+
+
+async def _structured(answer: ClientResponse, schema: Mapping[str, Any], route: Route) -> web.StreamResponse:
+    """Return a simulated answer with the structure that its request demands."""
+    try:
+        body = with_structure(await answer.read(), schema)
+    except (ClientError, OSError) as error:
+        return _bad_gateway(error)
+    headers = [(name, value) for name, value in passed_on(answer.headers) if name.lower() != "content-length"]
+    return web.Response(status=answer.status, body=body, headers=[*headers, (ENGINE_HEADER, route.engines)])
 
 
 def _bad_gateway(error: Exception) -> web.Response:

@@ -35,6 +35,23 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Observability", r"(ec2:Describe\w+|cloudwatch:PutMetricData|xray:Put\w+) on \*"),
         ("Operations", r"cloudwatch:(GetMetricData|ListMetrics|DescribeAlarmContributors) on \*"),
         ("Operations", r"ec2:DescribeCapacityReservations on \*"),
+        ("Streaming", r"ec2:Describe\w+ on \*"),
+    ],
+    "lists of log groups, which know no single one": [
+        ("Streaming", rf"logs:DescribeLog(Groups|Streams) on arn:aws:logs:{_REGION}:.+:log-group:\*"),
+    ],
+    "network interfaces that the service makes and names; subnets, or the VPC as a condition, bound them": [
+        (
+            "Streaming",
+            rf"ec2:\w+NetworkInterface(Permission)? on arn:aws:ec2:{_REGION}:.+:network-interface/\*",
+        ),
+    ],
+    "the job's program, configuration and history, whose names nobody knows beforehand": [
+        (
+            "Streaming",
+            r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}"
+            r"/streaming-(programs|configuration(/[\w-]+)?|history/[\w-]+)/\*",
+        ),
     ],
     "lists of alarms, which AWS checks against all alarms of the region": [
         ("Operations", rf"cloudwatch:DescribeAlarms on arn:aws:cloudwatch:{_REGION}:.+:alarm:\*"),
@@ -55,6 +72,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Batch", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
         ("Observability", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses) on \*"),
         ("Operations", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
+        ("Streaming", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
     ],
     "log streams, whose names begin with a node's name": [
         (
@@ -90,6 +108,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Data", r"kms:(\*|GenerateDataKey) on \*"),
         ("Monitoring", r"kms:(\*|Decrypt|GenerateDataKey\*) on \*"),
         ("Operations", r"kms:(\*|Decrypt|GenerateDataKey\*) on \*"),
+        ("Streaming", r"kms:(\*|Decrypt|GenerateDataKey\*) on \*"),
         ("Data", r"kms:(Encrypt|Decrypt|ReEncrypt\*|GenerateDataKey\*|DescribeKey) on \*"),
     ],
     "data keys of the topic's key, whose calls differ only in whether they return the plain key": [

@@ -34,7 +34,7 @@ KINDS = {
     # These need an account, or start much: here only their arguments are checked.
     "parsed": (
         r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|costs|prune"
-        r"|destroy|local|tune|benchmark|token|batch|signals|capacity|models)\b"
+        r"|destroy|local|tune|benchmark|token|batch|signals|streaming|capacity|models)\b"
     ),
     # Targets, checked to exist; the integration run or a person's hands run them.
     "make": r"make (setup|run|test|test-engines|unit|lint|bench|generate|lock)\b",
@@ -61,6 +61,8 @@ KINDS = {
         r"aws (cloudwatch|lambda|logs|sqs|stepfunctions) "
         r"|export (JOB|MACHINE|SCHEDULER|API|OBJECT|CRON|QUEUE|DEAD|EXECUTION)="
     ),
+    # Held to AWS's own model: test_stream_commands.py.
+    "flink": r"aws kinesisanalyticsv2 (describe|start)-application --application-name ",
     # Held to AWS's own model and to the name that the functions read: test_freeze_command.py.
     "freeze": r"aws ssm put-parameter ",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",

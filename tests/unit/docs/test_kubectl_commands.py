@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from inference_blueprints.catalog.log_groups import canary_log_group, controller_log_group
+from inference_blueprints.catalog.log_groups import canary_log_group, controller_log_group, flink_log_group
 from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
 from inference_blueprints.contracts.metric_labels import POD_LABEL_PREFIX, POD_LABELS, PROMETHEUS_ADDRESS
 from inference_blueprints.loading import load_blueprint
@@ -98,7 +98,7 @@ def test_what_is_scaled_by_hand_is_what_keda_scales() -> None:
 
 def test_the_logs_of_functions_are_where_the_runbooks_look() -> None:
     functions = {controller_log_group("PLATFORM", name) for name in CONTROLLER_CALLS}
-    groups = {canary_log_group("PLATFORM"), *functions}
+    groups = {canary_log_group("PLATFORM"), flink_log_group("PLATFORM-JOB"), *functions}
     tails = [words for page in RUNBOOKS for words in commands(page) if words[:3] == ["aws", "logs", "tail"]]
     assert {words[3] for words in tails} == groups
     assert {word for words in tails for word in words if word.startswith("--")} <= _TAIL_OPTIONS

@@ -24,6 +24,7 @@ ALLOWED = {
     "runtime/image_build": {"image_build"},
     "runtime/canary": {"canary", f"{LIBRARY}.contracts"},
     "runtime/batch": {"batch", "signals", f"{LIBRARY}.contracts"},
+    "runtime/streaming": {"streaming", "signals", f"{LIBRARY}.contracts"},
     # What the controllers share, and the controllers, which bring their pure decisions.
     "runtime/operations": {"operations", f"{LIBRARY}.promql", f"{LIBRARY}.contracts"},
     "runtime/gpu_health": {

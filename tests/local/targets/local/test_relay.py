@@ -185,6 +185,20 @@ def test_a_client_that_goes_away_frees_the_frontend(relayed: _Relayed, *, begun:
     assert frontend.recv(1) == b"", "the frontend would go on computing"
 
 
+def test_a_simulated_answer_gets_the_structure_that_its_request_demands(relayed: _Relayed) -> None:
+    schema = {"type": "object", "properties": {"goal": {"enum": ["BUY"]}}, "required": ["goal"]}
+    wanted = {"type": "json_schema", "json_schema": {"name": "intent", "schema": schema}}
+    words = json.dumps({"choices": [{"message": {"content": "bado"}, "finish_reason": "length"}]})
+    for status, content in ((b"200 OK", '{"goal": "BUY"}'), (b"503 Busy", "bado")):
+        client = relayed.client()
+        client.request("POST", _CHAT, json.dumps({"response_format": wanted}))
+        relayed.receive().answer(words.encode(), status=status, headers=b"X-Request-Id: 7\r\n")
+        answer = client.getresponse()
+        assert json.loads(answer.read())["choices"][0]["message"]["content"] == content
+        assert answer.headers["X-Request-Id"] == "7"
+    relayed.check()
+
+
 def test_an_answer_that_breaks_off_does_not_look_complete(relayed: _Relayed) -> None:
     client = relayed.client()
     client.request("POST", _CHAT, b'{"stream": true}')

@@ -230,6 +230,7 @@ ELSEWHERE = {
     "add-ons": "tests/unit/deployment/verify/test_account_checks.py",
     "control plane logs": "tests/unit/deployment/verify/test_account_checks.py",
     "controllers": "tests/unit/deployment/verify/test_operations_checks.py",
+    "streaming": "tests/unit/deployment/verify/test_stream_checks.py",
     "inference pools": "tests/unit/deployment/verify/test_inference_pools.py",
     "picks": "tests/unit/deployment/verify/test_inference_pools.py",
     "routes": "tests/unit/deployment/verify/test_verification.py",

@@ -23,11 +23,21 @@ public final class Structure<T extends Record> {
 
     private final Class<T> type;
     private final T fallback;
+    private final boolean explained;
     private final ObjectNode format;
 
-    private Structure(Class<T> type, T fallback) {
+    private Structure(Class<T> type, T fallback, boolean explained) {
         this.type = Objects.requireNonNull(type, "type");
         this.fallback = Objects.requireNonNull(fallback, "fallback");
+        this.explained = explained;
+        format = Json.MAPPER.createObjectNode().put("type", "json_schema");
+        format.putObject("json_schema")
+                .put("name", type.getSimpleName())
+                .put("strict", true)
+                .set("schema", explained ? explained(type) : RecordSchema.of(type));
+    }
+
+    private static ObjectNode explained(Class<? extends Record> type) {
         ObjectNode schema = Json.MAPPER.createObjectNode().put("type", "object");
         ObjectNode properties = schema.putObject("properties");
         properties.putObject(EXPLANATION)
@@ -35,12 +45,7 @@ public final class Structure<T extends Record> {
                 .put("description", "why this value, in one short sentence");
         properties.set(VALUE, RecordSchema.of(type));
         schema.putArray("required").add(EXPLANATION).add(VALUE);
-        schema.put("additionalProperties", false);
-        format = Json.MAPPER.createObjectNode().put("type", "json_schema");
-        format.putObject("json_schema")
-                .put("name", type.getSimpleName())
-                .put("strict", true)
-                .set("schema", schema);
+        return schema.put("additionalProperties", false);
     }
 
     /**
@@ -53,11 +58,20 @@ public final class Structure<T extends Record> {
      * @throws IllegalArgumentException if a component has another type, or the record contains itself
      */
     public static <T extends Record> Structure<T> of(Class<T> type, T fallback) {
-        return new Structure<>(type, fallback);
+        return new Structure<>(type, fallback, true);
     }
 
     /**
-     * Returns the JSON Schema of explanation and value that the endpoint gets.
+     * Asks for the value only, when a few tokens must do. The schema is then that of the record.
+     *
+     * @return a structure whose decisions have an empty explanation
+     */
+    public Structure<T> withoutExplanation() {
+        return new Structure<>(type, fallback, false);
+    }
+
+    /**
+     * Returns the JSON Schema that the endpoint gets.
      *
      * @return a copy of the schema
      */
@@ -76,14 +90,15 @@ public final class Structure<T extends Record> {
         }
         try {
             JsonNode whole = Json.MAPPER.readTree(answer.text());
-            JsonNode value = whole.path(VALUE);
-            if (!value.isObject() || !whole.path(EXPLANATION).isTextual()) {
-                return fallback(answer, AnswerReader.invalid("no explanation and value in: " + answer.text(), null));
+            JsonNode value = explained ? whole.path(VALUE) : whole;
+            if (!value.isObject() || explained && !whole.path(EXPLANATION).isTextual()) {
+                String missing = explained ? "no explanation and value in: " : "no object: ";
+                return fallback(answer, AnswerReader.invalid(missing + answer.text(), null));
             }
             T filled = Json.MAPPER.treeToValue(value, type);
             return new Decision<>(
                     filled,
-                    whole.path(EXPLANATION).textValue(),
+                    explained ? whole.path(EXPLANATION).textValue() : "",
                     java.util.Optional.of(answer),
                     java.util.Optional.empty());
         } catch (JsonProcessingException wrong) {

@@ -124,6 +124,23 @@ class StructureTest {
     }
 
     @Test
+    void withoutAnExplanationTheAnswerIsTheRecord() throws Exception {
+        Structure<Item> structure =
+                Structure.of(Item.class, new Item("none", 0)).withoutExplanation();
+        assertEquals(RecordSchema.of(Item.class), structure.schema());
+        BlockingQueue<String> texts = new LinkedBlockingQueue<>(
+                List.of("{\"name\":\"shoe\",\"count\":2}", "[]", "{\"explanation\":\"x\",\"value\":{}}"));
+        try (HostileServer server = new HostileServer(request -> request.answer(quoted(texts.remove())));
+                EndpointClient client = client(server)) {
+            Decision<Item> decision = client.decide(QUESTION, structure);
+            assertEquals(new Item("shoe", 2), decision.value());
+            assertEquals("", decision.explanation());
+            assertTrue(client.decide(QUESTION, structure).isFallback());
+            assertTrue(client.decide(QUESTION, structure).isFallback());
+        }
+    }
+
+    @Test
     void anAnswerThatWasCutOffNamesTheLimit() throws Exception {
         String cut = HostileServer.chat(quoted("{\"explanation\":\"x")).replace("\"stop\"", "\"length\"");
         try (HostileServer server = new HostileServer(request -> request.answer(200, "", cut));

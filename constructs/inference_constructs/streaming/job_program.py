@@ -1,0 +1,159 @@
+"""The program of streaming jobs. CodeBuild builds its jar, so users need neither Java nor Maven."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from inference_blueprints.contracts.streaming_names import JOB_PROGRAMS_PREFIX
+from inference_constructs.build_start import start_build
+from inference_constructs.streaming.streaming_store import StreamingStore
+
+_BUILD_MINUTES: Final = 14
+_MODULE: Final = "enrichment-job"
+#: One object per content of the sources: what exists is not built again, and nothing is overwritten. The
+#: image has Maven and this JDK (https://docs.aws.amazon.com/codebuild/latest/userguide/available-runtimes.html).
+_BUILD_SPECIFICATION: Final = {
+    "version": "0.2",
+    "phases": {
+        "install": {"runtime-versions": {"java": "corretto17"}},
+        "build": {
+            "commands": [
+                'if aws s3api head-object --bucket "$BUCKET" --key "$PREFIX$TAG.jar"; then exit 0; fi',
+                f"mvn --batch-mode --quiet --projects {_MODULE} --also-make -Dmaven.test.skip=true package",
+                f"rm -f {_MODULE}/target/original-*.jar",
+                f'aws s3 cp --only-show-errors {_MODULE}/target/{_MODULE}-*.jar "s3://$BUCKET/$PREFIX$TAG.jar"',
+            ]
+        },
+    },
+}
+#: Names of folders that are not part of the program: what Maven wrote, and tests.
+_LEFT_OUT: Final = frozenset({"target", "test"})
+
+
+def source_files(sources: Path) -> Iterator[Path]:
+    """Iterate over the files of the program, relative to the folder of its Maven build.
+
+    Parameters
+    ----------
+    sources
+        The folder.
+    """
+    for path in sorted(sources.rglob("*")):
+        relative = path.relative_to(sources)
+        if path.is_file() and not _LEFT_OUT & set(relative.parts):
+            yield relative
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _Sources:
+    """Copies the files of the program.
+
+    Parameters
+    ----------
+    sources
+        Folder of the Maven build.
+    """
+
+    def __init__(self, sources: Path) -> None:
+        self._sources = sources
+
+    def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
+        """Copy everything into the folder."""
+        for relative in source_files(self._sources):
+            target = Path(output_dir) / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(self._sources / relative, target)
+        return True
+
+
+class JobProgram(Construct):
+    """The jar of streaming jobs, which a deployment builds when its sources change.
+
+    Parameters
+    ----------
+    sources
+        Folder of the Maven build.
+    starter
+        Folder of the package that starts the build.
+    store
+        Takes the jar.
+    encryption_key
+        KMS key of the build.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        sources: Path,
+        starter: Path,
+        store: StreamingStore,
+        encryption_key: kms.IKey,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        source = s3_assets.Asset(
+            self,
+            "Source",
+            path=str(sources),
+            asset_hash_type=cdk.AssetHashType.OUTPUT,
+            bundling=cdk.BundlingOptions(
+                # CDK requires an image but never pulls it: `try_bundle` copies the files.
+                image=cdk.DockerImage.from_registry("none"),
+                local=_Sources(sources),
+            ),
+        )
+        log = logs.LogGroup(
+            self,
+            "Log",
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            retention=logs.RetentionDays.THREE_MONTHS,
+        )
+        project = codebuild.Project(
+            self,
+            "Build",
+            encryption_key=encryption_key,
+            build_spec=codebuild.BuildSpec.from_object(_BUILD_SPECIFICATION),
+            environment=codebuild.BuildEnvironment(
+                build_image=codebuild.LinuxBuildImage.STANDARD_7_0,
+                compute_type=codebuild.ComputeType.MEDIUM,
+                environment_variables={
+                    "BUCKET": codebuild.BuildEnvironmentVariable(value=store.bucket_name),
+                    "PREFIX": codebuild.BuildEnvironmentVariable(value=JOB_PROGRAMS_PREFIX),
+                },
+            ),
+            logging=codebuild.LoggingOptions(cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=log)),
+            role=self._build_role(source, store, log).without_policy_updates(),
+            source=codebuild.Source.s3(bucket=source.bucket, path=source.s3_object_key),
+            timeout=cdk.Duration.minutes(_BUILD_MINUTES),
+        )
+        #: Key of the jar.
+        self.key = f"{JOB_PROGRAMS_PREFIX}{source.asset_hash}.jar"
+        #: Applications need the jar when they are created, so they wait for this.
+        self.build = start_build(self, project=project, tag=source.asset_hash, starter=starter, wait=True)
+
+    def _build_role(self, source: s3_assets.Asset, store: StreamingStore, log: logs.LogGroup) -> iam.Role:
+        """Allow the build to read only this source, and to write only its log and the jars."""
+        role = iam.Role(self, "BuildRole", assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"))
+        # `Asset.grant_read` would allow reading the assets of all stacks.
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["s3:GetObject", "s3:GetObjectVersion"],
+                resources=[source.bucket.arn_for_objects(source.s3_object_key)],
+            )
+        )
+        log.grant_write(role)
+        store.grant_publish_program(role)
+        return role

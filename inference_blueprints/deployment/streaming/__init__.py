@@ -1,0 +1,1 @@
+"""Calls the functions around streaming jobs: the probe, and the redrive of dead letters."""

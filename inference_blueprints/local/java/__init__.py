@@ -1,0 +1,1 @@
+"""The Java programs of this library, built and started on this machine."""

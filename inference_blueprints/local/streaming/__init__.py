@@ -1,0 +1,1 @@
+"""Streaming jobs on this machine: Kafka, Flink, a replayed stream of clicks, and what came of it."""

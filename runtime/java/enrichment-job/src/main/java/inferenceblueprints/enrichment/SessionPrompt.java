@@ -1,0 +1,11 @@
+package inferenceblueprints.enrichment;
+
+/**
+ * One version of a session, to be answered.
+ *
+ * @param key the session's owner
+ * @param session identifies the session to the router; it names no person
+ * @param version orders the answers of one key
+ * @param text the user's message
+ */
+public record SessionPrompt(String key, String session, long version, String text) {}

@@ -1,0 +1,50 @@
+package inferenceblueprints.enrichment;
+
+import inferenceblueprints.endpoint.EndpointClient;
+import java.net.URI;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+
+/** One client for all subtasks of a task manager, because each client has threads of its own. The last one closes it. */
+final class SharedClient implements AutoCloseable {
+    private static final Map<JobConfiguration.Endpoint, SharedClient> OPEN = new HashMap<>();
+
+    private final JobConfiguration.Endpoint endpoint;
+    private final EndpointClient client;
+    private int users;
+
+    private SharedClient(JobConfiguration.Endpoint endpoint) {
+        this.endpoint = endpoint;
+        // Flink repeats calls, and a session's requests are not hedged.
+        client = EndpointClient.builder(URI.create(endpoint.url()))
+                .maxAttempts(1)
+                .withoutHedging()
+                .maxInFlight(endpoint.maxInFlight())
+                .deadline(Duration.ofMillis(endpoint.deadlineMillis()))
+                .build();
+    }
+
+    static SharedClient open(JobConfiguration.Endpoint endpoint) {
+        synchronized (OPEN) {
+            SharedClient shared = OPEN.computeIfAbsent(endpoint, SharedClient::new);
+            shared.users++;
+            return shared;
+        }
+    }
+
+    EndpointClient client() {
+        return client;
+    }
+
+    @Override
+    public void close() {
+        synchronized (OPEN) {
+            users--;
+            if (users == 0) {
+                OPEN.remove(endpoint);
+                client.close();
+            }
+        }
+    }
+}

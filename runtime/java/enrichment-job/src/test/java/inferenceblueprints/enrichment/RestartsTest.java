@@ -1,0 +1,128 @@
+package inferenceblueprints.enrichment;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.flink.api.common.JobStatus;
+import org.junit.jupiter.api.Test;
+
+/** Nothing is lost and nothing is visible twice while parts of the system restart under load. */
+class RestartsTest {
+    private static final long NOON = 1_790_000_000_000L;
+    private static final int SHOPPERS = 40;
+
+    private final AtomicInteger rounds = new AtomicInteger();
+
+    /** Sends an event of every shopper, some of which get slow answers. */
+    private void round(Journey journey) {
+        int round = rounds.getAndIncrement();
+        for (int shopper = 0; shopper < SHOPPERS; shopper++) {
+            journey.send("s" + shopper, NOON + round * 1_000L, "e" + round);
+        }
+        journey.flush();
+    }
+
+    private void rounds(Journey journey, int count) throws InterruptedException {
+        for (int each = 0; each < count; each++) {
+            round(journey);
+            Thread.sleep(250);
+        }
+    }
+
+    private static void slowForSome(Journey journey) {
+        journey.model.behaviour = request -> request.session().charAt(0) < '4'
+                ? ModelServer.Behaviour.SLOW
+                : ModelServer.Behaviour.ANSWER;
+    }
+
+    @Test
+    void aLostTaskManager() throws Exception {
+        try (Journey journey = new Journey("lost-machine")) {
+            slowForSome(journey);
+            journey.start(4, null);
+            rounds(journey, 6);
+            Rig.await(() -> journey.ledger.lines().isEmpty() ? "a checkpoint" : "");
+            round(journey);
+            Rig.CLUSTER.replaceTaskManager();
+            rounds(journey, 4);
+            journey.ledger.check();
+            journey.ledger.signals().values().forEach(each -> assertEquals("e10 12", each.get("value").textValue()));
+            assertEquals(SHOPPERS, journey.ledger.signals().size());
+        }
+    }
+
+    @Test
+    void anotherParallelismAfterAStop() throws Exception {
+        try (Journey journey = new Journey("rescaled")) {
+            slowForSome(journey);
+            journey.start(2, null);
+            rounds(journey, 3);
+            journey.ledger.check();
+            // Calls that have not ended are in the snapshot, and are sent again.
+            journey.model.behaviour = request -> ModelServer.Behaviour.HANG;
+            int before = journey.model.requests.size();
+            round(journey);
+            Rig.await(() -> journey.model.requests.size() >= before + SHOPPERS ? "" : "all requests");
+            String savepoint = journey.stop();
+            journey.model.behaviour = request -> ModelServer.Behaviour.ANSWER;
+            journey.start(4, savepoint);
+            journey.ledger.check();
+            assertEquals(SHOPPERS, journey.ledger.lines().stream()
+                    .filter(each -> each.get("value").textValue().equals("e3 12"))
+                    .count());
+            round(journey);
+            journey.ledger.check();
+            String savepointOfFour = journey.stop();
+            journey.start(1, savepointOfFour);
+            round(journey);
+            journey.ledger.check();
+            assertTrue(
+                    journey.model.requests.stream().anyMatch(each -> each.user().startsWith("e0 12") && each.user().contains("e5")),
+                    "sessions go on");
+        }
+    }
+
+    @Test
+    void aRestartOfValkeyWithALostTaskManager() throws Exception {
+        try (Journey journey = new Journey("valkey-restarts")) {
+            journey.start(2, null);
+            rounds(journey, 2);
+            Rig.VALKEY.kill();
+            rounds(journey, 3);
+            assertEquals(JobStatus.RUNNING, journey.status());
+            // No checkpoint may say that answers are visible which the store has not taken.
+            Thread.sleep(1_500);
+            Rig.CLUSTER.replaceTaskManager();
+            Rig.VALKEY.start();
+            journey.ledger.check();
+            rounds(journey, 2);
+            journey.ledger.check();
+            assertEquals(SHOPPERS, journey.ledger.signals().size());
+            assertEquals(0, journey.ledger.deadLetters().size());
+        }
+    }
+
+    @Test
+    void aRestartOfTheBroker() throws Exception {
+        try (Journey journey = new Journey("broker-restarts")
+                .with(each -> ((ObjectNode) each.get("session")).put("debounceMillis", 0))) {
+            // Dead letters are written too while the broker is away.
+            journey.model.behaviour = request -> request.user().contains("e3 ")
+                    ? ModelServer.Behaviour.REFUSE
+                    : ModelServer.Behaviour.ANSWER;
+            journey.start(2, null);
+            rounds(journey, 4);
+            Rig.BROKER.stop();
+            Thread.sleep(1_500);
+            Rig.BROKER.start();
+            rounds.set(10);
+            rounds(journey, 3);
+            journey.model.behaviour = request -> ModelServer.Behaviour.ANSWER;
+            round(journey);
+            journey.ledger.check();
+            assertEquals(SHOPPERS, journey.ledger.signals().size());
+        }
+    }
+}

@@ -1,0 +1,324 @@
+"""The function `streaming.redrive.handle`: asks the model again for dead letters, and writes the signals.
+
+One call handles dead letters for at most ten minutes and says where the next one goes on. Nothing is removed
+from the topic: its retention does that. So a redrive can be repeated at any time:
+
+- A dead letter is left out if the store already has its version of the session, or a newer one.
+- The store compares versions once more when it writes, so an old answer never replaces a newer one.
+
+A dead letter of an event that the job could not use (`EVENT_REASONS`) has no request. It is left alone
+unless the caller asks to send the event to its topic again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from inference_blueprints.contracts.dead_letters import DeadLetter, DeadLetterError
+from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from signals.connection import BULK_TIMEOUTS, open_client
+from signals.record import InvalidSignalError, SignalRecord
+from signals.store_errors import StoreError
+from streaming.job_document import job_configuration, store_address
+from streaming.job_topics import Positions, TopicReader, TopicRecord, TopicWriter
+from streaming.redrive_targets import LetterModel, RedriveError, VersionedStore
+
+_CALL_SECONDS: Final = 600.0
+_WORKERS: Final = 16
+_MOST_FAILURES: Final = 10
+
+#: What became of a dead letter.
+Outcome = str
+REDRIVEN: Final = "redriven"
+SUPERSEDED: Final = "superseded"
+FAILED: Final = "failed"
+LEFT: Final = "left"
+UNREADABLE: Final = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveOrder:
+    """What to redrive.
+
+    Parameters
+    ----------
+    reasons
+        Reasons of the dead letters; empty for all.
+    events
+        Whether events that the job could not read are sent again.
+    dry_run
+        Only count.
+    per_second
+        Most requests and events per second.
+    since_milliseconds
+        Leave out dead letters of before; milliseconds since 1970.
+    """
+
+    reasons: frozenset[str] = frozenset()
+    events: bool = False
+    dry_run: bool = True
+    per_second: float = 5.0
+    since_milliseconds: int = 0
+
+
+class Model(Protocol):
+    """Asks the model."""
+
+    def __call__(self, request: Mapping[str, Any], session: str) -> str:
+        """Return the answer to a request. Raises RedriveError if there is none."""
+
+
+class SignalTarget(Protocol):
+    """The signal store."""
+
+    def newest_version(self, session: str) -> int | None:
+        """Return the version that readers of a session see."""
+
+    def write(self, record: SignalRecord) -> bool:
+        """Write a record, and return whether it is the newest."""
+
+
+@dataclass(slots=True)
+class Redriven:
+    """What became of dead letters: their number by reason and outcome, and the first messages of failures.
+
+    Threads add to it.
+    """
+
+    counts: dict[str, Counter[Outcome]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, reason: str, outcome: Outcome, message: str = "") -> None:
+        """Count a dead letter."""
+        with self.lock:
+            self.counts.setdefault(reason, Counter())[outcome] += 1
+            if message and len(self.failures) < _MOST_FAILURES:
+                self.failures.append(message)
+
+
+class Redrive:
+    """Redrives dead letters.
+
+    Parameters
+    ----------
+    job
+        The job.
+    order
+        What to redrive.
+    ask, store
+        The model and the signal store.
+    send
+        Writes an event to the events' topic.
+    clock, sleep
+        Seconds, and how to wait.
+    """
+
+    def __init__(
+        self,
+        job: StreamingJobConfiguration,
+        order: RedriveOrder,
+        *,
+        ask: Model,
+        store: SignalTarget,
+        send: Callable[[bytes], None],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._job, self._order = job, order
+        self._ask, self._store, self._send = ask, store, send
+        self._clock, self._sleep = clock, sleep
+        self._next_start = clock()
+        self._lock = threading.Lock()
+
+    def run(self, records: Iterable[TopicRecord], result: Redriven) -> Iterator[TopicRecord]:
+        """Redrive records, and iterate over them as soon as they and all before them are done.
+
+        Parameters
+        ----------
+        records
+            Records of the topic of dead letters.
+        result
+            Takes the counts.
+        """
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            running: dict[Future[None], TopicRecord] = {}
+            for record in records:
+                running[pool.submit(self._handle, record, result)] = record
+                while len(running) >= _WORKERS:
+                    yield from self._ended(running)
+            while running:
+                yield from self._ended(running)
+
+    def _ended(self, running: dict[Future[None], TopicRecord]) -> Iterator[TopicRecord]:
+        """Yield the oldest records that are done, after waiting for the oldest one."""
+        wait([next(iter(running))], return_when=FIRST_COMPLETED)
+        while running and next(iter(running)).done():
+            future = next(iter(running))
+            record = running.pop(future)
+            future.result()
+            yield record
+
+    def _handle(self, record: TopicRecord, result: Redriven) -> None:
+        try:
+            letter = DeadLetter.from_json(record.value)
+        except DeadLetterError as error:
+            place = f"partition {record.partition}, offset {record.offset}"
+            result.add("unknown", UNREADABLE, f"{place}: {error}")
+            return
+        order = self._order
+        if (order.reasons and letter.reason not in order.reasons) or letter.at < order.since_milliseconds:
+            return
+        try:
+            result.add(letter.reason, self._redrive(letter))
+        except (RedriveError, InvalidSignalError, StoreError) as error:
+            result.add(letter.reason, FAILED, f"{letter.reason}, session {letter.session}: {error}")
+
+    def _redrive(self, letter: DeadLetter) -> Outcome:
+        if letter.request is None or letter.session is None or letter.version is None:
+            return self._send_event(letter)
+        newest = self._store.newest_version(letter.session)
+        if newest is not None and newest >= letter.version:
+            return SUPERSEDED
+        if self._order.dry_run:
+            return REDRIVEN
+        self._pace()
+        value = self._ask(letter.request, letter.session)
+        now = int(time.time())
+        record = SignalRecord(
+            name=self._job.signal.name,
+            key=letter.session,
+            value=value,
+            version=letter.version,
+            model=self._job.request.model,
+            prompt_hash=prompt_digest(letter.request),
+            time=now,
+            expires=now + self._job.signal.ttl_seconds,
+        )
+        return REDRIVEN if self._store.write(record) else SUPERSEDED
+
+    def _send_event(self, letter: DeadLetter) -> Outcome:
+        if not self._order.events or letter.event is None:
+            return LEFT
+        if not self._order.dry_run:
+            self._pace()
+            self._send(letter.event)
+        return REDRIVEN
+
+    def _pace(self) -> None:
+        """Wait for the next start. Threads take their starts one after the other."""
+        with self._lock:
+            now = self._clock()
+            start = max(self._next_start, now)
+            self._next_start = start + 1 / self._order.per_second
+        self._sleep(start - now)
+
+
+def prompt_digest(request: Mapping[str, Any]) -> str:
+    """Return the digest of a request's messages.
+
+    Parameters
+    ----------
+    request
+        Body of a chat completions request.
+    """
+    messages = json.dumps(request["messages"], separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(messages.encode()).hexdigest()
+
+
+def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Redrive dead letters for at most ten minutes.
+
+    Parameters
+    ----------
+    event
+        ``reasons``, ``events``, ``dryRun``, ``perSecond``, ``sinceMilliseconds`` (`RedriveOrder`); ``limit``,
+        the most dead letters to look at; ``start`` and ``end``, positions by partition of the former answer.
+
+    Returns
+    -------
+    dict
+        ``counts`` by reason and outcome, ``failures``, ``seen``, ``start``, ``end``, ``done``.
+    """
+    job = job_configuration()
+    order = RedriveOrder(
+        reasons=frozenset(event.get("reasons", ())),
+        events=bool(event.get("events")),
+        dry_run=bool(event.get("dryRun", True)),
+        per_second=float(event.get("perSecond", 5.0)),
+        since_milliseconds=int(event.get("sinceMilliseconds", 0)),
+    )
+    reader = TopicReader(job.kafka, job.kafka.dead_letter_topic)
+    writer = TopicWriter(job.kafka, job.kafka.topic) if order.events and not order.dry_run else None
+    client = open_client(store_address(job.signal.store), BULK_TIMEOUTS)
+    redrive = Redrive(
+        job,
+        order,
+        ask=LetterModel(job, connections=_WORKERS),
+        store=VersionedStore(client, job.signal.name),
+        send=writer.write if writer else _refuse,
+    )
+    try:
+        return redrive_topic(reader, redrive, event)
+    finally:
+        reader.close()
+        client.close()
+        if writer:
+            writer.close()
+
+
+def redrive_topic(reader: TopicReader, redrive: Redrive, event: Mapping[str, Any]) -> dict[str, Any]:
+    """Redrive the dead letters between two positions, and say where to go on.
+
+    Parameters
+    ----------
+    reader
+        Topic of the dead letters.
+    redrive
+        Redrives them.
+    event
+        ``limit``, ``start`` and ``end`` of the function's event.
+    """
+    oldest = reader.oldest()
+    end = _positions(event.get("end")) or reader.newest()
+    asked = _positions(event.get("start")) or {}
+    # Retention may have passed a position since the former call.
+    start = {number: max(place, asked.get(number, 0)) for number, place in oldest.items()}
+    until, limit, seen, result = time.monotonic() + _CALL_SECONDS, event.get("limit"), 0, Redriven()
+    done = True
+
+    def bounded() -> Iterator[TopicRecord]:
+        nonlocal done
+        for number, record in enumerate(reader.read(start, end)):
+            if time.monotonic() > until or (limit is not None and number >= limit):
+                done = False
+                return
+            yield record
+
+    for record in redrive.run(bounded(), result):
+        start[record.partition] = record.offset + 1
+        seen += 1
+    return {
+        "counts": {reason: dict(outcomes) for reason, outcomes in sorted(result.counts.items())},
+        "failures": result.failures,
+        "seen": seen,
+        "start": {str(number): place for number, place in start.items()},
+        "end": {str(number): place for number, place in end.items()},
+        "done": done,
+    }
+
+
+def _positions(given: Mapping[str, int] | None) -> Positions | None:
+    return {int(number): place for number, place in given.items()} if given else None
+
+
+def _refuse(_: bytes) -> None:
+    raise AssertionError("a dry run sends nothing")

@@ -1,0 +1,94 @@
+"""What a redrive needs of the platform: the model's endpoint, and the signal store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from inference_blueprints.contracts.request_headers import SESSION_HEADER
+from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from signals.reading import SignalReader
+from signals.record import SignalRecord
+from signals.store import SignalWriter
+
+_OK: Final = 200
+_SHOWN_BYTES: Final = 200
+
+
+class RedriveError(Exception):
+    """A dead letter whose request got no usable answer."""
+
+
+class LetterModel:
+    """The model's endpoint.
+
+    Parameters
+    ----------
+    job
+        The job.
+    connections
+        Connections that are kept.
+    """
+
+    def __init__(self, job: StreamingJobConfiguration, *, connections: int) -> None:
+        seconds = job.endpoint.deadline_millis / 1000
+        self._url = f"{job.endpoint.url.rstrip('/')}/v1/chat/completions"
+        self._structured = job.request.response_format is not None
+        self._pool = urllib3.PoolManager(
+            maxsize=connections, timeout=urllib3.Timeout(connect=2.0, read=seconds), retries=False
+        )
+
+    def __call__(self, request: Mapping[str, Any], session: str) -> str:
+        """Return the answer.
+
+        Raises
+        ------
+        RedriveError
+            If the endpoint does not answer in time, or the answer is not usable.
+        """
+        try:
+            answer = self._pool.request(
+                "POST", self._url, json=dict(request), headers={SESSION_HEADER: session}
+            )
+        except HTTPError as error:
+            raise RedriveError(f"the endpoint does not answer: {error}") from error
+        if answer.status != _OK:
+            words = answer.data[:_SHOWN_BYTES].decode(errors="replace")
+            raise RedriveError(f"the endpoint answers {answer.status}: {words}")
+        try:
+            text = json.loads(answer.data)["choices"][0]["message"]["content"]
+            if self._structured:
+                json.loads(text)
+        except (ValueError, LookupError, TypeError) as error:
+            raise RedriveError(f"the answer is not usable: {error}") from error
+        if not isinstance(text, str) or not text:
+            raise RedriveError("the answer is empty")
+        return text
+
+
+class VersionedStore:
+    """The signal store of a job.
+
+    Parameters
+    ----------
+    client
+        Client of the store.
+    signal
+        Name of the signal.
+    """
+
+    def __init__(self, client: Any, signal: str) -> None:
+        self._reader, self._writer, self._signal = SignalReader(client), SignalWriter(client), signal
+
+    def newest_version(self, session: str) -> int | None:
+        """Return the version that readers of a session see."""
+        record = self._reader.get(self._signal, session)
+        return None if record is None else record.version
+
+    def write(self, record: SignalRecord) -> bool:
+        """Write a record, and return whether it is the newest."""
+        return self._writer.write([record]).written == 1

@@ -1,0 +1,275 @@
+"""Near real time: the Kafka cluster, and the jobs that turn its events into signals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from inference_blueprints import resources
+from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX, JobSignalStore
+from inference_blueprints.contracts.streaming_names import (
+    JOB_FUNCTIONS_OUTPUT,
+    flink_application,
+    kafka_cluster_name,
+    streaming_role_path,
+)
+from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTITIONS
+from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.spec.types import Alarms, Kafka, StreamingJob
+from inference_constructs.function_code import function_code
+from inference_constructs.network.gateway import Gateway
+from inference_constructs.observability.alarm_topic import AlarmTopic
+from inference_constructs.signals.signal_access import SignalAccess
+from inference_constructs.signals.signal_cache import PORT
+from inference_constructs.streaming.enrichment_application import (
+    ApplicationSize,
+    EnrichmentApplication,
+    JobTopics,
+)
+from inference_constructs.streaming.event_cluster import IAM_PORT, EventCluster, ExpressCluster
+from inference_constructs.streaming.job_program import JobProgram
+from inference_constructs.streaming.job_tools import JobTools
+from inference_constructs.streaming.stream_alarms import StreamAlarms
+from inference_constructs.streaming.streaming_setup import StreamingSetup
+from inference_constructs.streaming.streaming_store import StreamingStore
+
+#: Packages that Lambda does not provide.
+_PACKAGES: Final = ("kafka", "valkey")
+#: Time to notice dead letters and to redrive them.
+_DEAD_LETTER_HOURS: Final = 14 * 24
+_HTTPS: Final = 443
+
+
+class StreamingStack(cdk.Stack):
+    """The Kafka cluster with its topics, and one application with its tools and alarms per job.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    kafka, streaming, alarms
+        Sections of the blueprint. No `alarms`: nobody is told, and the topic has no subscription.
+    vpc, vpc_cidr
+        VPC of brokers and jobs, and its IPv4 range.
+    gateway
+        The models' load balancer.
+    signals
+        Access to the signal store.
+    encryption_key
+        KMS key of events, programs, configurations and logs.
+    retention_days
+        Days for which logs are kept.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        kafka: Kafka,
+        streaming: Sequence[StreamingJob],
+        alarms: Alarms | None,
+        vpc: ec2.IVpc,
+        vpc_cidr: str,
+        gateway: Gateway,
+        signals: SignalAccess,
+        encryption_key: kms.IKey,
+        retention_days: int,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        self._platform, self._vpc, self._vpc_cidr, self._gateway = platform, vpc, vpc_cidr, gateway
+        self._signals, self._key, self._retention_days = signals, encryption_key, retention_days
+        self._store = StreamingStore(signals.history_bucket_name, encryption_key)
+        self._declares_topics = kafka.express is not None
+        self._cluster = self._add_cluster(kafka)
+        self._people = self._topic(alarms)
+        runtime = resources.runtime_directory()
+        self._code = function_code(runtime / "streaming", runtime / "signals", packages=_PACKAGES)
+        self._program = JobProgram(
+            self,
+            "Program",
+            sources=runtime / "java",
+            starter=runtime / "image_build",
+            store=self._store,
+            encryption_key=encryption_key,
+        )
+        self._setup = StreamingSetup(
+            self,
+            "Setup",
+            code=self._code,
+            store=self._store,
+            role_path=f"/inference-blueprints/{platform}/streaming/",
+        )
+        self._group = self._add_security_group(kafka)
+        self._brokers = (
+            kafka.existing.bootstrap_servers if kafka.existing else self._setup.find_brokers(self._cluster)
+        )
+        functions = {job.name: self._add_job(job) for job in streaming}
+        cdk.CfnOutput(self, JOB_FUNCTIONS_OUTPUT, value=self.to_json_string(functions))
+        cdk.CfnOutput(self, "KafkaServers", value=self._brokers)
+
+    def _add_cluster(self, kafka: Kafka) -> EventCluster:
+        if kafka.existing:
+            return EventCluster.existing(kafka.existing.cluster_arn, kafka.existing.security_group_id)
+        if kafka.express is None:
+            raise ValueError("the section `kafka` is empty")
+        return ExpressCluster(
+            self,
+            "Kafka",
+            name=kafka_cluster_name(self._platform),
+            vpc=self._vpc,
+            vpc_cidr=self._vpc_cidr,
+            brokers=kafka.express.brokers,
+            instance_type=kafka.express.instance_type,
+            encryption_key=self._key,
+            retention_days=self._retention_days,
+        ).cluster
+
+    def _topic(self, alarms: Alarms | None) -> sns.ITopic:
+        if alarms is not None and alarms.topic_arn is not None:
+            return sns.Topic.from_topic_arn(self, "Topic", alarms.topic_arn)
+        return AlarmTopic(self, "People", emails=(alarms.emails or []) if alarms else []).topic
+
+    def _add_security_group(self, kafka: Kafka) -> ec2.SecurityGroup:
+        """Let jobs and their tools reach brokers, models, the signal store and AWS's services only."""
+        group = ec2.SecurityGroup(
+            self, "Group", vpc=self._vpc, allow_all_outbound=False, description="Streaming jobs"
+        )
+        cidr = ec2.Peer.ipv4(self._vpc_cidr)
+        if kafka.existing:
+            group.add_egress_rule(
+                ec2.Peer.security_group_id(self._cluster.security_group_id), ec2.Port.tcp(IAM_PORT), "Kafka"
+            )
+            self._admit("KafkaIngress", self._cluster.security_group_id, group, IAM_PORT)
+        else:
+            group.add_egress_rule(cidr, ec2.Port.tcp(IAM_PORT), "Kafka")
+        group.add_egress_rule(cidr, ec2.Port.tcp(PORT), "Valkey")
+        if self._gateway.port != _HTTPS:
+            group.add_egress_rule(cidr, ec2.Port.tcp(self._gateway.port), "Models")
+        # Services are reached through endpoints of the VPC or a NAT gateway; some have public addresses.
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(_HTTPS), "AWS")
+        self._admit("ModelsIngress", self._gateway.security_group_id, group, self._gateway.port)
+        return group
+
+    def _admit(self, construct_id: str, group_id: str, source: ec2.SecurityGroup, port: int) -> None:
+        ec2.CfnSecurityGroupIngress(
+            self,
+            construct_id,
+            description="Streaming jobs",
+            from_port=port,
+            to_port=port,
+            group_id=group_id,
+            ip_protocol="tcp",
+            source_security_group_id=source.security_group_id,
+        )
+
+    def _add_job(self, job: StreamingJob) -> Mapping[str, str]:
+        """Add the topics, the application, the tools and the alarms of a job. Return the tools' names."""
+        scope = Construct(self, f"Job-{job.name}")
+        topics = JobTopics(events=job.events.topic, dead_letters=job.name + DEAD_LETTERS_SUFFIX)
+        declared = self._add_topics(scope, job, topics)
+        document, _ = self._setup.write_document(job.name, self._document(job))
+        name = flink_application(self._platform, job.name)
+        size, role_path = job_size(job), streaming_role_path(self._platform, job.name)
+        application = EnrichmentApplication(
+            scope,
+            "Flink",
+            name=name,
+            job=job.name,
+            program_key=self._program.key,
+            document=document,
+            size=ApplicationSize(size.parallelism, size.parallelism_per_kpu),
+            topics=topics,
+            cluster=self._cluster,
+            signals=self._signals,
+            store=self._store,
+            role_path=role_path,
+            vpc=self._vpc,
+            security_group=self._group,
+            encryption_key=self._key,
+            retention_days=self._retention_days,
+        )
+        application.application.node.add_dependency(self._program.build)
+        self._setup.start(name, application, *declared)
+        tools = JobTools(
+            scope,
+            "Tools",
+            code=self._code,
+            job=job.name,
+            document=document,
+            document_access=self._store,
+            topics=topics,
+            cluster=self._cluster,
+            signals=self._signals,
+            role_path=role_path,
+            vpc=self._vpc,
+            security_group=self._group,
+        )
+        StreamAlarms(
+            scope,
+            "Alarms",
+            application=name,
+            job=job.name,
+            cluster=self._cluster.name,
+            topic=topics.events,
+            people=self._people,
+        )
+        return tools.names
+
+    def _add_topics(self, scope: Construct, job: StreamingJob, topics: JobTopics) -> list[Construct]:
+        """Declare the dead letters' topic, and the events' topic of the platform's own cluster."""
+        declared: list[Construct] = [
+            self._cluster.add_topic(
+                scope,
+                "DeadLetters",
+                topic=topics.dead_letters,
+                partitions=DEAD_LETTER_PARTITIONS,
+                retention_hours=_DEAD_LETTER_HOURS,
+            )
+        ]
+        if self._declares_topics:
+            declared.append(
+                self._cluster.add_topic(
+                    scope,
+                    "Events",
+                    topic=topics.events,
+                    partitions=job_size(job).partitions,
+                    retention_hours=job.events.retention_hours,
+                )
+            )
+        return declared
+
+    def _document(self, job: StreamingJob) -> str:
+        """Return the configuration of a job, in ASCII as templates of CloudFormation should be."""
+        signals = self._signals
+        configuration = job_configuration(
+            job,
+            platform=self._platform,
+            bootstrap_servers=self._brokers,
+            kafka_authentication="iam",
+            endpoint_url=f"{self._gateway.scheme}://{job.model}.{self._gateway.zone_name}",
+            store=JobSignalStore(
+                host=signals.host,
+                port=PORT,
+                tls=True,
+                user=signals.writer,
+                authentication="iam",
+                cluster=True,
+                cache_name=signals.cache_name,
+                region=self.region,
+            ),
+            history_uri=self._store.history(job.name),
+        )
+        return json.dumps(json.loads(configuration.to_json()), separators=(",", ":"))

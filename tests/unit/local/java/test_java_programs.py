@@ -1,0 +1,85 @@
+"""Where Java is missing, the reason is said; a build happens once per change."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.local.java import java_programs
+
+MAVEN = """#!/bin/sh
+echo run >> "{log}"
+{end}
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one module, and tools that only write down that they ran."""
+    (tmp_path / "inference_blueprints" / "contracts").mkdir(parents=True)
+    (tmp_path / "pyproject.toml").touch()
+    module = tmp_path / "runtime" / "java" / "module"
+    (module / "target").mkdir(parents=True)
+    (module / "Main.java").write_text("class Main {}")
+    (module / "target" / "class-path").write_text("/m2/a.jar:/m2/b.jar\n")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("java", "javac", "mvn"):
+        (programs / name).write_text(MAVEN.format(log=tmp_path / "ran", end=""))
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setattr(java_programs, "root", lambda: tmp_path)
+    monkeypatch.setattr(java_programs, "runtime_directory", lambda: tmp_path / "runtime")
+    return tmp_path
+
+
+def runs(checkout: Path) -> int:
+    log = checkout / "ran"
+    return len(log.read_text().splitlines()) if log.is_file() else 0
+
+
+def test_a_build_happens_again_only_after_a_change(checkout: Path) -> None:
+    log = checkout / "logs" / "maven.log"
+    for _ in range(2):
+        java_programs.build(["module"], log)
+    assert runs(checkout) == 1
+    (checkout / "runtime" / "java" / "module" / "Main.java").write_text("class Main { int a; }")
+    java_programs.build(["module"], log)
+    assert runs(checkout) == 2
+    (checkout / "inference_blueprints" / "contracts" / "headers.json").write_text("{}")
+    java_programs.build(["module"], log)
+    assert runs(checkout) == 3
+
+
+def test_a_build_that_fails_shows_maven_s_words_and_is_not_taken_for_done(checkout: Path) -> None:
+    log = checkout / "maven.log"
+    (checkout / "bin" / "mvn").write_text(
+        MAVEN.format(log=checkout / "ran", end="echo cannot find symbol; exit 1")
+    )
+    for count in (1, 2):
+        with pytest.raises(UserError, match="cannot find symbol"):
+            java_programs.build(["module"], log)
+        assert runs(checkout) == count
+
+
+def test_the_command_has_the_class_path_of_the_build(checkout: Path) -> None:
+    command = java_programs.java_command("module", "a.Main", "one", options=("-Xmx1m",))
+    target = checkout / "runtime" / "java" / "module" / "target" / "classes"
+    assert command[0] == str(checkout / "bin" / "java")
+    assert command[-4:] == ["-cp", f"{target}:/m2/a.jar:/m2/b.jar", "a.Main", "one"]
+    assert "-Xmx1m" in command
+    with pytest.raises(RuntimeError, match="other is not built"):
+        java_programs.java_command("other", "a.Main")
+
+
+def test_missing_tools_are_named(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert java_programs.missing_tools() is None
+    (checkout / "pyproject.toml").unlink()
+    assert "this package is installed" in (java_programs.missing_tools() or "")
+    monkeypatch.setattr(shutil, "which", lambda tool: None if tool != "java" else "/usr/bin/java")
+    assert (java_programs.missing_tools() or "").startswith(
+        "javac, mvn not found; install a JDK of version 17"
+    )

@@ -1,0 +1,116 @@
+"""What is lost or twice is found, whatever is wrong."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from inference_blueprints.local.streaming.click_stream import Expected
+from inference_blueprints.local.streaming.streaming_counts import (
+    LeftBehind,
+    Outage,
+    Sighting,
+    counts_of,
+    latencies,
+    settled,
+)
+
+A1, A2, B1, C1 = 1_000_001, 2_000_002, 1_500_001, 1_600_001
+EXPECTED = Expected({"a": A2, "b": B1, "c": C1}, frozenset({b"poison"}), frozenset({b"late"}))
+
+
+def row(session: str, version: int) -> Mapping[str, Any]:
+    return {"session": session, "version": version, "promptTokens": 100, "cachedTokens": 60}
+
+
+def letter(body: bytes, offset: int, reason: str = "poison") -> Mapping[str, Any]:
+    return {
+        "reason": reason,
+        "session": None,
+        "version": None,
+        "event": base64.b64encode(body).decode(),
+        "source": {"topic": "clicks", "partition": 0, "offset": offset},
+    }
+
+
+POISON, LATE = letter(b"poison", 3), letter(b"late", 4, "late")
+UNANSWERED = {"reason": "timeout", "session": "c", "version": C1, "event": None, "source": None}
+SEEN = (Sighting("a", A1, 1500.0), Sighting("b", B1, 1900.0), Sighting("a", A2, 2600.0))
+WHOLE = LeftBehind(
+    visible={"a": A2, "b": B1},
+    history=[row("a", A1), row("a", A2), row("b", B1)],
+    dead_letters=[POISON, LATE, UNANSWERED],
+    sightings=SEEN,
+)
+
+
+def test_a_whole_run_has_every_version_once() -> None:
+    counts = counts_of(EXPECTED, WHOLE)
+    assert (counts.signals, counts.lost, counts.duplicated) == (2, 0, 0)
+    assert (counts.dead_letters, counts.repeated_dead_letters) == (3, 0)
+    assert counts.dead_letter_reasons == {"late": 1, "poison": 1, "timeout": 1}
+    assert (counts.input_tokens, counts.cached_tokens) == (300, 180)
+    assert settled(EXPECTED, WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        (lambda found: replace(found, visible={"a": A2}), 1),
+        (lambda found: replace(found, visible={"a": A1, "b": B1}), 1),
+        (lambda found: replace(found, visible={**found.visible, "c": C1 + 1}), 1),
+        (lambda found: replace(found, history=[row("a", A1), row("b", B1)]), 1),
+        (lambda found: replace(found, history=[]), 2),
+        (lambda found: replace(found, dead_letters=[LATE, UNANSWERED]), 1),
+        (lambda found: replace(found, dead_letters=[letter(b"other", 3), LATE, UNANSWERED]), 1),
+        (lambda found: replace(found, dead_letters=[POISON, UNANSWERED]), 1),
+        (lambda found: replace(found, dead_letters=[POISON, LATE]), 1),
+        (lambda found: replace(found, dead_letters=[POISON, LATE, {**UNANSWERED, "version": 7}]), 1),
+    ],
+    ids=[
+        "no-signal",
+        "a-former-version-is-visible",
+        "a-version-that-nobody-sent",
+        "no-history",
+        "no-history-at-all",
+        "no-poison",
+        "other-bytes",
+        "no-late-event",
+        "no-unanswered-version",
+        "another-version-is-unanswered",
+    ],
+)
+def test_what_is_missing_is_lost(change: Callable[[LeftBehind], LeftBehind], lost: int) -> None:
+    found = change(WHOLE)
+    assert counts_of(EXPECTED, found).lost == lost
+    assert not settled(EXPECTED, found)
+
+
+def test_a_version_that_is_answered_and_a_dead_letter_is_visible_once() -> None:
+    both = replace(WHOLE, visible={**WHOLE.visible, "c": C1}, history=[*WHOLE.history, row("c", C1)])
+    counts = counts_of(EXPECTED, both)
+    assert (counts.signals, counts.lost, counts.duplicated) == (3, 0, 0)
+
+
+def test_repetitions_are_found() -> None:
+    twice = replace(WHOLE, history=[*WHOLE.history, row("b", B1)])
+    assert counts_of(EXPECTED, twice).duplicated == 1
+    for again in (Sighting("a", A2, 2700.0), Sighting("a", A1, 2700.0)):
+        assert counts_of(EXPECTED, replace(WHOLE, sightings=(*SEEN, again))).duplicated == 1
+    repeated = replace(WHOLE, dead_letters=[*WHOLE.dead_letters, POISON, UNANSWERED])
+    counts = counts_of(EXPECTED, repeated)
+    assert (counts.dead_letters, counts.repeated_dead_letters, counts.duplicated) == (3, 2, 0)
+
+
+def test_times_count_from_the_newest_event_and_leave_out_the_outage() -> None:
+    assert [each.latency_millis for each in SEEN] == [500.0, 400.0, 600.0]
+    assert list(latencies(SEEN, None)) == pytest.approx([500.0, 598.0, 600.0])
+    outage = Outage(killed_millis=1600.0, recovered_millis=9000.0)
+    during, after = Sighting("d", 8_000_001, 9500.0), Sighting("e", 9_100_001, 9800.0)
+    assert latencies((*SEEN, during, after), outage)[0] == pytest.approx(600.0), "500 before and 700 after"
+    assert latencies((*SEEN, during), outage)[2] == 1500.0
+    assert latencies((), None) == (None, None, None)
