@@ -48,14 +48,23 @@ def test_every_kind_of_call_is_answered(address: str) -> None:
 
 
 def test_a_session_stays_with_its_worker(tmp_path: Path) -> None:
-    """Dynamo's KV router, two workers that answer A and B, and sessions of the Java client beside other calls."""
+    """Dynamo's KV router, two workers that answer A and B, and sessions beside other calls."""
     family = FAMILIES["llama3"]
     entry = echoing(family, tmp_path / ECHO)
     workers = [
         [{**entry, "first_byte": None, "tokens": [entry["first_byte"] + ord(name)]}] for name in ("A", "B")
     ]
-    # The scripted workers have no cache whose events a router could follow.
-    router = ("--router-mode", "kv", "--no-router-kv-events", "--router-session-affinity-ttl-secs", "600")
+    # The scripted workers have no cache whose events a router could follow. By its temperature, the router
+    # chooses at random among workers that are equally good.
+    router = (
+        "--router-mode",
+        "kv",
+        "--no-router-kv-events",
+        "--router-temperature",
+        "1",
+        "--router-session-affinity-ttl-secs",
+        "600",
+    )
     with answering(workers[0], family, tmp_path, {}, workers[1], arguments=router) as address:
         command = java_command("endpoint-client", "inferenceblueprints.endpoint.SessionProbe", address, ECHO)
         ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
