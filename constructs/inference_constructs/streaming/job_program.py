@@ -21,7 +21,8 @@ from inference_constructs.build_start import start_build
 from inference_constructs.streaming.streaming_store import StreamingStore
 
 _BUILD_MINUTES: Final = 14
-_MODULE: Final = "enrichment-job"
+#: Module of the Maven build that makes the jar.
+JOB_MODULE: Final = "enrichment-job"
 #: One object per content of the sources: what exists is not built again, and nothing is overwritten. The
 #: image has Maven and this JDK (https://docs.aws.amazon.com/codebuild/latest/userguide/available-runtimes.html).
 _BUILD_SPECIFICATION: Final = {
@@ -31,9 +32,10 @@ _BUILD_SPECIFICATION: Final = {
         "build": {
             "commands": [
                 'if aws s3api head-object --bucket "$BUCKET" --key "$PREFIX$TAG.jar"; then exit 0; fi',
-                f"mvn --batch-mode --quiet --projects {_MODULE} --also-make -Dmaven.test.skip=true package",
-                f"rm -f {_MODULE}/target/original-*.jar",
-                f'aws s3 cp --only-show-errors {_MODULE}/target/{_MODULE}-*.jar "s3://$BUCKET/$PREFIX$TAG.jar"',
+                f"mvn --batch-mode --quiet --projects {JOB_MODULE} --also-make -Dmaven.test.skip=true package",
+                f"rm -f {JOB_MODULE}/target/original-*.jar",
+                f"aws s3 cp --only-show-errors {JOB_MODULE}/target/{JOB_MODULE}-*.jar"
+                ' "s3://$BUCKET/$PREFIX$TAG.jar"',
             ]
         },
     },
