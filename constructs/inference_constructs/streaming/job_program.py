@@ -32,7 +32,7 @@ _BUILD_SPECIFICATION: Final = {
         "build": {
             "commands": [
                 'if aws s3api head-object --bucket "$BUCKET" --key "$PREFIX$TAG.jar"; then exit 0; fi',
-                f"mvn --batch-mode --quiet --projects {JOB_MODULE} --also-make -Dmaven.test.skip=true package",
+                f"mvn --batch-mode --quiet --also-make --projects {JOB_MODULE} -Dmaven.test.skip package",
                 f"rm -f {JOB_MODULE}/target/original-*.jar",
                 f"aws s3 cp --only-show-errors {JOB_MODULE}/target/{JOB_MODULE}-*.jar"
                 ' "s3://$BUCKET/$PREFIX$TAG.jar"',
