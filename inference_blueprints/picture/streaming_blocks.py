@@ -24,12 +24,13 @@ def streaming_frame(scene: Scene) -> Block | None:
     if not spec.streaming:
         return None
     kpus = sum(job_size(job).kpus for job in spec.streaming)
+    counted = "1 KPU" if kpus == 1 else f"{kpus} KPUs"
     express = spec.kafka.express if spec.kafka else None
     jobs = names([job.name for job in spec.streaming])
     cards = [
         _kafka(express),
         Card("Topics", names(sorted({job.events.topic for job in spec.streaming})), glyphs.QUEUE),
-        Card("Streaming jobs", (*jobs, f"Managed Flink, {kpus} KPUs"), glyphs.CONTROLLER),
+        Card("Streaming jobs", (*jobs, f"Managed Flink, {counted}"), glyphs.CONTROLLER),
         # Batch shows the store in its own frame.
         *([store_card(spec.signal_store)] if spec.signal_store and spec.batch is None else []),
     ]

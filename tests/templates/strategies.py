@@ -24,6 +24,7 @@ from tests.templates.network_strategies import networks, vpcs
 from tests.templates.observability_strategies import observability, repairs
 from tests.templates.options import with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
+from tests.templates.streaming_strategies import streams
 
 Document = dict[str, Any]
 Draw = Callable[..., Any]
@@ -121,7 +122,9 @@ def blueprints_on(draw: Draw, ground: Ground) -> Document:
     network = ground.network | draw(networks(region, ACCOUNT))
     zones = environment.get("availabilityZones") or catalog.regions()[region][:3]
     pools, models = draw(_serving(region, zones))
-    jobs = draw(batches([model["name"] for model in models if "task" not in model], ACCOUNT))
+    writing = [model["name"] for model in models if "task" not in model]
+    jobs = draw(batches(writing, ACCOUNT))
+    jobs |= draw(streams(writing, jobs, region=region, account=ACCOUNT, zones=len(zones)))
     measured = draw(_some(observability=observability(region, ACCOUNT)))
     models = draw(with_elastic_workers(models)) if measured else models
     watched = draw(repairs(pools)) if measured else {}

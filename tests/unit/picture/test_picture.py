@@ -287,3 +287,12 @@ def test_fifty_pools_are_a_grid(changed):
     words = set(_words(scene).splitlines())
     assert {f"p{number}" for number in range(50)} <= words
     test_no_two_texts_overlap(scene)
+
+
+def test_kafka_its_topics_jobs_and_the_store_are_shown(shipped_scene, changed):
+    words = _words(shipped_scene("streaming-g6e")).splitlines()
+    for shown in ("Near real time", "3 Express brokers", "clicks", "shopper", "Managed Flink, 1 KPU"):
+        assert shown in words
+    assert "ElastiCache for Valkey" in words
+    assert "Event sources" in words
+    assert "Near real time" not in _words(changed(lambda spec: spec))
