@@ -30,7 +30,10 @@ _GIB = 1024**3
 _PLACE = re.compile(r"(<!-- plan: [^\n]*-->\n).*?(<!-- end of plan -->)", re.DOTALL)
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
 #: Tables of `blueprints plan` that are also on a page.
-_FURTHER_SIZES = ("KV cache outside the devices", "Elastic workers", "Capacity shift", "Broken and slow GPUs")
+_FURTHER_SIZES = (
+    *("KV cache outside the devices", "Elastic workers", "Capacity shift", "Broken and slow GPUs"),
+    *("Near real time", "Kafka"),
+)
 _PRICES = ("Pools", "Cost of a month", "Price of tokens (simulated)")
 
 

@@ -1,4 +1,4 @@
-"""Write the syntax trees of the templates in tests/runtime/templates/conformance.json, which the Java tests evaluate.
+"""Write the syntax trees of the templates in tests/runtime/templates, which the Java tests evaluate.
 
 ``make generate`` runs this script.
 """

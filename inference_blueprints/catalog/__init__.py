@@ -13,7 +13,6 @@ from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.catalogue import (
     REFERENCE_REGION,
     Catalogue,
-    UnknownEntryError,
     shipped,
 )
 from inference_blueprints.catalog.draft import Draft, DraftClass
@@ -30,6 +29,7 @@ from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQ
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.streaming_figures import BrokerSize, JobLoad
+from inference_blueprints.catalog.unknown_entry import UnknownEntryError
 from inference_blueprints.catalog.vision import Vision
 
 __all__ = [

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -31,34 +30,11 @@ from inference_blueprints.catalog.service_prices import ServicePrice, ServicePri
 from inference_blueprints.catalog.serving_metrics import DroppedMetrics, ServingMetrics
 from inference_blueprints.catalog.streaming_figures import BrokerSize, JobLoad
 from inference_blueprints.catalog.vision import Vision
-from inference_blueprints.errors import UserError
 
 #: Region of the reference prices. They rank instance types, and are shown for regions without a table.
 REFERENCE_REGION = "us-east-1"
 _SHIPPED = Path(__file__).resolve().parent / "data"
 _Entry = TypeVar("_Entry")
-
-
-class UnknownEntryError(UserError, LookupError):
-    """The catalogue has no entry with this name.
-
-    Parameters
-    ----------
-    kind
-        Kind of the entry, such as ``instance type``.
-    name
-        The requested name.
-    known
-        The names in the catalogue.
-    """
-
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.kind = kind
-        self.name = name
-        self.known = tuple(known)
-        self.close_matches = tuple(difflib.get_close_matches(name, self.known, n=3))
-        hint = f"; did you mean {' or '.join(repr(match) for match in self.close_matches)}?"
-        super().__init__(f"got {kind} {name!r}, not in the catalogue{hint if self.close_matches else ''}")
 
 
 class Catalogue:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
-from inference_blueprints.catalog.catalogue import UnknownEntryError, shipped
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import Chart, charts
 from inference_blueprints.catalog.engine import Engine
 from inference_blueprints.catalog.operating_system import SystemName
+from inference_blueprints.catalog.unknown_entry import UnknownEntryError
 
 #: EKS add-ons that a platform may have. EKS chooses their versions unless a lock names one.
 ADD_ONS = (

@@ -61,8 +61,8 @@ class DeadLetter:
     attempts
         Requests that were sent.
     session, version
-        Owner and version of the session; the version is None if it is about a single event, and the owner if that
-        event does not name one.
+        Owner and version of the session; the version is None if it is about a single event, and the owner
+        if that event does not name one.
     event
         Bytes of the event; None if it is about a version, or the event does not fit into a record.
     request

@@ -6,9 +6,9 @@ can produce long output from short input. These limits give the reason of a refu
 cost, so `prompt_process` runs this module in a process that the operating system limits.
 
 Streaming jobs run on Java. `template_tree` returns a template's checked syntax tree, which the Java class
-`PromptTemplate` (`runtime/java/prompt-template`) evaluates. Jinja2 alone reads templates, so both languages agree on
-their syntax; `tests/runtime/templates/conformance.json` holds them to the same prompts. Therefore templates see data
-only, never Python's objects: no methods, no generators, no escaped strings.
+`PromptTemplate` (`runtime/java/prompt-template`) evaluates. Only Jinja2 reads templates, so both languages
+agree on their syntax. `tests/runtime/templates/conformance.json` holds both to the same prompts. Therefore
+templates see data only, never Python's objects: no methods, no generators, no escaped strings.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self,
         text: str,
         length: int = 255,
-        killwords: bool = False,
+        killwords: Any = False,  # noqa: FBT002 - as in Jinja
         end: str = "...",
         leeway: int | None = None,
     ) -> str:
@@ -359,23 +359,23 @@ def _checked_tree(environment: _Environment, text: str) -> nodes.Template:
 
 def _fault(node: nodes.Node) -> str | None:
     """Return what a node of an allowed kind does that is forbidden."""
-    if isinstance(node, nodes.Name) and node.name == "self":
-        return "a template may not use itself"
-    if isinstance(node, nodes.For) and node.recursive:
-        return "a loop may not call itself"
-    if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
-        return f"No filter named {node.name!r}; allowed are {', '.join(sorted(_FILTERS))}"
-    if isinstance(node, nodes.Test) and node.name not in _TESTS:
-        return f"No test named {node.name!r}; allowed are {', '.join(sorted(_TESTS))}"
-    if isinstance(node, nodes.Filter | nodes.Test) and (node.dyn_args or node.dyn_kwargs):
-        return "arguments may not be unpacked"
-    if isinstance(node, nodes.Pair) and not (
-        isinstance(node.key, nodes.Const) and isinstance(node.key.value, str)
-    ):
-        return "a key of a mapping must be a string"
-    if isinstance(node, nodes.Const) and isinstance(node.value, float) and not math.isfinite(node.value):
-        return "a number is too large"
-    return None
+    fault = None
+    match node:
+        case nodes.Name(name="self"):
+            fault = "a template may not use itself"
+        case nodes.For(recursive=True):
+            fault = "a loop may not call itself"
+        case nodes.Filter(name=name) if name not in _FILTERS:
+            fault = f"No filter named {name!r}; allowed are {', '.join(sorted(_FILTERS))}"
+        case nodes.Test(name=name) if name not in _TESTS:
+            fault = f"No test named {name!r}; allowed are {', '.join(sorted(_TESTS))}"
+        case nodes.Filter() | nodes.Test() if node.dyn_args or node.dyn_kwargs:
+            fault = "arguments may not be unpacked"
+        case nodes.Pair(key=key) if not (isinstance(key, nodes.Const) and isinstance(key.value, str)):
+            fault = "a key of a mapping must be a string"
+        case nodes.Const(value=float(value)) if not math.isfinite(value):
+            fault = "a number is too large"
+    return fault
 
 
 def _check_depth(tree: nodes.Template) -> None:

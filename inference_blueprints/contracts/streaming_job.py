@@ -92,7 +92,7 @@ class JobPrompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
+class StreamedRequest:
     """Fields of a request.
 
     Parameters
@@ -157,8 +157,8 @@ class JobSignalStore:
         ``iam`` with a signed token in the cloud, ``none`` on this machine.
     cluster
         Whether it is in cluster mode.
-    cache_name
-        Name that tokens are signed for; None without authentication.
+    cache_name, region
+        Name and region that tokens are signed for; None without authentication.
     """
 
     host: str
@@ -168,6 +168,7 @@ class JobSignalStore:
     authentication: IamAuthentication
     cluster: bool
     cache_name: str | None
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +220,7 @@ class StreamingJobConfiguration:
     kafka: JobKafka
     session: JobSession
     prompt: JobPrompt
-    request: JobRequest
+    request: StreamedRequest
     endpoint: JobEndpoint
     signal: JobSignal
     history: JobHistory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.figures.batch_day_summary import BatchDaySummary
 from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummary
+from inference_blueprints.figures.edge_summary import EdgeSummary
 from inference_blueprints.figures.frontend_summary import FrontendSummary
 from inference_blueprints.figures.node_figures import (
     ColdStart,
@@ -20,6 +21,7 @@ from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, Qu
 from inference_blueprints.figures.repair_summary import RepairSummary
 from inference_blueprints.figures.scaling_summary import ScalingSummary, TriggerSummary
 from inference_blueprints.figures.shift_summary import ShiftSummary
+from inference_blueprints.figures.streaming_summary import KafkaSummary, StreamingSummary
 
 __all__ = [
     "AddressUse",
@@ -27,7 +29,9 @@ __all__ = [
     "BatchWorkersSummary",
     "ColdStart",
     "CostItem",
+    "EdgeSummary",
     "FrontendSummary",
+    "KafkaSummary",
     "MemorySummary",
     "ObjectiveCheck",
     "PlanSummary",
@@ -43,6 +47,7 @@ __all__ = [
     "ServiceQuotaUse",
     "ShiftSummary",
     "SignalStorePrice",
+    "StreamingSummary",
     "TokenPrice",
     "Totals",
     "TriggerSummary",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.figures.batch_day_summary import BatchDaySummary
 from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummary
+from inference_blueprints.figures.edge_summary import EdgeSummary
 from inference_blueprints.figures.frontend_summary import FrontendSummary
 from inference_blueprints.figures.node_figures import (
     ColdStart,
@@ -21,6 +22,7 @@ from inference_blueprints.figures.quota_use import AddressUse, QuotaNeed, Servic
 from inference_blueprints.figures.repair_summary import RepairSummary
 from inference_blueprints.figures.scaling_summary import ScalingSummary
 from inference_blueprints.figures.shift_summary import ShiftSummary
+from inference_blueprints.figures.streaming_summary import KafkaSummary, StreamingSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ class PlanSummary:
         Who replaces broken nodes of each pool; empty if Karpenter does and nothing looks for slow GPUs.
     shift
         Workers whose floors the capacity shift sets.
+    edges
+        What models with a large peak need between clients and workers.
+    streaming, kafka
+        Streaming jobs, and their Kafka cluster; None without one.
     """
 
     name: str
@@ -82,6 +88,9 @@ class PlanSummary:
     batch_workers: BatchWorkersSummary | None
     repairs: tuple[RepairSummary, ...]
     shift: tuple[ShiftSummary, ...]
+    edges: tuple[EdgeSummary, ...]
+    streaming: tuple[StreamingSummary, ...]
+    kafka: KafkaSummary | None
     cold_starts: tuple[ColdStart, ...]
     addresses: AddressUse
     fits: tuple[PodFit, ...]

@@ -26,7 +26,7 @@ def batch_frame(scene: Scene) -> Block | None:
         Card("Batch API", ("API Gateway, Lambda", "Step Functions runs jobs"), glyphs.ENDPOINT),
         Card("Queues", names([queue.name for queue in batch.queues]), glyphs.QUEUE),
         _workers(batch),
-        *([_store(store)] if store else []),
+        *([store_card(store)] if store else []),
     ]
     return Frame("Batch", grid(cards, columns=2), _BATCH, note="the API is private", anchor="batch")
 
@@ -62,6 +62,7 @@ def _workers(batch: Batch) -> Card:
     return Card("Batch workers", (f"{count} per model", spot), glyphs.CONTROLLER)
 
 
-def _store(store: SignalStore) -> Card:
+def store_card(store: SignalStore) -> Card:
+    """Return the signal store."""
     lines = ("ElastiCache for Valkey", f"up to {store.valkey.max_gb:,} GB")
     return Card("Signal store", lines, glyphs.BUCKET)

@@ -11,6 +11,7 @@ from inference_blueprints.picture.batch_blocks import batch_sentence
 from inference_blueprints.picture.blocks import ARROW_GAP, Canvas, draw_number
 from inference_blueprints.picture.drawing import Area, Arrow
 from inference_blueprints.picture.scene import Scene
+from inference_blueprints.picture.streaming_blocks import streaming_sentence
 from inference_blueprints.serving.types import KvTransfer
 
 
@@ -160,6 +161,8 @@ def _supply(scene: Scene) -> list[Flow]:
     batch = scene.blueprint.spec.batch
     if batch:
         arrows.append(Flow("teams", "batch", "row", ("batch", 0.5), batch_sentence(scene, batch)))
+    if scene.blueprint.spec.streaming:
+        arrows.append(Flow("events", "streaming", "row", ("streaming", 0.5), streaming_sentence()))
     return arrows
 
 

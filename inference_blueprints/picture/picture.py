@@ -25,6 +25,7 @@ from inference_blueprints.picture.legend import Legend
 from inference_blueprints.picture.node_blocks import Tag, TaggedLines, tags
 from inference_blueprints.picture.pool_blocks import pools_frame
 from inference_blueprints.picture.scene import Scene, counted
+from inference_blueprints.picture.streaming_blocks import events_card, streaming_frame
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Model, Spec
@@ -116,6 +117,7 @@ def _draw_actors(scene: Scene, canvas: Canvas) -> None:
         "balancer": Card("Applications", ("OpenAI API",), glyphs.APPLICATIONS, "applications"),
         "stacks": Card("Engineers", ("blueprints deploy",), glyphs.ENGINEER, "engineers"),
         **({"batch": teams_card(scene)} if scene.blueprint.spec.batch else {}),
+        **({"streaming": events_card()} if scene.blueprint.spec.streaming else {}),
     }
     for anchor, card in actors.items():
         level = canvas.anchors[anchor]
@@ -125,8 +127,8 @@ def _draw_actors(scene: Scene, canvas: Canvas) -> None:
 
 def _account(scene: Scene) -> Block:
     """Return everything in the account."""
-    batch = batch_frame(scene)
-    blocks = [_vpc(scene), _services(scene), *([batch] if batch else [])]
+    optional = (batch_frame(scene), streaming_frame(scene))
+    blocks = [_vpc(scene), _services(scene), *(each for each in optional if each)]
     return Frame(
         scene.account,
         VerticalStack(blocks, gap=ARROW_GAP),

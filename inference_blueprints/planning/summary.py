@@ -22,16 +22,19 @@ from inference_blueprints.figures import (
 from inference_blueprints.monitoring.alarm_table import platform_alarms
 from inference_blueprints.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.monitoring.platform_rules import platform_rules
+from inference_blueprints.planning.edge_summaries import summarise_edges
 from inference_blueprints.planning.frontend_summaries import summarise_frontends
 from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.planning.objective_summary import objective_checks
 from inference_blueprints.planning.repair_summaries import summarise_repairs
 from inference_blueprints.planning.scaling_summaries import summarise_scaling
 from inference_blueprints.planning.shift_summaries import summarise_shift
+from inference_blueprints.planning.streaming_summaries import summarise_kafka, summarise_streaming
 from inference_blueprints.pricing.batch_worker_price import batch_worker_price
 from inference_blueprints.pricing.platform_price import platform_price
 from inference_blueprints.pricing.rates import CustomRates, Prices, prices_for
 from inference_blueprints.pricing.signal_store_price import signal_store_price
+from inference_blueprints.pricing.streaming_price import streaming_items
 from inference_blueprints.pricing.telemetry_price import MonitoringSize
 from inference_blueprints.pricing.token_price import token_price
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
@@ -84,6 +87,8 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
     }
     token_prices = {name: token_price(group, pools, processes) for name, group in deployments.items()}
     embedding = tuple(name for name, group in deployments.items() if group[0].model.task == "embed")
+    capacities = model_capacities(resolved for resolved, _ in roles)
+    streaming, kafka = tuple(summarise_streaming(spec, capacities)), summarise_kafka(spec)
     signal_store, batch_workers = signal_store_price(spec.signal_store), batch_worker_price(spec.batch)
     return PlanSummary(
         name=blueprint.metadata.name,
@@ -104,6 +109,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             monitoring=_monitoring(blueprint, plan),
             signal_store=signal_store,
             batch_workers=batch_workers,
+            streaming=tuple(streaming_items(kafka, streaming)),
         ),
         token_prices=tuple(each for each in token_prices.values() if each),
         without_profile=tuple(
@@ -116,12 +122,15 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             for check in objective_checks(group, token_prices[name])
         ),
         quotas=quota_needs(spec.pools, pools),
-        batch_days=summarise_days(days, model_capacities(resolved for resolved, _ in roles)),
+        batch_days=summarise_days(days, capacities),
         service_quotas=service_quota_uses(days, spec.environment.region),
         signal_store=signal_store,
         batch_workers=batch_workers,
         repairs=tuple(summarise_repairs(spec)),
         shift=tuple(summarise_shift(blueprint, plan)),
+        edges=tuple(summarise_edges(spec, (resolved for resolved, _ in roles), prices)),
+        streaming=streaming,
+        kafka=kafka,
         cold_starts=tuple(
             cold_start(resolved, worker, placed[resolved.pool.name]) for resolved, worker in roles
         ),
@@ -184,6 +193,10 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
         each["isMissed"] = check.is_missed
     for each, day in zip(document["batchDays"], summary.batch_days, strict=True):
         each.update(jobHours=day.job_hours, deadlineCanHold=day.deadline_can_hold, keepsUp=day.keeps_up)
+    for each, edge in zip(document["edges"], summary.edges, strict=True):
+        each.update(balancerUnits=edge.balancer_units, zonePlacementSaves=edge.zone_placement_saves)
+    for each, job in zip(document["streaming"], summary.streaming, strict=True):
+        each["keepsUp"] = job.keeps_up
     for each, use in zip(document["serviceQuotas"], summary.service_quotas, strict=True):
         each.update(share=use.share, isExceeded=use.is_exceeded)
     return document

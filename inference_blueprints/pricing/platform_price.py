@@ -47,6 +47,7 @@ def platform_price(
     monitoring: MonitoringSize,
     signal_store: SignalStorePrice | None,
     batch_workers: BatchWorkersSummary | None,
+    streaming: Sequence[CostItem],
 ) -> PlatformCost:
     """Return the cost of a month.
 
@@ -64,6 +65,8 @@ def platform_price(
         What monitors the platform, if it is observed.
     signal_store, batch_workers
         Their prices; None if there are none.
+    streaming
+        Parts of streaming.
     """
     region = spec.environment.region
     services = catalog.service_prices(region)
@@ -74,6 +77,7 @@ def platform_price(
         *_network(spec, roles, services),
         *_storage(roles, services),
         *_optional_parts(signal_store, batch_workers),
+        *streaming,
         *telemetry_items(spec, processes, monitoring, services),
         *batch_signal_items(spec, services),
         *operations_items(spec, services),

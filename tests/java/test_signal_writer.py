@@ -1,8 +1,7 @@
-"""The Java writer on real Valkey, held to the cases of the Python package: one server, a cluster, and the emulated cache."""
+"""The Java writer on real Valkey, held to the cases of the Python package."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

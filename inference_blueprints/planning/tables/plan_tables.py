@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from inference_blueprints.figures import PlanSummary
 from inference_blueprints.planning.tables import (
     batch_tables,
+    edge_table,
     frontend_table,
     limit_tables,
     month_table,
@@ -16,6 +17,7 @@ from inference_blueprints.planning.tables import (
     repair_table,
     scaling_table,
     shift_table,
+    streaming_tables,
 )
 from inference_blueprints.tables.text_table import TextTable
 
@@ -30,6 +32,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         scaling_table.elastic_workers,
         shift_table.capacity_shift,
         frontend_table.frontends,
+        edge_table.real_time,
         node_tables.memory,
         node_tables.host_caches,
         node_tables.fits,
@@ -39,6 +42,8 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         limit_tables.ec2_quotas,
         batch_tables.batch_days,
         batch_tables.service_quotas,
+        streaming_tables.streaming_jobs,
+        streaming_tables.kafka_brokers,
         price_tables.batch_workers,
         price_tables.signal_store,
         repair_table.repairs,

@@ -10,10 +10,10 @@ from inference_blueprints.contracts.streaming_job import (
     JobHistory,
     JobKafka,
     JobPrompt,
-    JobRequest,
     JobSession,
     JobSignal,
     JobSignalStore,
+    StreamedRequest,
     StreamingJobConfiguration,
 )
 from inference_blueprints.serving.streaming.job_size import job_size
@@ -77,7 +77,7 @@ def job_configuration(
             template=template_tree(job.prompt.template),
             max_characters=stream_load(job).prompt_characters,
         ),
-        request=JobRequest(
+        request=StreamedRequest(
             model=job.model,
             max_tokens=job.answer.max_tokens,
             response_format=None

@@ -38,7 +38,7 @@ _HEAP_BYTES_PER_CHARACTER: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class JobSize:
+class StreamingJobSize:
     """Size of a job.
 
     Parameters
@@ -66,7 +66,7 @@ class JobSize:
     state_kpus: float
 
 
-def job_size(job: StreamingJob) -> JobSize:
+def job_size(job: StreamingJob) -> StreamingJobSize:
     """Return the size of a job; keys of the blueprint count first.
 
     Parameters
@@ -79,7 +79,7 @@ def job_size(job: StreamingJob) -> JobSize:
     parallelism = job.parallelism or needed
     per_kpu = min(MOST_SUBTASKS_PER_KPU, max(1, parallelism // needed))
     calls = max(_LEAST_IN_FLIGHT, math.ceil(load.in_flight * _IN_FLIGHT_HEADROOM / parallelism))
-    return JobSize(
+    return StreamingJobSize(
         kpus=math.ceil(parallelism / per_kpu),
         parallelism=parallelism,
         parallelism_per_kpu=per_kpu,

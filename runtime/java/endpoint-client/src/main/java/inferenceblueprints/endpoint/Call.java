@@ -311,7 +311,8 @@ final class Call {
         }
         if (cause instanceof IOException) {
             String words = cause.getMessage() == null ? cause.getClass().getSimpleName() : cause.getMessage();
-            return EndpointException.of(Reason.CONNECTION, words, cause);
+            String begin = cause instanceof SSLException ? "TLS with the endpoint failed: " : "";
+            return EndpointException.of(Reason.CONNECTION, begin + words, cause);
         }
         return EndpointException.of(Reason.INVALID_ANSWER, "a callback or the client failed: " + cause, cause);
     }

@@ -22,12 +22,12 @@ import org.junit.jupiter.api.Test;
 
 /** What happens to connections: HTTP/2's GOAWAY, a changed address, and very many calls. */
 class ConnectionsTest {
-    private static final int SETTINGS = 4;
-    private static final int HEADERS = 1;
+    static final int SETTINGS = 4;
+    static final int HEADERS = 1;
     private static final int DATA = 0;
     private static final int GOAWAY = 7;
 
-    private static void frame(HostileServer.Request request, int type, int flags, int stream, byte[] content)
+    static void frame(HostileServer.Request request, int type, int flags, int stream, byte[] content)
             throws IOException {
         int length = content.length;
         request.out.write(new byte[] {
@@ -38,7 +38,7 @@ class ConnectionsTest {
         request.out.flush();
     }
 
-    private static void answerFrame(HostileServer.Request request, int stream) throws IOException {
+    static void answerFrame(HostileServer.Request request, int stream) throws IOException {
         frame(request, HEADERS, 4, stream, new byte[] {(byte) 0x88}); // :status 200
         frame(request, DATA, 1, stream, HostileServer.chat("blue").getBytes(StandardCharsets.UTF_8));
     }

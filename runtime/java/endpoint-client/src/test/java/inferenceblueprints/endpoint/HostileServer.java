@@ -113,8 +113,12 @@ final class HostileServer implements AutoCloseable {
     }
 
     HostileServer(Behaviour behaviour, InetAddress address, int port) throws IOException {
+        this(behaviour, new ServerSocket(port, 1024, address));
+    }
+
+    HostileServer(Behaviour behaviour, ServerSocket server) {
         this.behaviour = behaviour;
-        server = new ServerSocket(port, 1024, address);
+        this.server = server;
         start(this::accept);
     }
 

@@ -182,6 +182,11 @@ final class Filters {
 
     /** Returns what reads an attribute such as {@code a.b.0} of an item. */
     private UnaryOperator<Object> attribute(Object attribute) {
+        return attribute(attribute, null);
+    }
+
+    /** With a default for what is missing. Jinja2 goes on from the default if the path goes on, so this does too. */
+    private UnaryOperator<Object> attribute(Object attribute, Object otherwise) {
         List<Object> parts = new ArrayList<>();
         if (attribute instanceof String path) {
             for (String part : path.split("\\.", -1)) {
@@ -195,6 +200,7 @@ final class Filters {
             for (Object part : parts) {
                 rendering.step();
                 found = Values.item(found, part);
+                found = otherwise != null && found instanceof Undefined ? otherwise : found;
             }
             return found;
         };
@@ -223,8 +229,7 @@ final class Filters {
         UnaryOperator<Object> change;
         if (arguments.positional().isEmpty() && arguments.named().containsKey("attribute")) {
             Object[] given = arguments.bound("attribute", "default");
-            UnaryOperator<Object> getter = attribute(given[0]);
-            change = item -> getter.apply(item) instanceof Undefined missing ? given[1] == null ? missing : given[1] : getter.apply(item);
+            change = attribute(given[0], given[1]);
         } else if (arguments.positional().isEmpty()) {
             throw new WrongValueException("map needs the name of a filter, or attribute=");
         } else {

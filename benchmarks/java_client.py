@@ -1,0 +1,115 @@
+"""The Java client beside openai-java and the bare client of the JDK: latency and processor time per request.
+
+An endpoint on this machine answers each chat completion after 50 ms. A Java program calls it through one of
+the clients, in a fresh JVM that warms up for 6 s and is measured for 6 s: at 500 requests per second in an
+open loop, where a latency counts from when the request was due, and by 64 callers in a closed loop.
+openai-java is tuned: it may keep 1,024 idle connections instead of 5. The JDK's client is given the least
+code that asks and reads an answer, without deadlines for bodies, retries, limits or a circuit breaker.
+
+The three take turns, ten rounds each. A figure is the geometric mean, over the rounds, of what our client
+takes divided by what the other takes in the same round. `_lower` and `_upper` are the ends of its 95 %
+interval (Student's t). The goals are a ratio below 1 beside openai-java, and at most 1.1 beside the JDK's
+client. They apply to the upper ends. Where the interval contains the goal, the comparison is inconclusive:
+the name then ends with `_inconclusive`. `_ms` and `_cpu_us` are the medians of our client. The endpoint
+runs on the same cores.
+
+It needs Java 17 and Maven, and takes 14 minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.timing import ROOT, BenchmarkError, run
+
+_ROUNDS: Final = 10
+#: 97.5 % of Student's t with 9 degrees of freedom.
+_QUANTILE: Final = 2.262
+_ANSWER_SECONDS, _WARM_SECONDS, _SECONDS = 0.05, 6, 6
+#: Load by name: the kind of loop, and requests per second or callers.
+_LOADS: Final = {"open": 500, "closed": 64}
+_CLIENTS: Final = ("ours", "openai", "jdk")
+_GOALS: Final = {"openai": 1.0, "jdk": 1.1}
+_METRICS: Final = {"p50Ms": "p50", "p99Ms": "p99", "cpuMicros": "cpu"}
+_JAVA: Final = ROOT / "runtime" / "java"
+_MODULE: Final = _JAVA / "client-benchmark"
+
+Run = dict[str, float]
+
+
+def measure() -> list[Figure]:
+    """Take the measurements."""
+    command = _built()
+    runs: dict[tuple[str, str], list[Run]] = {(load, client): [] for load in _LOADS for client in _CLIENTS}
+    with _endpoint() as address:
+        for number in range(_ROUNDS):
+            for load in _LOADS:
+                # Each client is as often first as the others.
+                for client in _CLIENTS[number % 3 :] + _CLIENTS[: number % 3]:
+                    runs[load, client].append(_run(command, client, load, address))
+    return [
+        figure for load in _LOADS for figure in _figures(load, {each: runs[load, each] for each in _CLIENTS})
+    ]
+
+
+def _built() -> list[str]:
+    """Build the program, and return the command that starts it."""
+    java, maven = shutil.which("java"), shutil.which("mvn")
+    if not (java and maven):
+        raise BenchmarkError("Java 17 and Maven 3.8 or newer are needed")
+    build = ("--batch-mode", "--quiet", "--file", str(_JAVA), "-Pbenchmark", "-DskipTests")
+    run([maven, *build, "--projects", "client-benchmark", "--also-make", "process-test-classes"])
+    libraries = (_MODULE / "target" / "class-path").read_text(encoding="utf-8").strip()
+    path = os.pathsep.join([str(_MODULE / "target" / "classes"), libraries])
+    return [java, "-Xmx1g", "-cp", path, "inferenceblueprints.benchmark.ClientLoad"]
+
+
+@contextmanager
+def _endpoint() -> Iterator[str]:
+    """Run an endpoint and yield its address."""
+    command = [sys.executable, "-m", "benchmarks.harness.batch.fast_endpoint", str(_ANSWER_SECONDS)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        yield (process.stdout or sys.stdin).readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _run(command: Sequence[str], client: str, load: str, address: str) -> Run:
+    """Load the endpoint once through a client."""
+    settings = (client, load, str(_LOADS[load]), address, str(_WARM_SECONDS), str(_SECONDS))
+    result = json.loads(run([*command, *settings]))
+    if result["failures"] or not result["requests"]:
+        raise BenchmarkError(f"{client}, {load}: {result['failures']} requests failed: {result['failure']}")
+    return {name: float(result[name]) for name in _METRICS}
+
+
+def _figures(load: str, runs: dict[str, list[Run]]) -> Iterator[Figure]:
+    """Return the figures of a load."""
+    for metric, short in _METRICS.items():
+        name, unit = f"java_client_{load}_{short}", "us" if metric == "cpuMicros" else "ms"
+        yield Figure(f"{name}_{unit}", statistics.median(each[metric] for each in runs["ours"]), unit)
+        for other, goal in _GOALS.items():
+            pairs = zip(runs["ours"], runs[other], strict=True)
+            logs = [math.log(ours[metric] / theirs[metric]) for ours, theirs in pairs]
+            mean = statistics.mean(logs)
+            half = _QUANTILE * statistics.stdev(logs) / math.sqrt(len(logs))
+            lower, middle, upper = (math.exp(each) for each in (mean - half, mean, mean + half))
+            words = f"of {'openai-java' if other == 'openai' else 'the JDK client'}"
+            # The goals are about p99 and processor time; a median is mostly the endpoint's 50 ms.
+            bound = None if short == "p50" and other == "openai" else goal
+            doubtful = "_inconclusive" if bound is not None and lower <= bound < upper else ""
+            yield Figure(f"{name}_{other}_lower", lower, words)
+            yield Figure(f"{name}_{other}{doubtful}", middle, words)
+            yield Figure(f"{name}_{other}_upper", upper, words, goal=bound)

@@ -1,0 +1,2 @@
+/** Compares clients of an endpoint under the same load. */
+package inferenceblueprints.benchmark;

@@ -1,0 +1,130 @@
+"""Sizes of streaming jobs: Little's law, and what decides the number of KPUs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from inference_blueprints import catalog
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.streaming.broker_load import broker_load, needed_brokers
+from inference_blueprints.serving.streaming.job_size import job_size, most_calls_per_kpu
+from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_blueprints.spec.types import StreamingJob
+
+
+@pytest.fixture
+def shipped_job() -> StreamingJob:
+    [found] = load_blueprint("streaming-g6e").blueprint.spec.streaming
+    return found
+
+
+def changed(job: StreamingJob, **sections: dict[str, Any]) -> StreamingJob:
+    """Return a job with other values in some of its sections."""
+    update = {name: getattr(job, name).model_copy(update=values) for name, values in sections.items()}
+    return job.model_copy(update=update)
+
+
+def test_calls_in_flight_are_calls_per_second_times_seconds(shipped_job: StreamingJob) -> None:
+    job = changed(
+        shipped_job,
+        session={"debounce_millis": 0},
+        load={"events_per_second": 200_000.0, "latency_millis": 300},
+    )
+    load = stream_load(job)
+    assert load.calls_per_second == 200_000
+    assert load.in_flight == pytest.approx(60_000)
+    assert job_size(job).max_in_flight >= 2 * 60_000
+
+
+def test_a_longer_debounce_makes_fewer_calls(shipped_job: StreamingJob) -> None:
+    # 12 events in 300 s are one in 25 s: with a debounce of 25 s, a prompt holds two events.
+    load = stream_load(changed(shipped_job, session={"debounce_millis": 25_000}))
+    assert load.calls_per_second == pytest.approx(load.events_per_second / 2)
+
+
+def test_sessions_stay_open_until_their_gap_has_passed(shipped_job: StreamingJob) -> None:
+    load = stream_load(shipped_job)
+    assert load.sessions_per_second == pytest.approx(20 / 12)
+    assert load.open_sessions == pytest.approx(20 / 12 * (300 + 1800))
+    assert load.stored_signals == pytest.approx(20 / 12 * (300 + 3600))
+
+
+@pytest.mark.parametrize(
+    ("sections", "decides"),
+    [
+        ({"load": {"events_per_second": 100_000.0}}, "cpu_kpus"),
+        (
+            {
+                "load": {"events_per_second": 1000.0, "latency_millis": 60_000},
+                "prompt": {"max_input_tokens": 100_000},
+            },
+            "in_flight_kpus",
+        ),
+        (
+            {
+                "load": {"events_per_second": 20_000.0, "events_per_session": 1000.0, "session_seconds": 8e4},
+                "session": {"gap_seconds": 86_400, "max_events": 1000, "debounce_millis": 60_000},
+                "prompt": {"max_input_tokens": 50_000},
+            },
+            "state_kpus",
+        ),
+    ],
+)
+def test_the_scarcest_resource_decides(
+    shipped_job: StreamingJob, sections: dict[str, dict[str, Any]], decides: str
+) -> None:
+    size = job_size(changed(shipped_job, **sections))
+    needs = {name: getattr(size, name) for name in ("cpu_kpus", "in_flight_kpus", "state_kpus")}
+    assert max(needs, key=lambda name: needs[name]) == decides
+    assert size.kpus - 1 < needs[decides] <= size.kpus
+    assert size.parallelism == size.kpus
+
+
+def test_subtasks_of_the_blueprint_share_kpus(shipped_job: StreamingJob) -> None:
+    size = job_size(shipped_job.model_copy(update={"parallelism": 4}))
+    assert (size.kpus, size.parallelism, size.parallelism_per_kpu) == (1, 4, 4)
+    size = job_size(shipped_job.model_copy(update={"parallelism": 20}))
+    assert (size.kpus, size.parallelism, size.parallelism_per_kpu) == (3, 20, 8)
+
+
+def test_a_kpu_is_half_busy_with_what_it_carries(shipped_job: StreamingJob) -> None:
+    job = changed(shipped_job, session={"debounce_millis": 0})
+    cost = catalog.job_load()
+    each = cost.microseconds_per_call + cost.microseconds_per_event
+    assert most_calls_per_kpu(job) * each == pytest.approx(500_000)
+    rate = most_calls_per_kpu(job)
+    full = changed(shipped_job, session={"debounce_millis": 0}, load={"events_per_second": rate})
+    assert job_size(full).cpu_kpus == pytest.approx(1)
+
+
+def test_a_topic_of_two_jobs_is_written_once_and_read_twice(shipped_job: StreamingJob) -> None:
+    one = broker_load([shipped_job])
+    other = shipped_job.model_copy(update={"name": "other"})
+    both = broker_load([shipped_job, other])
+    assert both.ingress_mb_per_second == one.ingress_mb_per_second
+    assert both.egress_mb_per_second == pytest.approx(2 * one.egress_mb_per_second)
+    assert both.stored_gb == one.stored_gb
+    # Three replicas of three partitions: the other job has dead letters of its own.
+    assert both.partitions == one.partitions + 9
+
+
+def test_brokers_are_added_in_threes(shipped_job: StreamingJob) -> None:
+    size = catalog.broker_sizes()["express.m7g.large"]
+    # 108 bytes and 70 beside them; three brokers carry 46.8 MB/s.
+    enough = 3 * size.ingress_mb_per_second * 1e6 / 178
+    for events, brokers in ((enough, 3), (enough * 1.01, 6)):
+        load = broker_load(
+            [changed(shipped_job, load={"events_per_second": events}, events={"partitions": 48})]
+        )
+        assert needed_brokers(load, size) == brokers
+
+
+def test_sizes_of_brokers_grow() -> None:
+    sizes = list(catalog.broker_sizes().values())
+    for smaller, larger in pairwise(sizes):
+        assert smaller.ingress_mb_per_second < larger.ingress_mb_per_second
+        assert smaller.egress_mb_per_second < larger.egress_mb_per_second
+        assert smaller.partitions <= larger.partitions
