@@ -43,8 +43,6 @@ _QUANTILE = 2.131
 #: Two servers every 15 s, one agent every 60 s.
 _READINGS_PER_MINUTE = 9
 _MEASURED_READINGS = 20
-#: Dynamo's own level. The local commands of processes lower it, unless the plan sets it.
-_LOG = {"DYN_LOG": "info"}
 _UNIT = "% of the processor time per request"
 _GOAL = 3.0
 
@@ -86,7 +84,7 @@ def _start(blueprints: Mapping[str, Blueprint], folder: Path, model: Path, sink:
                 folder / name,
                 model=model,
                 processes=processes,
-                variables={**_LOG, **(sink.variables if name == "observed" else {})},
+                variables=sink.variables if name == "observed" else {},
             )
         for frontend in frontends.values():
             frontend.wait()

@@ -13,7 +13,9 @@ Lambda. Besides calling, it does three things:
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 import time
 import urllib.request
 from datetime import UTC, datetime
@@ -45,16 +47,20 @@ class ControllerCaller:
         """Return the faster time."""
         return self._began + (self._real_time() - self._began) * self._factor
 
-    def call_for_ever(self) -> None:
-        """Call the handler at each full period since the beginning of the run."""
+    def call_until_told_to_end(self) -> None:
+        """Call the handler at each full period since the beginning of the run.
+
+        At SIGTERM a running call goes on to its end, as in Lambda: it writes its metrics last.
+        """
+        told_to_end = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: told_to_end.set())
         time.time = self.clock
         self._answer_for_aws()
         module, _, function = str(self._settings["handler"]).rpartition(".")
         handler = getattr(import_module(module), function)
         every = float(self._settings["everySeconds"])
         with Path(self._settings["results"]).open("a", encoding="utf-8") as results:
-            while True:
-                time.sleep(every - (self._real_time() - self._began) % every)
+            while not told_to_end.wait(every - (self._real_time() - self._began) % every):
                 begun, error = self._real_time(), None
                 try:
                     handler({}, None)
@@ -99,4 +105,4 @@ class _Ok:
 
 
 if __name__ == "__main__":
-    ControllerCaller(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))).call_for_ever()
+    ControllerCaller(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))).call_until_told_to_end()

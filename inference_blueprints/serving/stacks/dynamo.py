@@ -36,6 +36,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
+from inference_blueprints.serving.stacks.request_logs import LOG_ENVIRONMENT
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
 from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
@@ -117,6 +118,7 @@ class Dynamo(ServingStack):
             "DYN_TCP_RESPONSE_STREAM_HOST": OwnAddress(),
             "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(stream),
             **_fetch_limits(resolved, self._vocabulary_hosts(resolved, frontend)),
+            **LOG_ENVIRONMENT,
             **trace_environment(resolved, "frontend"),
             **({"DYN_ROUTER_POLICY_CONFIG": router_policy()} if resolved.shared_with_batch else {}),
             **frontend.env,
@@ -160,6 +162,7 @@ class Dynamo(ServingStack):
             "DYN_RUNTIME_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": str(_MOVE_SECONDS),
             **engine.environment(resolved),
             **network_environment(resolved),
+            **LOG_ENVIRONMENT,
             **trace_environment(resolved, ROLES[resolved.role]),
             **resolved.model.engine.section.env,
         }

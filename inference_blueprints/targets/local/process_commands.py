@@ -38,8 +38,6 @@ OWN_ADDRESS = "all workers share this machine, so each listens on a loopback add
 OWN_FOLDER = "all workers share this machine, so each deployment has a folder of its own"
 _FILES_HERE = "every process reads the model's files from a folder; nothing is downloaded"
 _READ_BY_PEOPLE = "logs are read by people here, as text"
-#: Variables of every process that a blueprint may change, each with the reason.
-DEFAULTS: Mapping[str, tuple[str, str]] = {"DYN_LOG": ("warn", _READ_BY_PEOPLE)}
 #: Variables that let a frontend end at once.
 FRONTEND_ENDS_AT_ONCE: Mapping[str, str] = {
     "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS": "0",
@@ -210,11 +208,7 @@ def environment(
         for name, value in planned.items()
         if not isinstance(value, SecretValue)
     }
-    defaults, own = (
-        {name: value for name, (value, _) in table.items()}
-        for table in (DEFAULTS, own_variables(home, address))
-    )
-    return {**defaults, **values, **own}
+    return values | {name: value for name, (value, _) in own_variables(home, address).items()}
 
 
 def own_variables(home: Path, address: str) -> Mapping[str, tuple[str, str]]:

@@ -20,8 +20,6 @@ from inference_blueprints.spec.types import Blueprint
 
 _PATIENCE_SECONDS = 120.0
 _FRONTEND, _ROUTER, _WORKER = "http-request", "kv_router.route_request", "handle_payload"
-#: Dynamo's own level, as on EKS. Processes on this machine have `warn`.
-_LOG = {"DYN_LOG": "info"}
 #: A span that the level `warn` would drop.
 _SELECTION = "kv_router.select_worker"
 #: A caller's own trace, which it samples: Dynamo follows the decision of a parent.
@@ -43,7 +41,7 @@ def _traced(ratio: float, folder: Path, log_format: str) -> Iterator[tuple[Measu
             folder / "frontend",
             model=model,
             processes=processes,
-            variables=_LOG | {"DYN_LOGGING_CONSOLE_FORMAT": log_format} | sink.variables,
+            variables={"DYN_LOGGING_CONSOLE_FORMAT": log_format} | sink.variables,
             worker_variables=_tracing(worker) | sink.variables,
         )
         frontend.wait()

@@ -18,7 +18,6 @@ from inference_blueprints.serving.types import (
 from inference_blueprints.targets.local.platform_parts import Replacement
 from inference_blueprints.targets.local.process_commands import (
     CONNECTED,
-    DEFAULTS,
     DISCOVERY,
     OWN_ADDRESS,
     OWN_FOLDER,
@@ -50,8 +49,6 @@ def process_exceptions() -> Iterator[tuple[str, str, str]]:
     """Yield each setting of every process that differs, what it is here, and the reason."""
     flag, value = DISCOVERY
     yield f"`{flag}` of Dynamo's processes", f"`{value}`", CONNECTED
-    for name, (default, reason) in DEFAULTS.items():
-        yield f"`{name}`", f"`{default}` unless the blueprint sets it", reason
     here = own_variables(Path("FOLDER"), "the worker's own address")
     for name, (own, reason) in here.items():
         yield f"`{name}`", own if " " in own else f"`{own}`", reason
@@ -79,9 +76,8 @@ def process_replacements(
     flag, value = DISCOVERY
     if dynamo:
         yield Replacement(workers, flag, "not set", value, CONNECTED)
-    defaults = {name: entry for name, entry in DEFAULTS.items() if name not in planned}
     own = own_variables(home, address)
-    for name, (here, reason) in {**defaults, **own}.items():
+    for name, (here, reason) in own.items():
         yield Replacement(workers, name, planned_text(planned.get(name)), here, reason)
     for name, kept in planned.items():
         if not isinstance(kept, str) and name not in own:

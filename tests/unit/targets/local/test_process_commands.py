@@ -45,8 +45,7 @@ def test_address_and_discovery_are_this_machines(deployments_of) -> None:
     assert _value(command, "--discovery-backend") == "file"
 
 
-def test_variables_of_the_blueprint_count_before_this_machines_log_level_only(tmp_path: Path) -> None:
-    assert environment({}, tmp_path)["DYN_LOG"] == "warn"
+def test_variables_of_the_plan_count_where_this_machine_has_none(tmp_path: Path) -> None:
     given = environment({"DYN_LOG": "debug", "MINE": "1", "HF_HUB_OFFLINE": "0"}, tmp_path)
     assert (given["DYN_LOG"], given["MINE"], given["HF_HUB_OFFLINE"]) == ("debug", "1", "1")
 
