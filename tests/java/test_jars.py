@@ -62,6 +62,11 @@ def test_the_job_is_one_jar_without_flink() -> None:
         *("software.amazon.msk.auth.iam", "inferenceblueprints.shaded.jackson.databind"),
     }
     assert needed <= packages
-    in_the_runtime = ("org.apache.flink.streaming.api", "org.apache.flink.runtime.", "org.slf4j.", "org.junit.")
+    in_the_runtime = (
+        "org.apache.flink.streaming.api",
+        "org.apache.flink.runtime.",
+        "org.slf4j.",
+        "org.junit.",
+    )
     assert not [each for each in packages if each.startswith((*in_the_runtime, "com.fasterxml.jackson."))]
     assert "inferenceblueprints/endpoint/request_headers.json" in names

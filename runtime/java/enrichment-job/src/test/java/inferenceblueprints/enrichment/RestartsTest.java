@@ -80,6 +80,7 @@ class RestartsTest {
             journey.start(1, savepointOfFour);
             round(journey);
             journey.ledger.check();
+            assertEquals(0, journey.ledger.deadLetters().size(), "a stop is no failure of calls");
             assertTrue(
                     journey.model.requests.stream().anyMatch(each -> each.user().startsWith("e0 12") && each.user().contains("e5")),
                     "sessions go on");
