@@ -66,8 +66,10 @@ def ask(pins: Sequence[VersionPin]) -> tuple[Answers, Mapping[str, Sequence[str]
         for pin in pins
         if pin.registry in _QUESTIONS
     ]
-    # Go answers for all modules at once.
-    questions.append(("go", "modules", partial(_go, [pin for pin in pins if pin.registry == "go"])))
+    for registry, name, question in (("go", "modules", _go), ("maven", "libraries", _maven)):
+        # These answer for all parts at once.
+        asked_of = [pin for pin in pins if pin.registry == registry]
+        questions.append((registry, name, partial(question, asked_of)))
     answers: dict[VersionPin, tuple[Release | None, Release | None]] = {}
     problems: dict[str, list[str]] = {}
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -139,6 +141,18 @@ def _go(pins: Sequence[VersionPin]) -> Answers:
     return {
         pin: (found.get(f"{pin.address}@{_tag(pin.version)}"), found.get(f"{pin.address}@latest"))
         for pin in pins
+    }
+
+
+def _maven(pins: Sequence[VersionPin]) -> Answers:
+    if not pins:
+        return {}
+    found = registry_answers.maven_releases()
+    newest = {pin: found.get(pin.address) for pin in pins}
+    # Maven says nothing of a plugin that is the newest.
+    return {
+        pin: (None, release or (Release(pin.version) if pin.name.endswith("-plugin") else None))
+        for pin, release in newest.items()
     }
 
 

@@ -40,7 +40,7 @@ class VersionPin:
     version
         Pinned version.
     registry
-        Who knows newer ones: ``python``, ``node``, ``go``, ``chart``; empty if no registry does.
+        Who knows newer ones: ``python``, ``node``, ``go``, ``chart``, ``maven``; empty if no registry does.
     address
         Package, module or repository in the registry.
     released
@@ -70,6 +70,7 @@ def pins() -> list[VersionPin]:
         *_python(),
         *_node(),
         *_go(),
+        *_java(),
     ]
 
 
@@ -175,6 +176,15 @@ def _node() -> Iterator[VersionPin]:
 def _go() -> Iterator[VersionPin]:
     for module, version in sorted(artefacts.modules().items()):
         yield VersionPin("Go modules", module, version, "go", module, reason=artefacts.REASONS.get(module))
+
+
+def _java() -> Iterator[VersionPin]:
+    """Iterate over the libraries and plugins of the Maven build, whose parent has every version."""
+    parent = (resources.runtime_directory() / "java" / "pom.xml").read_text(encoding="utf-8")
+    libraries = re.findall(r"<([a-z0-9.]+)\.version>([^<]+)</", parent)
+    plugins = re.findall(r"<artifactId>([a-z-]+-plugin)</artifactId>\s*<version>([^<]+)</", parent)
+    for name, version in (*libraries, *plugins):
+        yield VersionPin("Java libraries", name, version, "maven", name, reason=_reasons().get(name))
 
 
 def _catalogue(file: str) -> dict[str, Any]:

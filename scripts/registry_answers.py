@@ -1,13 +1,15 @@
 """Asks package registries for newest releases and dates, through the tools that the project already pins.
 
-uv knows the Python index, npm the Node registry, Go the module proxy and helm the repositories of charts. A
-registry that does not answer raises `UnansweredError`.
+uv knows the Python index, npm the Node registry, Go the module proxy, helm the repositories of charts and
+Maven the libraries of Java. A registry that does not answer raises `UnansweredError`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,10 +22,15 @@ from typing import Any
 import yaml
 
 from inference_blueprints import tools
+from inference_blueprints.resources import runtime_directory
 
 #: How long a registry may take, in seconds.
 _PATIENCE_SECONDS = 60
 _MESSAGE_LENGTH = 200
+_VERSIONS_PLUGIN = "org.codehaus.mojo:versions-maven-plugin:2.19.1"
+_ONLY_FINAL = "-Dmaven.version.ignore=(?i).*-(m|rc|alpha|beta|cr|preview).*"
+#: Such as ``[INFO]   ${aws.version} ....... 2.46.7 -> 2.57.8``, or without an arrow for the newest release.
+_MAVEN_LINE = re.compile(r"^\[INFO\]\s+(?:\$\{)?([A-Za-z0-9.:-]+)\}? \.+\s+(?:\S+ -> )?(\S+)$", re.M)
 #: Nothing is installed, so wheels for newer systems than this one count too.
 _PYTHON = ("--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_40")
 
@@ -103,6 +110,20 @@ def go_releases(modules: Collection[str]) -> Mapping[str, Release]:
         for each in answers
         if "Error" not in each and "Time" in each
     }
+
+
+def maven_releases() -> Mapping[str, Release]:
+    """Return the newest release of each library and plugin of the Maven build, by the name of its pin.
+
+    Maven says nothing of a plugin that is the newest, and no dates.
+    """
+    program = shutil.which("mvn")
+    if program is None:
+        raise UnansweredError("mvn is not installed")
+    goals = [f"{_VERSIONS_PLUGIN}:{goal}" for goal in ("display-property-updates", "display-plugin-updates")]
+    settings = ["--batch-mode", "--file", str(runtime_directory() / "java"), "-Pbenchmark", _ONLY_FINAL]
+    found = _MAVEN_LINE.findall(_output([program, *settings, *goals]))
+    return {name.removesuffix(".version"): Release(version) for name, version in found}
 
 
 def chart_release(repository: str, name: str) -> Release:

@@ -159,7 +159,9 @@ def _event(encoded: str | None) -> bytes | None:
 
 
 def _source(fields: Mapping[str, Any] | None) -> Source | None:
-    return fields and Source(
+    if fields is None:
+        return None
+    return Source(
         topic=_field(fields, "topic", str),
         partition=_field(fields, "partition", int),
         offset=_field(fields, "offset", int),

@@ -180,8 +180,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.filters |= {name: _eager(FILTERS[name]) for name in _LAZY_FILTERS}
         self.filters |= {name: getattr(self, f"_{name}") for name in _OWN_FILTERS}
         self.filters[_COUNTER] = _counted
-        self.tests = {name: TESTS[name] for name in _TESTS}
-        self.tests |= {name: _of_numbers(TESTS[name]) for name in ("divisibleby", "even", "odd")}
+        self.tests: dict[str, Any] = {name: TESTS[name] for name in _TESTS}
+        self.tests |= {name: _of_numbers(self.tests[name]) for name in ("divisibleby", "even", "odd")}
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         return (
@@ -291,10 +291,10 @@ def _eager(lazy: Callable[..., Any]) -> Callable[..., Any]:
     return filter_
 
 
-def _of_numbers(test: Callable[..., bool]) -> Callable[..., bool]:
+def _of_numbers(test: Callable[..., Any]) -> Callable[..., Any]:
     """Return a test that refuses strings, whose remainder would be Python's way to format them."""
 
-    def only_numbers(*values: Any) -> bool:
+    def only_numbers(*values: Any) -> Any:
         if not all(isinstance(each, int | float | Undefined) for each in values):
             raise SecurityError("only a number can be even, odd or divisible")
         return test(*values)

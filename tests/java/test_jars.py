@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from inference_blueprints.resources import runtime_directory
+from inference_blueprints.resources import root, runtime_directory
 
 JAVA = runtime_directory() / "java"
-MODULES = {"endpoint-client": "inferenceblueprints.endpoint", "signal-reader": "inferenceblueprints.signals"}
+MODULES = {
+    "endpoint-client": "inferenceblueprints.endpoint",
+    "prompt-template": "inferenceblueprints.prompts",
+    "signal-reader": "inferenceblueprints.signals",
+}
 MOST_BYTES = 150_000
 
 
@@ -70,3 +76,21 @@ def test_the_job_is_one_jar_without_flink() -> None:
     )
     assert not [each for each in packages if each.startswith((*in_the_runtime, "com.fasterxml.jackson."))]
     assert "inferenceblueprints/endpoint/request_headers.json" in names
+
+
+def test_another_build_gives_the_same_bytes(tmp_path: Path) -> None:
+    """In another folder, from the sources alone, with the libraries that the first build downloaded."""
+    build = tmp_path / "runtime" / "java"
+    shutil.copytree(JAVA, build, ignore=shutil.ignore_patterns("target", "test"))
+    shared = Path("inference_blueprints", "contracts", "request_headers.json")
+    (tmp_path / shared).parent.mkdir(parents=True)
+    shutil.copy(root() / shared, tmp_path / shared)
+    maven = ("mvn", "--offline", "--batch-mode", "--quiet", "--file", str(build), "-DskipTests")
+    modules = ("--projects", ",".join(MODULES))
+    ran = subprocess.run(
+        [*maven, *modules, "package"], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert ran.returncode == 0, ran.stdout
+    for module in MODULES:
+        again = build / module / "target" / jar(module).name
+        assert again.read_bytes() == jar(module).read_bytes(), module

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_blueprints.resources import root
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.reading import SignalReader
-from tests.java.conftest import JavaProgram
+from tests.java.conftest import JavaProgram, java_command
 from tests.runtime.signals.conftest import (  # noqa: F401 - fixtures
     LOOPBACK,
     Cache,
@@ -104,3 +109,28 @@ def test_a_cache(own_cache: Cache) -> None:  # noqa: F811
     with program("cache", environment | {"SIGNALS_USER": "reader"}) as writer:
         assert writer.answer() == {"opened": True}
         assert writer.ask(signals(1, 3)) == ["REFUSED"], "a reader may not write"
+
+
+def test_the_example_of_the_page_runs(server: ValkeyServer, tmp_path: Path) -> None:  # noqa: F811
+    page = (root() / "docs" / "java-client.md").read_text(encoding="utf-8")
+    [example] = [
+        each for each in re.findall(r"^```java\n(.*?)^```", page, re.M | re.S) if "SignalWriter" in each
+    ]
+    source = tmp_path / "Example.java"
+    show = example.replace("\n}", "\n    System.out.println(visible);\n}")
+    source.write_text(
+        "import inferenceblueprints.signals.*;\nimport java.time.Instant;\n"
+        f"public class Example {{ public static void main(String[] none) throws Exception {{\n{show}}}}}\n"
+    )
+    ran = subprocess.run(
+        java_command("signal-reader", str(source)),
+        env={**os.environ, "SIGNALS_HOST": LOOPBACK, "SIGNALS_PORT": str(server.port)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout == "true\n", ran.stderr
+    with server.client() as own:
+        found = SignalReader(own).get("intent", "shopper-1")
+        assert found is not None
+        assert found.value == "buys shoes"

@@ -150,6 +150,34 @@ def test_modules_with_an_error_are_left_out(tmp_path: Path, monkeypatch: pytest.
     }
 
 
+def test_newest_libraries_are_read_from_what_maven_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The form of versions-maven-plugin 2.19.1.
+    lines = (
+        *("[INFO] The following version properties are referencing the newest available version:",),
+        "[INFO]   ${lettuce.version} .................................... 7.7.0.RELEASE",
+        "[INFO]   ${aws.version} ..................................... 2.46.7 -> 2.57.8",
+        "[INFO] The following plugin updates are available:",
+        "[INFO]   maven-jar-plugin ................................... 3.5.1 -> 3.6.0",
+        "[INFO] ------------------------------------------------------------------------",
+    )
+    maven = program(tmp_path, "mvn", "cat <<'END'\n" + "\n".join(lines) + "\nEND")
+    monkeypatch.setattr(registry_answers.shutil, "which", lambda _: str(maven))
+    assert registry_answers.maven_releases() == {
+        "lettuce": Release("7.7.0.RELEASE"),
+        "aws": Release("2.57.8"),
+        "maven-jar-plugin": Release("3.6.0"),
+    }
+
+
+def test_every_library_of_java_has_a_row() -> None:
+    named = {pin.name: pin.version for pin in pin_list.pins() if pin.registry == "maven"}
+    parent = (root() / "runtime" / "java" / "pom.xml").read_text()
+    assert f"<lettuce.version>{named['lettuce']}</lettuce.version>" in parent
+    assert {"jackson", "aws", "junit", "maven-compiler-plugin", "maven-surefire-plugin"} <= named.keys()
+
+
 def test_what_a_tool_reports_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     helm = program(tmp_path, "helm", "echo; echo 'Error: no such host' >&2; echo more >&2; exit 1")
     monkeypatch.setattr(registry_answers.tools, "helm", lambda: helm)
@@ -170,6 +198,8 @@ def test_without_a_network_it_prints_every_table_and_ends_well(tmp_path: Path) -
         "UV_DEFAULT_INDEX": nowhere,
         "UV_NO_CACHE": "1",
         "UV_OFFLINE": "1",
+        # Maven takes its registry from the user's settings, so here it is missing.
+        "PATH": "/nowhere",
     }
     command = [sys.executable, str(root() / "scripts/outdated.py")]
     result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

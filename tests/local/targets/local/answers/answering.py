@@ -24,22 +24,31 @@ _READY_SECONDS = 60
 
 @contextmanager
 def answering(
-    script: Sequence[Mapping[str, Any]], family: Family, folder: Path, extra: Mapping[str, str]
+    script: Sequence[Mapping[str, Any]],
+    family: Family,
+    folder: Path,
+    extra: Mapping[str, str],
+    *others: Sequence[Mapping[str, Any]],
+    arguments: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the address of the API once every model of the script is listed.
 
-    The frontend is that of the family's plan, with ``extra`` variables.
+    The frontend is that of the family's plan, with ``extra`` variables and more arguments. Each of the other
+    scripts has an engine of its own; they may serve the same models.
     """
-    (folder / "script.json").write_text(json.dumps(script), encoding="utf-8")
     frontend = build_plan(blueprint_of(family)).models[0].deployments[0].processes[0]
     variables = environment(frontend.environment, folder) | dict(extra)
     [port] = free_ports(1)
-    engine = [sys.executable, Path(__file__).with_name("scripted_engine.py"), folder / "script.json"]
     with ProcessGroup() as processes:
-        processes.start(
-            "frontend", frontend_command(frontend, port), environment=variables, log_path=folder / "f.log"
-        )
-        processes.start("engine", engine, environment=variables, log_path=folder / "engine.log")
+        command = [*frontend_command(frontend, port), *arguments]
+        processes.start("frontend", command, environment=variables, log_path=folder / "f.log")
+        for number, each in enumerate((script, *others)):
+            file = folder / f"script{number}.json"
+            file.write_text(json.dumps(each), encoding="utf-8")
+            engine = [sys.executable, Path(__file__).with_name("scripted_engine.py"), file]
+            processes.start(
+                f"engine{number}", engine, environment=variables, log_path=folder / f"engine{number}.log"
+            )
         address = f"http://127.0.0.1:{port}/v1"
         _wait_for_models(address, processes, len(script))
         yield address

@@ -55,7 +55,7 @@ async def serve(models: list[dict[str, Any]]) -> None:
         endpoint = runtime.endpoint(f"dynamo.model{index}.generate")
         await register_model(
             ModelInput.Tokens,
-            ModelType.Chat,
+            ModelType.Chat | ModelType.Completions,
             endpoint,
             model["directory"],
             model["name"],

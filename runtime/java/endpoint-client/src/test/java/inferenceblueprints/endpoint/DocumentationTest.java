@@ -29,7 +29,7 @@ class DocumentationTest {
         List<String> found = new ArrayList<>();
         Matcher fences = FENCE.matcher(Files.readString(page));
         while (fences.find()) {
-            if (!fences.group(1).contains("SignalReader")) {
+            if (!fences.group(1).contains("SignalRe")) {
                 found.add(fences.group(1));
             }
         }

@@ -18,6 +18,8 @@ final class Probe {
                 .build()) {
             ModelRequest question = ModelRequest.chat("Name a colour.").withMaxTokens(4_000);
             out.put("interactive", client.send(question).text());
+            ModelRequest plain = ModelRequest.completion("The sky is").withMaxTokens(4_000);
+            out.put("completion", client.send(plain).text());
             out.put("batch", client.send(question.withPriority(Priority.BATCH)).text());
             Answer session = client.send(question.withSession("session-1"));
             out.put("session", session.text()).put("promptTokens", session.usage().promptTokens());
