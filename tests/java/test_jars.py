@@ -56,6 +56,28 @@ def test_the_client_brings_jackson_and_failsafe_only() -> None:
     assert names == required
 
 
+def test_the_job_is_one_jar_without_flink() -> None:
+    with zipfile.ZipFile(jar("enrichment-job")) as archive:
+        names = set(archive.namelist())
+        manifest = archive.read("META-INF/MANIFEST.MF").decode()
+    assert "Main-Class: inferenceblueprints.enrichment.EnrichmentJob\r\n" in manifest
+    packages = {name.rpartition("/")[0].replace("/", ".") for name in names if name.endswith(".class")}
+    needed = {
+        *("inferenceblueprints.endpoint", "inferenceblueprints.prompts", "inferenceblueprints.signals"),
+        *("org.apache.flink.connector.kafka.source", "org.apache.kafka.clients.consumer"),
+        *("software.amazon.msk.auth.iam", "inferenceblueprints.shaded.jackson.databind"),
+    }
+    assert needed <= packages
+    in_the_runtime = (
+        "org.apache.flink.streaming.api",
+        "org.apache.flink.runtime.",
+        "org.slf4j.",
+        "org.junit.",
+    )
+    assert not [each for each in packages if each.startswith((*in_the_runtime, "com.fasterxml.jackson."))]
+    assert "inferenceblueprints/endpoint/request_headers.json" in names
+
+
 def test_another_build_gives_the_same_bytes(tmp_path: Path) -> None:
     """In another folder, from the sources alone, with the libraries that the first build downloaded."""
     build = tmp_path / "runtime" / "java"

@@ -60,7 +60,7 @@ def _is_whole(deployment: Document) -> bool:
 def _as_embedding_model(draw: Draw, section: Document, entry: str) -> Document:
     """Return a model that computes vectors instead of answers, or the model itself where that cannot be."""
     chooses = draw(st.integers(0, 3)) == 0
-    settings = {"media", "kvCache", "speculation", "parsers", "objectives"}
+    settings = {"media", "kvCache", "speculation", "parsers", "objectives", "realTime"}
     routed = [{"stack": {"llmD": {}}}, {"stack": {"dynamo": {}}, "routing": {"roundRobin": {}}}]
     whole = all(map(_is_undivided, section["deployments"]))
     if not chooses or "vllm" not in section.get("engine", {"vllm": {}}) or not whole:

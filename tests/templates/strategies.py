@@ -1,8 +1,5 @@
-"""Valid blueprints, drawn from the catalogue and the blueprint's types.
-
-Every draw is valid by construction, by arithmetic of its own and not by asking the loader: where the loader
-refuses one, either this file or a rule is wrong, and a test says so.
-"""
+"""Valid blueprints, drawn from the catalogue and the blueprint's types."""
+# Valid by arithmetic, not by asking the loader: if that refuses one, this file or a rule is wrong.
 
 from __future__ import annotations
 

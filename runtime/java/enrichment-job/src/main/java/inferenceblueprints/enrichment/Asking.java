@@ -4,6 +4,7 @@ import inferenceblueprints.endpoint.Answer;
 import inferenceblueprints.endpoint.EndpointException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
@@ -24,6 +25,7 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
     private transient SharedClient shared;
     private transient NewestVersions newest;
     private transient Histogram callMillis;
+    private transient volatile boolean closed;
 
     Asking(JobConfiguration configuration) {
         endpoint = configuration.endpoint();
@@ -41,6 +43,7 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
 
     @Override
     public void close() {
+        closed = true;
         if (newest != null) {
             newest.close();
         }
@@ -60,17 +63,20 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
         CompletableFuture<Answer> call = shared.client().sendAsync(calls.request(version, left));
         newest.sent(entry, call);
         call.whenComplete((answer, error) -> {
+            if (closed) {
+                // The call is in the snapshot, and is sent again after a restore.
+                return;
+            }
             Throwable cause = error instanceof CompletionException ? error.getCause() : error;
             if (error == null || newest.isSuperseded(entry) || !mayRetry(entry, cause)) {
-                String message = cause == null ? "" : String.valueOf(cause.getMessage());
-                result.complete(List.of(finished(version, entry, answer, message, ModelCalls.reason(cause))));
+                result.complete(List.of(finished(version, entry, answer, words(cause), ModelCalls.reason(cause))));
                 return;
             }
             Result retry = ModelCalls.ended(
                     version,
                     Result.Outcome.RETRY,
                     ModelCalls.reason(cause),
-                    String.valueOf(cause.getMessage()),
+                    words(cause),
                     newest.attempts(entry),
                     0);
             CompletableFuture.delayedExecutor(asked(cause), TimeUnit.MILLISECONDS, Runnable::run)
@@ -109,6 +115,10 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
         return error instanceof EndpointException failure
                 ? failure.retryAfter().map(Duration::toMillis).orElse(0L)
                 : 0;
+    }
+
+    private static String words(Throwable error) {
+        return error == null ? "" : Objects.requireNonNullElse(error.getMessage(), error.toString());
     }
 
     /** Flink's limit is later than this class's own deadline: it ends what got no result by a defect. */

@@ -70,7 +70,7 @@ public final class EnrichmentJob {
         // Types without a serializer that can evolve are an error.
         settings.set(PipelineOptions.GENERIC_TYPES, false);
         environment.configure(settings);
-        // It cannot change after the first start. A subtask then has two groups of keys at Managed Flink's highest parallelism.
+        // It cannot change after the first start. Managed Flink allows 256 subtasks, which then have four groups of keys each.
         environment.setMaxParallelism(MOST_SUBTASKS);
         // No watermarks: unordered results would wait for each other at every one, behind the slowest call.
         SingleOutputStreamOperator<Event> events = environment

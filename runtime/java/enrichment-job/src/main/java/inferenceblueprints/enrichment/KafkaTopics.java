@@ -43,7 +43,7 @@ final class KafkaTopics {
     }
 
     /** Settings of a client with IAM authentication (https://github.com/aws/aws-msk-iam-auth). */
-    private static Properties properties(JobConfiguration.Kafka kafka) {
+    static Properties properties(JobConfiguration.Kafka kafka) {
         Properties properties = new Properties();
         if (kafka.authentication().equals("iam")) {
             properties.setProperty("security.protocol", "SASL_SSL");

@@ -2,8 +2,8 @@ package inferenceblueprints.enrichment;
 
 import java.nio.file.Path;
 import java.time.Duration;
-import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.configuration.CheckpointingOptions;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.JobManagerOptions;
@@ -12,6 +12,7 @@ import org.apache.flink.configuration.RestOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
 import org.apache.flink.configuration.TaskManagerOptions;
 import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
 import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
 import org.apache.flink.runtime.minicluster.MiniCluster;
@@ -68,11 +69,21 @@ final class Cluster {
         return cluster.getJobStatus(job).get();
     }
 
-    /** Kills a task manager as a lost machine, and starts another one. */
-    void replaceTaskManager() throws Exception {
+    /** Kills a task manager as a lost machine, starts another one, and waits until the job runs again. */
+    void replaceTaskManager(JobID job) throws Exception {
+        int before = attempt(job);
         cluster.terminateTaskManager(killed).get();
         killed++;
         cluster.startTaskManager();
+        Rig.await(() -> attempt(job) > before ? "" : "the job restarts; is its parallelism above " + SLOTS + "?");
+    }
+
+    private int attempt(JobID job) throws Exception {
+        int highest = 0;
+        for (AccessExecutionVertex each : cluster.getExecutionGraph(job).get().getAllExecutionVertices()) {
+            highest = Math.max(highest, each.getCurrentExecutionAttempt().getAttemptNumber());
+        }
+        return highest;
     }
 
     String savepoint(JobID job, Path folder) throws Exception {

@@ -63,4 +63,12 @@ class JobConfigurationTest {
                 .getMessage()
                 .contains("colour"));
     }
+
+    @Test
+    void aStartWithoutADocumentSaysWhatToSet() {
+        String message = assertThrows(
+                        IllegalArgumentException.class, () -> EnrichmentJob.main(new String[0]))
+                .getMessage();
+        assertTrue(message.contains("set the argument --configuration FILE"), message);
+    }
 }

@@ -1,0 +1,200 @@
+"""The streaming job on this machine: calls per second against Little's bound, time to the signal, recovery.
+
+Kafka, Flink, the job's jar and Valkey are real. The model's endpoint is a program that answers each call
+after 300 ms without work of its own, so every figure is simulated. All share the processors of this machine.
+
+`_calls` is the time per call while 12,000 sessions wait in Kafka and the job may have 300 calls in flight.
+The baseline is the bound by Little's law, and the goal is 85 % of its rate. `_event_to_signal` is the 99th
+percentile of the time from a session's newest event until readers see its signal, at 20 events per second and
+with half a second of debounce. `_recovery` is the time from a SIGKILL of the job's process until the next
+signal is visible.
+
+For 200,000 calls per second at 300 ms, Little's law gives 60,000 calls in flight, 200 times those of
+`_calls`. `blueprints plan` computes KPUs, brokers, connections and the price of such a load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from aiohttp import web
+from rich.console import Console
+
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.timing import BenchmarkError
+from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX, JobSignalStore
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+from inference_blueprints.local.java import java_programs
+from inference_blueprints.local.run_state import RunningModel
+from inference_blueprints.local.run_steps import Steps
+from inference_blueprints.local.streaming.click_stream import Click
+from inference_blueprints.local.streaming.job_processes import MODULES, JobProcess, KafkaProcess
+from inference_blueprints.local.streaming.streaming_clients import ClickProducer
+from inference_blueprints.local.streaming.streaming_run import run_streaming
+from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_blueprints.spec.types import Blueprint, StreamingJob
+from inference_blueprints.targets.local.simulated_kind import SimulatedKind
+
+_LATENCY_SECONDS, _IN_FLIGHT, _SUBTASKS, _CALLS = 0.3, 300, 2, 12_000
+_GOAL_SHARE, _GOAL_SIGNAL_SECONDS, _GOAL_RECOVERY_SECONDS = 0.85, 3.0, 30.0
+_STREAM_SECONDS, _CONTEXT, _PATIENCE_SECONDS = 60.0, 8192, 120.0
+_MILLIS = 1000
+_ANSWER = {
+    "model": "stub",
+    "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": '{"intent": "a", "confidence": 1}'}}
+        | {"finish_reason": "stop"}
+    ],
+    "usage": {"prompt_tokens": 100, "completion_tokens": 12},
+}
+
+
+def measure() -> list[Figure]:
+    """Take the measurements."""
+    if reason := java_programs.missing_tools():
+        raise BenchmarkError(reason)
+    blueprint = load_blueprint("streaming-g6e").blueprint
+    with tempfile.TemporaryDirectory() as directory, _endpoint() as url:
+        folder = Path(directory)
+        java_programs.build(MODULES, folder / "maven.log")
+        return [_calls(blueprint, url, folder / "calls"), *_stream(blueprint, url, folder / "stream")]
+
+
+def _calls(blueprint: Blueprint, url: str, directory: Path) -> Figure:
+    """Let the job work off a topic that is already full."""
+    [job, *_] = blueprint.spec.streaming
+    directory.mkdir()
+    letters = job.name + DEAD_LETTERS_SUFFIX
+    with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey:
+        kafka = KafkaProcess(directory, processes)
+        kafka.start({job.events.topic: (4 * _SUBTASKS, 24), letters: (1, 24)})
+        with ClickProducer(kafka.address, job.events.topic, _one_event_each(job), 0.0):
+            pass  # it sends all at once, and waits until Kafka has them
+        store = JobSignalStore(
+            host=LOOPBACK,
+            port=valkey.port,
+            tls=False,
+            user=None,
+            authentication="none",
+            cluster=False,
+            cache_name=None,
+        )
+        planned = job_configuration(
+            job,
+            platform=blueprint.metadata.name,
+            bootstrap_servers=kafka.address,
+            kafka_authentication="none",
+            endpoint_url=url,
+            store=store,
+            history_uri=(directory / "history").resolve().as_uri(),
+        )
+        endpoint = replace(
+            planned.endpoint, max_in_flight=_IN_FLIGHT, max_in_flight_per_subtask=_IN_FLIGHT // _SUBTASKS
+        )
+        JobProcess(directory, processes, replace(planned, endpoint=endpoint), _SUBTASKS).start()
+        times = _times(url, _CALLS)
+    # The first calls compile the job, and the last ones are fewer than may be in flight.
+    first, last = len(times) // 4, len(times) * 3 // 4
+    each = (times[last] - times[first]) / (last - first)
+    bound = _LATENCY_SECONDS / _IN_FLIGHT
+    return Figure(
+        "stream_to_signals_calls", each * _MILLIS, "ms", bound * _MILLIS, goal=1 / _GOAL_SHARE, simulated=True
+    )
+
+
+def _stream(blueprint: Blueprint, url: str, directory: Path) -> Iterator[Figure]:
+    """Replay a stream with a kill in its middle."""
+    models = [RunningModel(model.name, f"{url}/v1", _CONTEXT) for model in blueprint.spec.models]
+    steps = Steps(Console(stderr=True), 1)
+    engines = SimulatedKind(blueprint)
+    outcome, _ = run_streaming(
+        blueprint, models, directory, engines=engines, steps=steps, seconds=_STREAM_SECONDS
+    )
+    p99, recovery = outcome.event_to_signal_ms.p99, outcome.recovery_seconds
+    if outcome.is_bad:
+        raise BenchmarkError(f"{outcome.lost} lost, {outcome.duplicated} duplicated")
+    if p99 is None or recovery is None:
+        raise BenchmarkError("this machine was too busy: no signal was visible outside of the outage")
+    yield Figure(
+        "stream_to_signals_event_to_signal", p99 / _MILLIS, "s", goal=_GOAL_SIGNAL_SECONDS, simulated=True
+    )
+    yield Figure("stream_to_signals_recovery", recovery, "s", goal=_GOAL_RECOVERY_SECONDS, simulated=True)
+
+
+def _one_event_each(job: StreamingJob) -> list[Click]:
+    """Return an event for each of many sessions."""
+    now = round(time.time() * _MILLIS)
+    example = job.events.examples[0]
+    clicks = []
+    for number in range(_CALLS):
+        fields = {**example, job.session.key: f"session-{number}", job.session.time: now}
+        fields |= {job.session.id: f"event-{number}"} if job.session.id else {}
+        clicks.append(Click(0.0, f"session-{number}", "event", json.dumps(fields).encode(), now))
+    return clicks
+
+
+def _times(url: str, count: int) -> list[float]:
+    """Return when calls arrived at the endpoint, once so many have."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        with urllib.request.urlopen(f"{url}/times") as answer:  # noqa: S310 - the program below
+            times: list[float] = json.load(answer)
+        if len(times) >= count:
+            return times
+        if time.monotonic() > deadline:
+            raise BenchmarkError(f"only {len(times)} of {count} calls after {_PATIENCE_SECONDS:.0f} s")
+        time.sleep(1.0)
+
+
+@contextmanager
+def _endpoint() -> Iterator[str]:
+    """Run the endpoint in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there,), daemon=True)
+    process.start()
+    try:
+        yield f"http://{LOOPBACK}:{here.recv()}"
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve(ready: Connection) -> None:
+    asyncio.run(_answer_calls(ready))
+
+
+async def _answer_calls(ready: Connection) -> None:
+    times: list[float] = []
+    body = json.dumps(_ANSWER).encode()
+
+    async def chat(request: web.Request) -> web.Response:
+        times.append(time.monotonic())
+        await request.read()
+        await asyncio.sleep(_LATENCY_SECONDS)
+        return web.Response(body=body, content_type="application/json")
+
+    async def arrivals(_: web.Request) -> web.Response:
+        return web.json_response(times)
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", chat)
+    app.router.add_get("/times", arrivals)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, LOOPBACK, 0)
+    await site.start()
+    ready.send(runner.addresses[0][1])
+    await asyncio.Event().wait()
