@@ -36,7 +36,7 @@ class DeadLetterError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class EventPosition:
     """Where Kafka has an event."""
 
     topic: str
@@ -85,7 +85,7 @@ class DeadLetter:
     version: int | None = None
     event: bytes | None = None
     request: Mapping[str, Any] | None = None
-    source: Source | None = None
+    source: EventPosition | None = None
 
     def __post_init__(self) -> None:
         if self.reason not in REASONS:
@@ -158,10 +158,10 @@ def _event(encoded: str | None) -> bytes | None:
         raise DeadLetterError("event: must be base64") from error
 
 
-def _source(fields: Mapping[str, Any] | None) -> Source | None:
+def _source(fields: Mapping[str, Any] | None) -> EventPosition | None:
     if fields is None:
         return None
-    return Source(
+    return EventPosition(
         topic=_field(fields, "topic", str),
         partition=_field(fields, "partition", int),
         offset=_field(fields, "offset", int),

@@ -236,12 +236,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return str(htmlsafe_json_dumps(value, json.dumps, sort_keys=True, indent=indent))
 
     def _truncate(
-        self,
-        text: str,
-        length: int = 255,
-        killwords: Any = False,  # noqa: FBT002 - as in Jinja
-        end: str = "...",
-        leeway: int | None = None,
+        self, text: str, length: int = 255, killwords: Any = None, end: str = "...", leeway: Any = None
     ) -> str:
         if not isinstance(text, str):
             raise SecurityError("truncate is only for strings")

@@ -163,7 +163,7 @@ def test_newest_libraries_are_read_from_what_maven_prints(
         "[INFO] ------------------------------------------------------------------------",
     )
     maven = program(tmp_path, "mvn", "cat <<'END'\n" + "\n".join(lines) + "\nEND")
-    monkeypatch.setattr(registry_answers.shutil, "which", lambda _: str(maven))
+    monkeypatch.setattr("registry_answers.shutil.which", lambda _: str(maven))
     assert registry_answers.maven_releases() == {
         "lettuce": Release("7.7.0.RELEASE"),
         "aws": Release("2.57.8"),

@@ -45,7 +45,7 @@ def answering(
         for number, each in enumerate((script, *others)):
             file = folder / f"script{number}.json"
             file.write_text(json.dumps(each), encoding="utf-8")
-            engine = [sys.executable, Path(__file__).with_name("scripted_engine.py"), file]
+            engine: list[str | Path] = [sys.executable, Path(__file__).with_name("scripted_engine.py"), file]
             processes.start(
                 f"engine{number}", engine, environment=variables, log_path=folder / f"engine{number}.log"
             )
