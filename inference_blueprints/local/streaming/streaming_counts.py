@@ -85,9 +85,8 @@ class StreamingCounts:
     repeated_dead_letters
         Dead letters that a restart wrote again.
     lost
-        Sessions whose newest version is neither visible nor a dead letter, or in neither the history nor the
-        dead letters; records that should be dead letters and are not; visible versions without a row in the
-        history.
+        Sessions whose newest version is neither visible nor a dead letter, or whose visible version is not in
+        the history; records that should be dead letters and are not.
     duplicated
         Rows of the history that repeat a version, and versions that became visible again after a newer one.
     input_tokens, cached_tokens
@@ -121,12 +120,7 @@ def counts_of(expected: Expected, found: LeftBehind) -> StreamingCounts:
     newest = set(expected.versions.items())
     visible = set(found.visible.items())
     # Each session and each record counts once, however much of it is missing.
-    missing = {
-        session
-        for session, version in newest
-        if (session, version) not in visible | unanswered
-        or (session, version) not in rows.keys() | unanswered
-    }
+    missing = {session for session, version in newest if (session, version) not in visible | unanswered}
     missing |= {session for session, version in visible if (session, version) not in rows}
     records = expected.poison | expected.late
     return StreamingCounts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -54,6 +55,15 @@ def test_a_slow_answer_delays_no_other_page() -> None:
     assert (views[1].prompt_tokens, views[1].answer_tokens) == (9, 2)
     assert sorted(bodies) == sorted(TEXTS)
     assert len(set(TEXTS)) == len(TEXTS), "no page hits the cache of another"
+
+
+def test_pages_wait_until_they_are_due() -> None:
+    async def run() -> float:
+        began = time.perf_counter()
+        await view_pages("http://127.0.0.1:9/ad", PagePlan(1, 10.0, 3, 0), lambda _: None)
+        return time.perf_counter() - began
+
+    assert asyncio.run(run()) >= 0.2
 
 
 def test_a_server_that_is_gone_gives_no_ad() -> None:

@@ -110,7 +110,7 @@ def test_times_count_from_the_newest_event_and_leave_out_the_outage() -> None:
     assert [each.latency_millis for each in SEEN] == [500.0, 400.0, 600.0]
     assert list(latencies(SEEN, None)) == pytest.approx([500.0, 598.0, 600.0])
     outage = Outage(killed_millis=1600.0, recovered_millis=9000.0)
-    during, after = Sighting("d", 8_000_001, 9500.0), Sighting("e", 9_100_001, 9800.0)
-    assert latencies((*SEEN, during, after), outage)[0] == pytest.approx(600.0), "500 before and 700 after"
+    during, after = Sighting("d", 8_000_001, 9500.0), Sighting("e", 9_100_001, 9900.0)
+    assert latencies((*SEEN, during, after), outage)[0] == pytest.approx(650.0), "500 before and 800 after"
     assert latencies((*SEEN, during), outage)[2] == 1500.0
     assert latencies((), None) == (None, None, None)
