@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +13,6 @@ from inference_blueprints.contracts.streaming_job import StreamingJobConfigurati
 from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
-from inference_constructs.code_staging import stage_packages
-from inference_constructs.streaming.job_program import JOB_MODULE, source_files
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -229,13 +224,6 @@ def test_an_application_follows_its_program_and_starts_after_its_topics(template
     assert "AWS::KinesisAnalyticsV2::ApplicationCloudWatchLoggingOption" in waits
 
 
-def test_the_build_has_the_sources_and_neither_tests_nor_former_output() -> None:
-    found = {str(each) for each in source_files(root() / "runtime" / "java")}
-    assert "pom.xml" in found
-    assert any(each.startswith("signal-reader/src/main/java/") for each in found)
-    assert not [each for each in found if "/test/" in each or "target" in Path(each).parts]
-
-
 def test_only_the_application_itself_takes_its_role(templates: Templates) -> None:
     [role] = [
         each
@@ -394,30 +382,3 @@ def test_logs_are_kept_for_a_time_and_encrypted(templates: Templates) -> None:
     named = {each["LogGroupName"]: each for each in logs if "LogGroupName" in each}
     assert {"/aws/kinesis-analytics/try-shopper", "/aws/vendedlogs/msk/try-events"} <= set(named)
     assert all("KmsKeyId" in each for each in named.values())
-
-
-def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> None:
-    """Lambda provides boto3, botocore and urllib3; whatever else they import has to be staged."""
-    runtime = root() / "runtime"
-    stage_packages((runtime / "streaming", runtime / "signals"), tmp_path)
-    program = (
-        "import sys, streaming.setup, streaming.probe, streaming.redrive, inference_blueprints as l;"
-        "print(l.__file__);"
-        "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'jinja2', 'pydantic', 'yaml'}))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path), "AWS_DEFAULT_REGION": "us-west-2"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == [str(tmp_path / "inference_blueprints" / "__init__.py"), ""]
-
-
-def test_the_build_makes_the_module_that_the_sources_have() -> None:
-    pom = (root() / "runtime" / "java" / "pom.xml").read_text("utf-8")
-    assert f"<module>{JOB_MODULE}</module>" in pom
-    assert (root() / "runtime" / "java" / JOB_MODULE / "pom.xml").is_file()

@@ -1,0 +1,45 @@
+"""The programs that the stack of streaming jobs brings: the sources of the jar, and its functions' code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from inference_blueprints.resources import root
+from inference_constructs.code_staging import stage_packages
+from inference_constructs.streaming.job_program import JOB_MODULE, source_files
+
+
+def test_the_build_has_the_sources_and_neither_tests_nor_former_output() -> None:
+    found = {str(each) for each in source_files(root() / "runtime" / "java")}
+    assert "pom.xml" in found
+    assert any(each.startswith("signal-reader/src/main/java/") for each in found)
+    assert not [each for each in found if "/test/" in each or "target" in Path(each).parts]
+
+
+def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> None:
+    """Lambda provides boto3, botocore and urllib3; whatever else they import has to be staged."""
+    runtime = root() / "runtime"
+    stage_packages((runtime / "streaming", runtime / "signals"), tmp_path)
+    program = (
+        "import sys, streaming.setup, streaming.probe, streaming.redrive, inference_blueprints as l;"
+        "print(l.__file__);"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'jinja2', 'pydantic', 'yaml'}))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "AWS_DEFAULT_REGION": "us-west-2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [str(tmp_path / "inference_blueprints" / "__init__.py"), ""]
+
+
+def test_the_build_makes_the_module_that_the_sources_have() -> None:
+    pom = (root() / "runtime" / "java" / "pom.xml").read_text("utf-8")
+    assert f"<module>{JOB_MODULE}</module>" in pom
+    assert (root() / "runtime" / "java" / JOB_MODULE / "pom.xml").is_file()
