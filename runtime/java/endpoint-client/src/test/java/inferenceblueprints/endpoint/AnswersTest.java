@@ -2,6 +2,7 @@ package inferenceblueprints.endpoint;
 
 import static inferenceblueprints.endpoint.Calls.QUESTION;
 import static inferenceblueprints.endpoint.Calls.client;
+import static inferenceblueprints.endpoint.Calls.nothingInFlight;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -126,7 +127,7 @@ class AnswersTest {
         try (HostileServer server = new HostileServer(this::answer);
                 EndpointClient client = EndpointClient.builder(server.uri()).build()) {
             assertThrows(IllegalArgumentException.class, () -> client.send(QUESTION));
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
         }
     }
 

@@ -29,4 +29,12 @@ final class Calls {
         assertEquals(reason, failure.reason(), failure.getMessage());
         return failure;
     }
+
+    /** Waits until no call is in flight: a call that its caller ended gives its place back a moment later. */
+    static void nothingInFlight(EndpointClient client) throws InterruptedException {
+        for (int wait = 0; client.inFlight() > 0 && wait < 1_000; wait++) {
+            Thread.sleep(10);
+        }
+        assertEquals(0, client.inFlight());
+    }
 }

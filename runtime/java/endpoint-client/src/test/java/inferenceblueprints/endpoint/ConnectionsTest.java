@@ -2,6 +2,7 @@ package inferenceblueprints.endpoint;
 
 import static inferenceblueprints.endpoint.Calls.QUESTION;
 import static inferenceblueprints.endpoint.Calls.client;
+import static inferenceblueprints.endpoint.Calls.nothingInFlight;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -118,7 +119,7 @@ class ConnectionsTest {
             long memory = usedMemory();
             AtomicInteger answered = run(client, calls, atOnce);
             assertTrue(answered.get() > calls * 9 / 10, answered + " of " + calls + " calls were answered");
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
             assertTrue(server.open.get() <= 2 * atOnce, server.open + " connections are open");
             int more = Thread.activeCount() - server.open.get() - threads;
             assertTrue(more <= atOnce, more + " more threads");

@@ -3,6 +3,7 @@ package inferenceblueprints.endpoint;
 import static inferenceblueprints.endpoint.Calls.QUESTION;
 import static inferenceblueprints.endpoint.Calls.client;
 import static inferenceblueprints.endpoint.Calls.fails;
+import static inferenceblueprints.endpoint.Calls.nothingInFlight;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -57,7 +58,7 @@ class DeadlinesTest {
             fails(Reason.DEADLINE, () -> client.send(QUESTION.withDeadline(SHORT)));
             assertTrue(System.nanoTime() - began >= SHORT.toNanos());
             assertTrue(server.sawClose());
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
             assertEquals(1, server.requests.get(), "a deadline is no reason to ask again");
         }
     }
@@ -116,7 +117,7 @@ class DeadlinesTest {
             }
             ending.accept(call);
             assertTrue(server.sawClose());
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
         }
     }
 
@@ -127,7 +128,7 @@ class DeadlinesTest {
             Thread.currentThread().interrupt();
             fails(Reason.CANCELLED, () -> client.send(QUESTION));
             assertTrue(Thread.interrupted(), "the interruption is kept");
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
         }
         try (HostileServer server = new HostileServer(request -> {
                     request.events();

@@ -3,6 +3,7 @@ package inferenceblueprints.endpoint;
 import static inferenceblueprints.endpoint.Calls.QUESTION;
 import static inferenceblueprints.endpoint.Calls.client;
 import static inferenceblueprints.endpoint.Calls.fails;
+import static inferenceblueprints.endpoint.Calls.nothingInFlight;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -78,7 +79,7 @@ class HostileAnswersTest {
             EndpointException failure = fails(reason, () -> client.send(QUESTION));
             assertTrue(failure.getMessage().contains(words), failure.getMessage());
             assertTrue(failure.getMessage().length() < 700, "a message stays readable");
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
             boolean passing = reason == Reason.CONNECTION || reason == Reason.UNAVAILABLE;
             assertEquals(passing, failure.isTransient());
             server.behave(request -> request.answer("blue"));

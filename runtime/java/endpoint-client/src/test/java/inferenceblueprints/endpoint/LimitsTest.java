@@ -3,6 +3,7 @@ package inferenceblueprints.endpoint;
 import static inferenceblueprints.endpoint.Calls.QUESTION;
 import static inferenceblueprints.endpoint.Calls.client;
 import static inferenceblueprints.endpoint.Calls.fails;
+import static inferenceblueprints.endpoint.Calls.nothingInFlight;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -38,7 +39,7 @@ class LimitsTest {
             go.countDown();
             assertEquals("blue", second.get().text());
             assertEquals("blue", third.get().text());
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
         }
     }
 
@@ -153,7 +154,7 @@ class LimitsTest {
             EndpointException failure = fails(Reason.CIRCUIT_OPEN, () -> client.send(QUESTION));
             assertFalse(failure.retryAfter().orElseThrow().isNegative());
             assertEquals(5, server.requests.get());
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
             server.behave(request -> request.answer("blue"));
             Thread.sleep(1_100);
             for (int call = 0; call < 10; call++) {

@@ -2,6 +2,7 @@ package inferenceblueprints.endpoint;
 
 import static inferenceblueprints.endpoint.Calls.QUESTION;
 import static inferenceblueprints.endpoint.Calls.client;
+import static inferenceblueprints.endpoint.Calls.nothingInFlight;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -91,7 +92,7 @@ class ListenersTest {
                     throw new IllegalStateException("listener");
                 }))) {
             assertEquals("blue", client.send(QUESTION).text());
-            assertEquals(0, client.inFlight());
+            nothingInFlight(client);
         }
     }
 }
