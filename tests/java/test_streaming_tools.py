@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.dead_letters import DeadLetter, Source
+from inference_blueprints.contracts.dead_letters import DeadLetter, EventPosition
 from inference_blueprints.contracts.streaming_job import JobKafka, StreamingJobConfiguration
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_blueprints.local.streaming.job_processes import KafkaProcess
@@ -75,7 +75,7 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
         at=1,
         attempts=0,
         event=b"\xff{",
-        source=Source(topic=EVENTS, partition=0, offset=1),
+        source=EventPosition(topic=EVENTS, partition=0, offset=1),
     )
     SignalWriter(client).write([record("s-7", 9, "newer")])
     writer, events = TopicWriter(kafka, LETTERS), TopicWriter(kafka, EVENTS)

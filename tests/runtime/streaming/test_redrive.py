@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from inference_blueprints.contracts.dead_letters import EVENT_REASONS, DeadLetter, Source
+from inference_blueprints.contracts.dead_letters import EVENT_REASONS, DeadLetter, EventPosition
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from signals.record import SignalRecord
 from streaming import redrive
@@ -110,7 +110,7 @@ def letter(session: str, version: int, reason: str = "timeout", at: int = 1000) 
 
 
 def poison(content: bytes) -> bytes:
-    source = Source(topic=JOB.kafka.topic, partition=0, offset=3)
+    source = EventPosition(topic=JOB.kafka.topic, partition=0, offset=3)
     found = DeadLetter(
         job=JOB.name, reason="poison", message="no JSON", at=1000, attempts=0, event=content, source=source
     )
