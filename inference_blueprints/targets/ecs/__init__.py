@@ -1,0 +1,1 @@
+"""The serving plan on Amazon ECS: services and task definitions, without the CDK."""
