@@ -7,9 +7,11 @@ from typing import Final
 
 from inference_blueprints.contracts.task_tags import METRICS_ADDRESS_TAG
 
-#: Container of a process of the serving plan, and the container that fills the host's copy of the weights.
+#: Container of a process of the serving plan, the container that fills the host's copy of the weights, and
+#: the one that waits for the copy in the bucket.
 MAIN_CONTAINER: Final = "main"
 NODE_CACHE_CONTAINER: Final = "node-cache"
+WEIGHTS_CONTAINER: Final = "weights"
 #: Variable with the document that ``runtime/task_start`` reads.
 TASK_START_VARIABLE: Final = "TASK_START"
 #: Port of a worker's health and metrics, by name: the container's health check asks it.
