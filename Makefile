@@ -79,6 +79,7 @@ generate: $(READY) ## rewrite generated files: JSON Schemas, reference tables, b
 	$(BIN)/python scripts/write_engine_exceptions.py
 	$(BIN)/python scripts/write_engine_differences.py
 	$(BIN)/python scripts/write_chart_schemas.py
+	$(BIN)/python scripts/write_ecs_page.py
 	$(BIN)/python scripts/write_fleet_page.py
 	$(BIN)/python scripts/write_template_trees.py
 

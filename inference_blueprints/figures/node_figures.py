@@ -71,7 +71,7 @@ class ProcessSummary:
     accelerators, nodes
         Devices and nodes per replica.
     pool
-        Pool on which it runs; None for the system nodes.
+        Pool on which it runs; None for the system nodes, ``Fargate`` for tasks of ECS without a pool.
     """
 
     model: str

@@ -86,7 +86,7 @@ def flows(scene: Scene) -> list[Flow]:
             "pools",
             "column",
             ("controllers", 0.5),
-            "Karpenter starts nodes for waiting workers, up to each pool's limit, and removes empty ones.",
+            scene.controllers_sentence,
             dashed=True,
         )
     )

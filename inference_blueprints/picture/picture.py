@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inference_blueprints import catalog
+from inference_blueprints.contracts.ecs_names import DISCOVERY_MEMBERS
 from inference_blueprints.picture import glyphs
 from inference_blueprints.picture.batch_blocks import batch_frame, teams_card
 from inference_blueprints.picture.blocks import (
@@ -143,12 +144,25 @@ def _services(scene: Scene) -> Block:
     cards = [
         Card("CloudFormation", ("stacks of the blueprint",), glyphs.STACKS, "stacks"),
         *weights,
-        Card("EKS control plane", (scene.cluster_endpoint,), glyphs.CONTROL_PLANE),
-        Card("KMS key", ("data, Kubernetes secrets",), glyphs.KEY),
-        Card("Interruption queue", ("SQS, for Karpenter",), glyphs.QUEUE),
+        *_of_cluster(scene),
         *_telemetry(scene),
     ]
     return grid(cards, columns=3 if weights else 2)
+
+
+def _of_cluster(scene: Scene) -> list[Card]:
+    """Return the services that belong to the cluster."""
+    if scene.blueprint.spec.cluster.ecs:
+        return [
+            Card("ECS cluster", ("no control plane to maintain",), glyphs.CONTROL_PLANE),
+            Card("KMS key", ("data, secrets, logs",), glyphs.KEY),
+            Card("EFS", ("of the discovery store",), glyphs.BUCKET),
+        ]
+    return [
+        Card("EKS control plane", (scene.cluster_endpoint,), glyphs.CONTROL_PLANE),
+        Card("KMS key", ("data, Kubernetes secrets",), glyphs.KEY),
+        Card("Interruption queue", ("SQS, for Karpenter",), glyphs.QUEUE),
+    ]
 
 
 def _telemetry(scene: Scene) -> list[Card]:
@@ -247,7 +261,7 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
         for model, plan, deployment in served
     ]
     child = grid(cards, columns=3 if are_many else 2, gap=8)
-    return Frame("Frontends and routers", child, _GROUP, note="on system nodes", anchor="frontends")
+    return Frame("Frontends and routers", child, _GROUP, note=scene.system_note, anchor="frontends")
 
 
 def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
@@ -281,6 +295,9 @@ def _pods_of_batch_scale(spec: Spec) -> bool:
 def _controllers(scene: Scene, columns: int) -> Block:
     """Return what runs the cluster itself."""
     spec = scene.blueprint.spec
+    if spec.cluster.ecs:
+        card = Card("Discovery store", (f"etcd, {DISCOVERY_MEMBERS} members",), glyphs.CONTROLLER)
+        return Frame("Discovery", card, _GROUP, note=scene.system_note, anchor="controllers")
     cards = [Card("Karpenter", (), glyphs.CONTROLLER), Card("Dynamo operator", (), glyphs.ROUTER)]
     if scene.plan.is_elastic or _pods_of_batch_scale(spec):
         cards.append(Card("KEDA", (), glyphs.CONTROLLER))
@@ -288,4 +305,4 @@ def _controllers(scene: Scene, columns: int) -> Block:
         cards.append(Card("Kueue", (), glyphs.QUEUE))
     wide = Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER)
     child = VerticalStack([grid(cards, columns=columns, gap=8), wide], gap=8)
-    return Frame("Controllers", child, _GROUP, note="on system nodes", anchor="controllers")
+    return Frame("Controllers", child, _GROUP, note=scene.system_note, anchor="controllers")

@@ -46,11 +46,11 @@ def pools_frame(scene: Scene, tags: Mapping[str, Tag]) -> Block:
         # Only what tells pools apart, so that the picture keeps a shape that fits a page.
         compact = [_compact_pool(pool, scene) for pool in pools]
         child = grid(compact, columns=_COLUMNS_OF_MANY, gap=8)
-        return Frame("Pools", child, _POOLS, note="nodes that Karpenter starts", anchor="pools")
+        return Frame("Pools", child, _POOLS, note=scene.pools_note, anchor="pools")
     columns = min(_COLUMNS, len(pools))
     blocks = [_pool(pool, scene, tags, columns) for pool in pools]
     child = grid(blocks, columns=columns)
-    return Frame("Pools", child, _POOLS, note="nodes that Karpenter starts", anchor="pools")
+    return Frame("Pools", child, _POOLS, note=scene.pools_note, anchor="pools")
 
 
 def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Block:

@@ -92,7 +92,24 @@ class Scene:
     def cluster_name(self) -> str:
         """The cluster in AWS's words."""
         eks = self.blueprint.spec.cluster.eks
-        return f"Amazon EKS {eks.version}" if eks else "Amazon EKS"
+        return f"Amazon EKS {eks.version}" if eks else "Amazon ECS"
+
+    @property
+    def system_note(self) -> str:
+        """Where processes without accelerators run."""
+        return "on AWS Fargate" if self.blueprint.spec.cluster.ecs else "on system nodes"
+
+    @property
+    def pools_note(self) -> str:
+        """Who starts the nodes of the pools."""
+        return "hosts that ECS starts" if self.blueprint.spec.cluster.ecs else "nodes that Karpenter starts"
+
+    @property
+    def controllers_sentence(self) -> str:
+        """What the programs of the cluster itself do for workers."""
+        if self.blueprint.spec.cluster.ecs:
+            return "Workers and frontends find each other here. ECS starts hosts for waiting tasks."
+        return "Karpenter starts nodes for waiting workers, up to each pool's limit, and removes empty ones."
 
     @property
     def cluster_endpoint(self) -> str:

@@ -47,7 +47,7 @@ from inference_blueprints.sizing.model_capacity import model_capacities
 from inference_blueprints.sizing.node_addresses import address_use
 from inference_blueprints.sizing.node_packing import PackedNode, cheapest_placement, workers_of_pool
 from inference_blueprints.sizing.pod_fit import pod_fit
-from inference_blueprints.spec.types import Blueprint, Network, Pool
+from inference_blueprints.spec.types import Blueprint, Pool, Spec
 
 #: Prices in the catalogue have five decimals; sums are rounded back to them.
 _PRICE_DECIMALS = 5
@@ -77,7 +77,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
     pools = tuple(
         summarise_pool(pool, plan, blueprint.releases, prices, placed[pool.name]) for pool in spec.pools
     )
-    processes = summarise_processes(plan)
+    processes = summarise_processes(plan, without_pool="Fargate" if spec.cluster.ecs else None)
     memory = summarise_memory(blueprint)
     roles = list(_roles(blueprint, plan))
     days = batch_days(spec.batch, spec.models, publishes=spec.signal_store is not None) if spec.batch else ()
@@ -99,7 +99,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         scaling=tuple(summarise_scaling(roles, pools)),
         memory=memory,
         totals=_total(pools),
-        prices=_prices(spec.environment.region, spec.network, prices),
+        prices=_prices(spec, prices),
         platform_cost=platform_price(
             spec,
             pools,
@@ -121,7 +121,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             for name, group in deployments.items()
             for check in objective_checks(group, token_prices[name])
         ),
-        quotas=quota_needs(spec.pools, pools),
+        quotas=quota_needs(spec.pools, pools, system=spec.cluster.eks is not None),
         batch_days=summarise_days(days, capacities),
         service_quotas=service_quota_uses(days, spec.environment.region),
         signal_store=signal_store,
@@ -267,8 +267,14 @@ def _times(nodes: int, usd_per_hour: float | None) -> float | None:
     return None if usd_per_hour is None else round(nodes * usd_per_hour, _PRICE_DECIMALS)
 
 
-def summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
-    """Return every process of a plan in figures."""
+def summarise_processes(plan: ServingPlan, *, without_pool: str | None = None) -> tuple[ProcessSummary, ...]:
+    """Return every process of a plan in figures.
+
+    Parameters
+    ----------
+    without_pool
+        What runs the processes that have no pool. None for the system nodes.
+    """
     return tuple(
         ProcessSummary(
             model=model.name,
@@ -278,7 +284,7 @@ def summarise_processes(plan: ServingPlan) -> tuple[ProcessSummary, ...]:
             replicas=process.most,
             accelerators=_accelerators(process),
             nodes=process.nodes,
-            pool=process.pool,
+            pool=process.pool or without_pool,
             image=process.image,
         )
         for model in plan.models
@@ -317,17 +323,17 @@ def _sum_of_known(prices: Iterable[float | None]) -> float | None:
     return round(sum(known), _PRICE_DECIMALS) if known else None
 
 
-def _prices(blueprint_region: str, network: Network, known: Prices) -> PriceNote:
+def _prices(spec: Spec, known: Prices) -> PriceNote:
     table, rates = known.table, known.rates
-    own_network = () if network.existing else ("NAT gateways and VPC endpoints",)
+    cluster = ("EKS control plane", "system nodes") if spec.cluster.eks else ("tasks on Fargate",)
+    own_network = () if spec.network.existing else ("NAT gateways and VPC endpoints",)
     return PriceNote(
         region=table.region,
         date=table.date,
         source=table.source,
-        blueprint_region=blueprint_region,
+        blueprint_region=spec.environment.region,
         not_included=(
-            "EKS control plane",
-            "system nodes",
+            *cluster,
             *own_network,
             "load balancer",
             "disks, buckets, logs and data transfer",

@@ -21,6 +21,7 @@ from inference_blueprints.figures import (
     SignalStorePrice,
 )
 from inference_blueprints.pricing.batch_signals_price import batch_signal_items
+from inference_blueprints.pricing.ecs_price import ecs_items
 from inference_blueprints.pricing.operations_price import operations_items
 from inference_blueprints.pricing.rates import Prices
 from inference_blueprints.pricing.telemetry_price import MonitoringSize, telemetry_items
@@ -73,7 +74,11 @@ def platform_price(
     items = (
         *map(_pool_item, pools),
         *_volumes(spec.pools, pools, services),
-        *_cluster(spec, prices, services),
+        *(
+            ecs_items(spec.cluster.ecs, roles, HOURS_PER_MONTH)
+            if spec.cluster.ecs
+            else _cluster(spec, prices, services)
+        ),
         *_network(spec, roles, services),
         *_storage(roles, services),
         *_optional_parts(signal_store, batch_workers),

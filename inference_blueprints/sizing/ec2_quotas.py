@@ -27,13 +27,17 @@ class _Part:
     vcpu_max: int
 
 
-def quota_needs(pools: Sequence[Pool], summaries: Sequence[PoolSummary]) -> tuple[QuotaNeed, ...]:
+def quota_needs(
+    pools: Sequence[Pool], summaries: Sequence[PoolSummary], *, system: bool
+) -> tuple[QuotaNeed, ...]:
     """Return the quotas that all nodes need, including the platform's own.
 
     Parameters
     ----------
     summaries
         Figures of the same pools.
+    system
+        Whether the cluster has system nodes, as on EKS.
 
     Returns
     -------
@@ -41,7 +45,7 @@ def quota_needs(pools: Sequence[Pool], summaries: Sequence[PoolSummary]) -> tupl
         Sorted by code. The maximum uses each pool's type with the most vCPUs. Capacity without a known quota
         has an empty code.
     """
-    parts = [*_system_parts()]
+    parts = [*_system_parts()] if system else []
     for pool, summary in zip(pools, summaries, strict=True):
         parts += _pool_parts(pool, summary)
     grouped: dict[tuple[str, str], list[_Part]] = {}

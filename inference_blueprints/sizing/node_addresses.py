@@ -26,7 +26,9 @@ def address_use(spec: Spec) -> AddressUse:
     if room is None:
         raise ValueError("the network's range cannot be divided, which a valid blueprint excludes")
     system_maximum = system_nodes.MAXIMUM_NODES + system_nodes.OVERFLOW_MAXIMUM_NODES
-    nodes = [("system nodes", addresses.node_addresses(SYSTEM_PODS), system_maximum)]
+    nodes = []
+    if spec.cluster.eks:
+        nodes.append(("system nodes", addresses.node_addresses(SYSTEM_PODS), system_maximum))
     for pool in spec.pools:
         types = [catalog.instance_type(name) for name in pool.instance_types]
         nodes.append((pool.name, pool_node_addresses(types, efa=pool.efa), pool.nodes.max))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
 from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.batch import Batch, Team
@@ -54,6 +54,20 @@ class Spec(Section):
     """Lends batch the capacity that real time leaves. Without it, neither depends on a forecast."""
     gpu_health: GpuHealth | None = None
     """Finds broken and slow GPUs, and replaces their nodes. Without it, nothing looks for slow GPUs."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _batch_runs_beside_ecs(cls, value: Any) -> Any:
+        """Run workers of batch on Fargate if the cluster is ECS and the file does not choose."""
+        if not isinstance(value, dict):
+            return value
+        cluster, batch = value.get("cluster"), value.get("batch")
+        if not (isinstance(cluster, dict) and "ecs" in cluster and isinstance(batch, dict)):
+            return value
+        workers = batch.get("workers", {})
+        if not isinstance(workers, dict) or "eks" in workers or "ecs" in workers:
+            return value
+        return {**value, "batch": {**batch, "workers": {**workers, "ecs": {}}}}
 
 
 class Blueprint(Section):

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
+from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.wording import Path
-from inference_blueprints.targets.ecs.fargate_sizes import fargate_size
 from inference_blueprints.targets.ecs.pool_capacity import PoolCapacity
 from inference_blueprints.targets.ecs.scaling_floors import FloorScheduleError, scheduled_floors
 from inference_blueprints.targets.ecs.services import RenderedDeployment
@@ -40,7 +39,9 @@ def unrenderable_findings(plan: ServingPlan) -> Iterator[Finding]:
     """
     for index, model in enumerate(plan.models):
         for place, deployment in enumerate(model.deployments):
-            yield from _deployment_findings(deployment, index, place)
+            path = ("spec", "models", index, "deployments", place)
+            for process in deployment.workers:
+                yield from _floor_findings(process, path)
 
 
 def size_findings(index: int, rendered: RenderedDeployment) -> Iterator[Finding]:
@@ -72,21 +73,6 @@ def capacity_findings(capacities: Iterable[PoolCapacity]) -> Iterator[Finding]:
                 "cluster: {ecs: {managedInstances: never}} for a limit"
             )
             yield Finding(("spec", "pools", place, "nodes", "max"), message, "warning")
-
-
-def _deployment_findings(deployment: DeploymentPlan, model: int, place: int) -> Iterator[Finding]:
-    """Yield what cannot be rendered."""
-    path: Path = ("spec", "models", model)
-    for process in deployment.processes:
-        size = process.resources
-        if not process.is_worker and fargate_size(size.cpu, size.memory_mib) is None:
-            message = (
-                f"got {size.cpu} vCPUs and {size.memory_mib // 1024} GiB, a task on Fargate has at most 16 "
-                "vCPUs and 120 GiB; use more and smaller 'replicas'"
-            )
-            yield Finding((*path, "frontend"), message)
-        if process.is_worker:
-            yield from _floor_findings(process, (*path, "deployments", place))
 
 
 def _floor_findings(process: Process, path: Path) -> Iterator[Finding]:

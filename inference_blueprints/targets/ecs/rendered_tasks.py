@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from inference_blueprints.catalog.fargate_sizes import fargate_size
 from inference_blueprints.catalog.log_groups import model_log_group
 from inference_blueprints.contracts.ecs_names import (
     MAIN_CONTAINER,
@@ -20,7 +21,6 @@ from inference_blueprints.contracts.ecs_names import (
 from inference_blueprints.contracts.task_start import TaskStart
 from inference_blueprints.contracts.task_tags import METRICS_ADDRESS_TAG
 from inference_blueprints.serving.types import DeploymentPlan, NodeCache, Process
-from inference_blueprints.targets.ecs.fargate_sizes import fargate_size
 from inference_blueprints.targets.ecs.named_ports import named_arguments, named_variables, port_positions
 from inference_blueprints.targets.ecs.task_environment import (
     CACHE_FOLDER,
@@ -113,8 +113,6 @@ def _with_suffix(task: RenderedTask, suffix: str) -> RenderedTask:
 
 def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> RenderedTask:
     size = fargate_size(process.resources.cpu, process.resources.memory_mib)
-    if size is None:
-        raise ValueError(f"Fargate has no size for '{process.name}' of '{deployment.release}'")
     environment = serving_environment(process.environment, place.platform)
     port = process.ports[0].number
     start = TaskStart(

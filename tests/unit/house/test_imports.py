@@ -105,6 +105,7 @@ ALLOWED = {
         f"{LIBRARY}.errors",
     },
     f"{LIBRARY}/picture": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.picture",
         f"{LIBRARY}.sizing",
         f"{LIBRARY}.serving",

@@ -21,16 +21,21 @@ class FargateSize:
     memory_mib: int
 
 
-def fargate_size(cpu: int, memory_mib: int) -> FargateSize | None:
-    """Return the smallest size with these vCPUs and this memory; None if there is none so large.
+def fargate_size(cpu: int, memory_mib: int) -> FargateSize:
+    """Return the smallest size with these vCPUs and this memory.
 
     Parameters
     ----------
     cpu, memory_mib
         vCPUs, and memory in MiB.
+
+    Raises
+    ------
+    ValueError
+        If there is none so large. Frontends are smaller: `Frontend` bounds them.
     """
     for vcpus, memories in _MEMORY_GIB.items():
         fitting = [gib for gib in memories if gib * _GIB >= memory_mib]
         if vcpus >= cpu and fitting:
             return FargateSize(vcpus * 1024, fitting[0] * _GIB)
-    return None
+    raise ValueError(f"no task of Fargate has {cpu} vCPUs and {memory_mib} MiB")

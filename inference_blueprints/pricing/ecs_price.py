@@ -1,0 +1,52 @@
+"""Price of what a platform on ECS has instead of a control plane and system nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inference_blueprints.catalog.fargate_sizes import fargate_size
+from inference_blueprints.contracts.ecs_names import DISCOVERY_MEMBERS
+from inference_blueprints.figures import CostItem
+from inference_blueprints.pricing.batch_worker_price import USD_PER_GIB_HOUR, USD_PER_VCPU_HOUR
+from inference_blueprints.serving.estimates.frontend_size import frontend_size
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.types import EcsCluster
+
+_UNITS, _MIB = 1024, 1024
+# Size of a member of the discovery store.
+_MEMBER_VCPU, _MEMBER_GIB = 0.5, 1
+
+
+def ecs_items(section: EcsCluster, roles: Sequence[ResolvedWorkers], hours: int) -> Iterator[CostItem]:
+    """Yield the parts of the cluster. A cluster itself has no price.
+
+    Parameters
+    ----------
+    section
+        The blueprint's section.
+    roles
+        Workers of every role of every deployment.
+    hours
+        Hours of a month.
+    """
+    usd, tasks = 0.0, 0
+    for each in {each.release: each for each in roles}.values():
+        wanted = frontend_size(each.model, each.deployment)
+        size = fargate_size(wanted.cpu, wanted.memory_mib)
+        tasks += wanted.replicas
+        usd += wanted.replicas * _task_usd(size.cpu_units / _UNITS, size.memory_mib / _MIB)
+    yield CostItem("frontends on Fargate", f"{tasks} tasks all month", round(usd * hours, 2))
+    members = DISCOVERY_MEMBERS * _task_usd(_MEMBER_VCPU, _MEMBER_GIB)
+    yield CostItem(
+        "discovery store on Fargate", f"{DISCOVERY_MEMBERS} tasks all month", round(members * hours, 2)
+    )
+    yield CostItem("EFS of the discovery store", "some MiB, and what it writes", None)
+    if section.managed_instances == "allowed":
+        yield CostItem(
+            "fee of ECS Managed Instances", "for pools whose hosts ECS runs, by instance type", None
+        )
+
+
+def _task_usd(vcpu: float, gib: float) -> float:
+    """Return the price of an hour of a task."""
+    return vcpu * USD_PER_VCPU_HOUR + gib * USD_PER_GIB_HOUR

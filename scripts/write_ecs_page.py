@@ -1,0 +1,85 @@
+"""Write the tables of docs/ecs.md: EKS and ECS row by row, and what ECS refuses.
+
+The second table is the list that ``validate`` uses. ``make generate`` runs this script.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from inference_blueprints.spec.types import Spec
+from inference_blueprints.spec.types.section import Section
+from inference_blueprints.targets.ecs.ecs_limits import ECS_LIMITS
+
+PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "ecs.md"
+#: Key of the blueprint: what it is on EKS, and on ECS.
+ROWS: Final = {
+    "environment": ("the same", "the same"),
+    "network": (
+        "target groups that the load balancer controller fills",
+        "the same load balancer, names and certificates; ECS registers the tasks",
+    ),
+    "cluster": ("control plane, system nodes, add-ons", "a cluster without a price; etcd for discovery"),
+    "pools": (
+        "Karpenter: a NodePool and an EC2NodeClass per pool",
+        "a capacity provider per pool: Managed Instances or an Auto Scaling group",
+    ),
+    "queueing": ("Kueue", "refused"),
+    "models": ("a Helm release per deployment", "a service and a task definition per process"),
+    "batch": ("pods on system nodes, or tasks on Fargate", "tasks on Fargate"),
+    "teams": ("the same", "the same"),
+    "signalStore": ("the same", "the same"),
+    "kafka": ("the same", "the same"),
+    "streaming": ("the same", "the same; jobs call the model by its name"),
+    "observability": (
+        "the CloudWatch add-on, Prometheus, the exporter of GPU metrics",
+        "Prometheus on Fargate with the same recorded series; no canary, traces and GPU metrics yet",
+    ),
+    "gpuHealth": ("node conditions and GPU metrics", "refused: not built yet"),
+    "capacityShift": ("limits of KEDA and Kueue", "refused: not built yet"),
+}
+_PLACE = "(<!-- {0} -->\n).*?(<!-- end of {0} -->)"
+
+
+def page_text(page: str) -> str:
+    """Return the page with new tables.
+
+    Parameters
+    ----------
+    page
+        The current page.
+    """
+    for name, lines in (("rows", _rows()), ("limits", _limits())):
+        table = "\n".join(lines)
+        place = re.compile(_PLACE.format(name), re.DOTALL)
+        page = place.sub(lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}", page)
+    return page
+
+
+def _rows() -> Iterator[str]:
+    """Yield a row for every key of the blueprint, in the order of the reference."""
+    yield "| Section | EKS | ECS |"
+    yield "|---|---|---|"
+    for key in section_keys(Spec):
+        on_eks, on_ecs = ROWS[key]
+        yield f"| `{key}` | {on_eks} | {on_ecs} |"
+
+
+def section_keys(section: type[Section]) -> list[str]:
+    """Return the keys of a section as a file spells them."""
+    return [field.alias or name for name, field in section.model_fields.items()]
+
+
+def _limits() -> Iterator[str]:
+    yield "| Setting | Result | Reason | Do instead |"
+    yield "|---|---|---|---|"
+    for limit in ECS_LIMITS:
+        result = "refused" if limit.severity == "error" else "differs"
+        yield f"| {limit.setting} | {result} | {limit.reason} | {limit.instead} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

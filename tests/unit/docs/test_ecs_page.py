@@ -1,0 +1,26 @@
+"""docs/ecs.md has every section of a blueprint, and every reason that ``validate`` may give."""
+
+from __future__ import annotations
+
+import runpy
+
+from inference_blueprints.resources import root
+from inference_blueprints.spec.types import Spec
+from inference_blueprints.targets.ecs.ecs_limits import ECS_LIMITS
+
+SCRIPT = runpy.run_path(str(root() / "scripts" / "write_ecs_page.py"))
+PAGE = SCRIPT["PAGE"].read_text(encoding="utf-8")
+
+
+def test_the_page_is_as_generated() -> None:
+    assert SCRIPT["page_text"](PAGE) == PAGE, "run: make generate"
+
+
+def test_every_section_has_a_row() -> None:
+    assert set(SCRIPT["ROWS"]) == set(SCRIPT["section_keys"](Spec))
+
+
+def test_every_limit_is_on_the_page() -> None:
+    for limit in ECS_LIMITS:
+        assert limit.reason in PAGE
+        assert limit.instead in PAGE
