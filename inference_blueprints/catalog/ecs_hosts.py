@@ -28,8 +28,7 @@ class EcsHostImage:
 
     @property
     def parameter(self) -> str:
-        """The Systems Manager parameter that contains its ID. It names the release, so hosts change only
-        with it."""
+        """The Systems Manager parameter that contains its ID, with the release: hosts change only with it."""
         name = f"al2023-ami-ecs-gpu-hvm-2023.0.{self.version}-kernel-{self.kernel}-x86_64-ebs"
         return f"/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/{name}/image_id"
 
