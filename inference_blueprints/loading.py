@@ -17,7 +17,7 @@ from inference_blueprints.spec.lock.pins import NO_PINS, Pins, pinned_version
 from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.rules.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.cluster_targets import target_findings
+from inference_blueprints.targets.cluster_targets import planned_target_findings, target_findings
 
 #: Name of standard input in messages.
 STANDARD_INPUT = "standard input"
@@ -129,6 +129,10 @@ def parse_blueprint(
     if problems or not checked.is_complete:
         raise BlueprintError(problems)
     blueprint = with_commits(checked.blueprint, pins.commits).with_releases(pins.releases)
+    planned = [parsed.tie(finding) for finding in planned_target_findings(blueprint)]
+    if any(problem.severity == "error" for problem in planned):
+        raise BlueprintError(planned)
+    found += planned
     return LoadedBlueprint(blueprint, file, tuple(sorted(found)), checked.blueprint, pins.lock, text)
 
 

@@ -51,6 +51,19 @@ def canary_log_group(platform: str) -> str:
     return f"/inference-blueprints/{platform}/canary"
 
 
+def model_log_group(platform: str, model: str) -> str:
+    """Return the name of the log group of a model's tasks on ECS.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    model
+        Name of the model.
+    """
+    return f"/inference-blueprints/{platform}/models/{model}"
+
+
 def controller_log_group(platform: str, function: str) -> str:
     """Return the name of the log group of a function of the Operations stack.
 

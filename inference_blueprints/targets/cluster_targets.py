@@ -8,13 +8,19 @@ from typing import Any
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.ecs.ecs_target import EcsTarget
 from inference_blueprints.targets.eks.eks_target import EksTarget
 from inference_blueprints.targets.target import Target
 
 #: Targets by their key in the section ``cluster``.
-CLUSTER_TARGETS: Mapping[str, type[Target[Any]]] = MappingProxyType({"eks": EksTarget})
+CLUSTER_TARGETS: Mapping[str, type[Target[Any]]] = MappingProxyType({"eks": EksTarget, "ecs": EcsTarget})
 
 
 def target_findings(blueprint: Blueprint) -> Iterator[Finding]:
     """Yield a finding for each part of a blueprint that the chosen target cannot run."""
     yield from CLUSTER_TARGETS[blueprint.spec.cluster.chosen].findings(blueprint)
+
+
+def planned_target_findings(blueprint: Blueprint) -> Iterator[Finding]:
+    """Yield a finding for each part of the plan of a blueprint without errors that the target cannot run."""
+    yield from CLUSTER_TARGETS[blueprint.spec.cluster.chosen].planned_findings(blueprint)

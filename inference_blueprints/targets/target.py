@@ -32,6 +32,17 @@ class Target(ABC, Generic[RenderedT]):
         """
         yield from ()
 
+    @classmethod
+    def planned_findings(cls, blueprint: Blueprint) -> Iterator[Finding]:  # noqa: ARG003 - as above
+        """Yield a finding for each part of the serving plan that this target cannot run. By default, none.
+
+        Parameters
+        ----------
+        blueprint
+            A blueprint without errors and holes.
+        """
+        yield from ()
+
     @abstractmethod
     def render(self, model: ModelPlan) -> tuple[RenderedT, ...]:
         """Return each deployment of a model in rendered form, in the order of the plan.

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EnginePort
+
+_PORT = 20080
 #: Settings of the publisher. Engines bind to every address if the host is "*". Dynamo's publisher in the same
 #: pod connects over loopback.
 KV_EVENTS: Mapping[str, str] = MappingProxyType(
-    {"publisher": "zmq", "topic": "kv-events", "endpoint": "tcp://*:20080"}
+    {"publisher": "zmq", "topic": "kv-events", "endpoint": f"tcp://*:{_PORT}"}
 )
+
+
+def event_ports(resolved: ResolvedWorkers) -> tuple[EnginePort, ...]:
+    """Return the ports of the publishers, one per data parallel rank (vLLM: ``offset_endpoint_port``)."""
+    if not resolved.publishes_kv_events:
+        return ()
+    ranks = resolved.data_parallel_size
+    return (EnginePort("kv-events", _PORT, argument="kv-events-config", count=ranks),)

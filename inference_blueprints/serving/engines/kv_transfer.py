@@ -11,6 +11,7 @@ from inference_blueprints.spec.holes import usable
 
 #: Port of NIXL's own telemetry. NIXL's default of 9090 is the port of Dynamo's worker.
 NIXL_METRICS = Port("nixl-metrics", 19090)
+NIXL_PORT_VARIABLE = "NIXL_TELEMETRY_PROMETHEUS_PORT"
 #: NIXL's Prometheus exporter (``docs/telemetry.md`` and ``src/plugins/telemetry/prometheus`` of
 #: ai-dynamo/nixl). One process of a worker binds the port and reports only itself. From NIXL 1.5 on, the
 #: other processes continue without it. In 1.3 and 1.4 they end with an error, so only engines with 1.5 use
@@ -19,7 +20,7 @@ NIXL_TELEMETRY: Mapping[str, EnvironmentValue] = MappingProxyType(
     {
         "NIXL_TELEMETRY_ENABLE": "y",
         "NIXL_TELEMETRY_EXPORTER": "prometheus",
-        "NIXL_TELEMETRY_PROMETHEUS_PORT": str(NIXL_METRICS.number),
+        NIXL_PORT_VARIABLE: str(NIXL_METRICS.number),
     }
 )
 

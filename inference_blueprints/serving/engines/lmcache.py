@@ -18,10 +18,16 @@ from inference_blueprints.serving.estimates.disk import nvme_cache_mib
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.shared_cache import BUCKET_REFERENCE, shared_cache
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EnginePort
 
 _MIB_PER_GIB = 1024
 # Both on loopback. The first is LMCache's default.
 _PORT, _HTTP_PORT = 5555, 5556
+#: Where a worker sets them.
+PORTS = (
+    EnginePort("lmcache", _PORT, argument="kv-transfer-config"),
+    EnginePort("lmcache-http", _HTTP_PORT, argument="kv-transfer-config"),
+)
 # Before it answers, the server pins its initial memory, at most 20 GB.
 _START_SECONDS = 300
 # Path below the directory that is mounted for caches.

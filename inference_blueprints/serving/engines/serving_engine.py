@@ -15,7 +15,7 @@ from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimat
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy, uses_node_cache
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
-from inference_blueprints.serving.types import EnvironmentValue
+from inference_blueprints.serving.types import EnginePort, EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
 from inference_blueprints.spec.types import ArgumentValue, Model
 
@@ -217,6 +217,10 @@ class ServingEngine(ABC):
             **({} if reads_node_copy(resolved) else weights_environment(resolved.model.weights)),
             **folders,
         }
+
+    def ports(self, resolved: ResolvedWorkers) -> tuple[EnginePort, ...]:  # noqa: ARG002 -- subclasses use it
+        """Return the ports with fixed numbers that a worker opens: by default none."""
+        return ()
 
     def memory_share(self, memory: MemoryEstimate, device_bytes: int) -> float:
         """Return the memory share to pass to the engine; by default, its part of the whole device.

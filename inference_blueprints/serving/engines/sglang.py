@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.command_line import Argument
-from inference_blueprints.serving.engines.kv_events import KV_EVENTS
+from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
 from inference_blueprints.serving.engines.kv_transfer import NIXL_TELEMETRY, kv_transfer
 from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.owned_arguments import (
@@ -41,7 +41,7 @@ from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimat
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
-from inference_blueprints.serving.types import EnvironmentValue
+from inference_blueprints.serving.types import EnginePort, EnvironmentValue
 from inference_blueprints.spec.types import Model
 
 _BYTES_PER_MIB, _BYTES_PER_GB = 2**20, 10**9
@@ -216,6 +216,10 @@ class Sglang(ServingEngine):
             **(NIXL_TELEMETRY if transfer else {}),
             **super().environment(resolved),
         }
+
+    def ports(self, resolved: ResolvedWorkers) -> tuple[EnginePort, ...]:
+        """Dynamo chooses a free port for the handshake itself (``dynamo/sglang/args.py``, bootstrap port)."""
+        return event_ports(resolved)
 
     def _totals_over_ranks(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         """Return the sizes that SGLang divides among its ranks (``arg_groups/parallel_hook.py``)."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines import lmcache
-from inference_blueprints.serving.engines.kv_events import KV_EVENTS
+from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.owned_arguments import (
@@ -45,7 +45,7 @@ from inference_blueprints.serving.estimates.node_copies import reads_node_copy, 
 from inference_blueprints.serving.estimates.shared_cache import shared_cache_environment
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.types import EnvironmentValue, OwnAddress
+from inference_blueprints.serving.types import EnginePort, EnvironmentValue, OwnAddress
 from inference_blueprints.serving.weights_loading import s3_address
 from inference_blueprints.spec.types import Model
 
@@ -53,6 +53,9 @@ _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 # vLLM's default for an API server by GiB of device memory; A100 always gets the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
 _GIB = 1024**3
+# Default of the port on which workers exchange what NIXL needs. Each data parallel rank adds its index
+# (``kv_connector/v1/nixl`` of vLLM 0.31.0).
+_NIXL = 5600
 # An embedding model, also of an architecture that writes text (vLLM documentation, "Pooling Models").
 # Whether prefixes are cached is left to the worker: it depends on the model's attention
 # (``dynamo/vllm/args.py`` of ai-dynamo 1.6.1, ``vllm/engine/arg_utils.py`` of vLLM 0.31.0).
@@ -214,6 +217,16 @@ class Vllm(ServingEngine):
         if lmcache.uses_lmcache(resolved):
             environment |= {**lmcache.ENVIRONMENT, **shared_cache_environment(resolved)}
         return {**environment, **super().environment(resolved)}
+
+    def ports(self, resolved: ResolvedWorkers) -> tuple[EnginePort, ...]:
+        nixl = EnginePort(
+            "nixl", _NIXL, variable="VLLM_NIXL_SIDE_CHANNEL_PORT", count=resolved.data_parallel_size
+        )
+        return (
+            *event_ports(resolved),
+            *((nixl,) if kv_transfer(resolved) else ()),
+            *(lmcache.PORTS if lmcache.uses_lmcache(resolved) else ()),
+        )
 
 
 def _parallelism(resolved: ResolvedWorkers) -> Mapping[str, Argument]:

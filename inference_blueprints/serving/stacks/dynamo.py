@@ -13,7 +13,7 @@ from types import MappingProxyType
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.contracts.request_headers import BATCH_HEADERS
 from inference_blueprints.serving.command_line import Argument, command_line
-from inference_blueprints.serving.engines.kv_transfer import telemetry_ports
+from inference_blueprints.serving.engines.kv_transfer import NIXL_PORT_VARIABLE, telemetry_ports
 from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
@@ -41,6 +41,7 @@ from inference_blueprints.serving.stacks.request_tracing import trace_arguments,
 from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
 from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
 from inference_blueprints.serving.types import (
+    EnginePort,
     EnvironmentValue,
     OwnAddress,
     Port,
@@ -186,12 +187,23 @@ class Dynamo(ServingStack):
             pre_stop_seconds=0,
             termination_grace_seconds=finish + _ending_seconds(resolved),
             engine=engine_settings(resolved, sizing),
+            engine_ports=(*_worker_ports(environment), *engine.ports(resolved)),
             capabilities=capabilities(resolved),
             awaits_weights=mirror_release(resolved.model) if streams_weights(resolved) else None,
             node_cache=node_cache(resolved, engine_image(resolved)),
             tolerations=tolerations(resolved),
             nodes=resolved.nodes,
         )
+
+
+def _worker_ports(environment: Mapping[str, EnvironmentValue]) -> tuple[EnginePort, ...]:
+    """Return the ports of a worker that variables set."""
+    system = EnginePort(_SYSTEM.name, _SYSTEM.number, variable="DYN_SYSTEM_PORT")
+    telemetry = (
+        EnginePort(each.name, each.number, variable=NIXL_PORT_VARIABLE)
+        for each in telemetry_ports(environment)
+    )
+    return (system, *telemetry)
 
 
 def _finish_seconds(resolved: ResolvedWorkers) -> int:

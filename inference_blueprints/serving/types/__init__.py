@@ -6,6 +6,7 @@ plan only contains placeholders for a process's own address and for the address 
 
 from __future__ import annotations
 
+from inference_blueprints.serving.types.engine_port import EnginePort
 from inference_blueprints.serving.types.process import (
     Accelerators,
     Architecture,
@@ -54,6 +55,7 @@ __all__ = [
     "Capability",
     "DeploymentPlan",
     "EndpointPicker",
+    "EnginePort",
     "EngineSettings",
     "EnvironmentValue",
     "FilePath",

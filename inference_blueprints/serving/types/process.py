@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from inference_blueprints.serving.types.constraints import Image, Name, NonEmpty, NotNegative, Positive
+from inference_blueprints.serving.types.engine_port import EnginePort
 from inference_blueprints.serving.types.scaling import Scaling
 from inference_blueprints.serving.types.values import EnvironmentValue
 
@@ -365,6 +366,8 @@ class Process(ProcessBase):
         Environment variables by name.
     engine
         The sizes behind a worker's arguments. None for a process without an engine.
+    engine_ports
+        Ports that its engine opens in addition to `ports` or that are among them, and where they are set.
     neighbours
         Workers that it is placed beside, so that the pool's nodes hold all workers. Empty if it is spread
         instead.
@@ -376,6 +379,7 @@ class Process(ProcessBase):
 
     environment: Mapping[str, EnvironmentValue]
     engine: EngineSettings | None = None
+    engine_ports: tuple[EnginePort, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
     node_cache: NodeCache | None = None
     scaling: Scaling | None = None

@@ -36,6 +36,8 @@ ALLOWED = {
         *("capacity_shift", "operations"),
         *(f"{LIBRARY}.capacity_shift", f"{LIBRARY}.promql", f"{LIBRARY}.contracts"),
     },
+    # Runs beside the Prometheus of a platform on ECS: boto3 besides, which its image has.
+    "runtime/task_targets": {"task_targets", f"{LIBRARY}.contracts"},
     f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
     f"{LIBRARY}/spec": {
         f"{LIBRARY}.contracts",
@@ -63,6 +65,18 @@ ALLOWED = {
         f"{LIBRARY}.contracts",
         f"{LIBRARY}.targets.eks",
         f"{LIBRARY}.targets.target",
+        f"{LIBRARY}.serving",
+        f"{LIBRARY}.spec",
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.errors",
+        f"{LIBRARY}.resources",
+    },
+    f"{LIBRARY}/targets/ecs": {
+        f"{LIBRARY}.contracts",
+        f"{LIBRARY}.targets.ecs",
+        f"{LIBRARY}.targets.target",
+        # How KEDA reads the times of floors, so that scheduled actions mean the same.
+        f"{LIBRARY}.autoscaling.cron_schedule",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.spec",
         f"{LIBRARY}.catalog",
@@ -161,6 +175,7 @@ ALLOWED = {
     f"{LIBRARY}/targets": {
         f"{LIBRARY}.contracts",
         f"{LIBRARY}.targets",
+        f"{LIBRARY}.autoscaling.cron_schedule",
         f"{LIBRARY}.processes",
         f"{LIBRARY}.measurement",
         f"{LIBRARY}.simulation",
@@ -249,7 +264,7 @@ ALLOWED = {
 #: Packages in `runtime/`, each a program.
 PROGRAMS = (
     *("batch", "benchmark", "canary", "capacity_shift", "gpu_health", "image_build", "operations"),
-    *("signals", "task_start", "weights"),
+    *("signals", "task_start", "task_targets", "weights"),
 )
 HOUSE = (
     *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),

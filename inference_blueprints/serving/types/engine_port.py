@@ -1,0 +1,35 @@
+"""A port that an engine opens, for targets whose workers share an address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from inference_blueprints.serving.types.constraints import Name, Positive
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePort:
+    """A port that an engine opens, and where its number is set, for targets whose workers share an address.
+
+    Parameters
+    ----------
+    name
+        Name of the port, unique in its process.
+    number
+        Number that the plan's arguments and variables have, or the engine's default.
+    argument
+        Argument without dashes whose value contains the number. None if a variable sets it.
+    variable
+        Variable that is the number. None if an argument sets it.
+    count
+        Ports in a row that the engine opens from there on.
+    """
+
+    name: Name
+    number: Annotated[int, Field(ge=1024, le=65535)]
+    argument: str | None = None
+    variable: str | None = None
+    count: Positive = 1

@@ -1,0 +1,36 @@
+"""Sizes that a task of AWS Fargate can have (Amazon ECS Developer Guide, "Task CPU and memory")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_GIB = 1024
+#: GiB of memory by vCPUs. Sizes below 1 vCPU are left out: no process of the plan has less.
+_MEMORY_GIB: Mapping[int, range] = MappingProxyType(
+    {1: range(2, 9), 2: range(4, 17), 4: range(8, 31), 8: range(16, 61, 4), 16: range(32, 121, 8)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FargateSize:
+    """Size of a task: 1024 units for a vCPU, and MiB."""
+
+    cpu_units: int
+    memory_mib: int
+
+
+def fargate_size(cpu: int, memory_mib: int) -> FargateSize | None:
+    """Return the smallest size with these vCPUs and this memory; None if there is none so large.
+
+    Parameters
+    ----------
+    cpu, memory_mib
+        vCPUs, and memory in MiB.
+    """
+    for vcpus, memories in _MEMORY_GIB.items():
+        fitting = [gib for gib in memories if gib * _GIB >= memory_mib]
+        if vcpus >= cpu and fitting:
+            return FargateSize(vcpus * 1024, fitting[0] * _GIB)
+    return None

@@ -1,0 +1,107 @@
+"""What runs the hosts of a pool on Amazon ECS: Managed Instances, or an Auto Scaling group, and why.
+
+Limits of Managed Instances: Amazon ECS Developer Guide, "Amazon ECS Managed Instances task definition
+differences" (no shared memory size, no folders of the host), and InstanceLaunchTemplate of the API reference
+(no network interfaces of one's own, no smallest or largest number of hosts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+from inference_blueprints.serving.types import Process, ServingPlan
+from inference_blueprints.spec.types import Blueprint, Pool
+
+#: Longest time that a task of Managed Instances gets to stop. Longer ones are documented only for other hosts
+#: (``stopTimeout`` of ContainerDefinition, API reference).
+MOST_MANAGED_STOP_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCapacity:
+    """What runs the hosts of a pool.
+
+    Parameters
+    ----------
+    pool
+        Name of the pool.
+    kind
+        ``managed`` for Managed Instances, ``group`` for an Auto Scaling group.
+    reason
+        Why, in words.
+    """
+
+    pool: str
+    kind: Literal["managed", "group"]
+    reason: str
+
+
+def pool_capacities(blueprint: Blueprint, plan: ServingPlan) -> tuple[PoolCapacity, ...]:
+    """Return what runs each pool, in the order of the blueprint.
+
+    Parameters
+    ----------
+    blueprint
+        A blueprint for ECS.
+    plan
+        Its serving plan.
+    """
+    section = blueprint.spec.cluster.ecs
+    never = section is not None and section.managed_instances == "never"
+    return tuple(_capacity(pool, _workers(plan, pool), never=never) for pool in blueprint.spec.pools)
+
+
+def managed_pools(blueprint: Blueprint, plan: ServingPlan) -> frozenset[str]:
+    """Return the names of the pools that Managed Instances run."""
+    return frozenset(each.pool for each in pool_capacities(blueprint, plan) if each.kind == "managed")
+
+
+def _capacity(pool: Pool, workers: list[Process], *, never: bool) -> PoolCapacity:
+    if never:
+        return PoolCapacity(pool.name, "group", "the blueprint says so")
+    reason = next(chain(_of_pool(pool), _of_workers(workers)), None)
+    if reason:
+        return PoolCapacity(pool.name, "group", reason)
+    return PoolCapacity(pool.name, "managed", "its workers fit the limits of Managed Instances")
+
+
+def _of_pool(pool: Pool) -> Iterator[str]:
+    """Yield what Managed Instances lack that the pool's settings need."""
+    if pool.efa:
+        yield "Managed Instances have no EFA interfaces"
+    if pool.purchase.reservation or pool.purchase.capacity_block:
+        yield "Managed Instances take reserved capacity only as a group of reservations"
+    if pool.nodes.min:
+        yield "Managed Instances have no smallest number of hosts"
+    if pool.repaired_by == "gpuHealth":
+        yield "ECS itself repairs Managed Instances, and gpuHealth is to do it"
+
+
+def _of_workers(workers: list[Process]) -> Iterator[str]:
+    """Yield what Managed Instances lack that the workers need."""
+    for worker in workers:
+        accelerators = worker.resources.accelerators
+        if accelerators and accelerators.count > 1:
+            yield f"Managed Instances have no shared memory for the {accelerators.count} GPUs of a worker"
+        if worker.node_cache:
+            yield "Managed Instances have no folder in which workers share weights"
+        if worker.engine and worker.engine.host_kv_blocks:
+            yield "Managed Instances have no shared memory for KV cache of the host"
+        if worker.termination_grace_seconds > MOST_MANAGED_STOP_SECONDS:
+            yield (
+                f"a worker may need {worker.termination_grace_seconds} s to end its streams, "
+                f"Managed Instances give it {MOST_MANAGED_STOP_SECONDS}"
+            )
+
+
+def _workers(plan: ServingPlan, pool: Pool) -> list[Process]:
+    return [
+        process
+        for model in plan.models
+        for deployment in model.deployments
+        for process in deployment.workers
+        if process.pool == pool.name
+    ]
