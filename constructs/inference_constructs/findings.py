@@ -48,6 +48,17 @@ def acknowledge_managed_policies(scope: IConstruct, policies: Iterable[str], rea
     acknowledge(scope, {f"IAM4[Policy::{policy}]": reason for policy in policies})
 
 
+def managed_policy(name: str) -> str:
+    """Return the ARN of a policy of AWS as cdk-nag spells it in a role of aws-cdk-lib's L2 construct.
+
+    Parameters
+    ----------
+    name
+        Name of the policy.
+    """
+    return f"arn:<AWS::Partition>:iam::aws:policy/{name}"
+
+
 def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, Any]], reason: str) -> None:
     """Accept the wildcards of these statements below a construct, and no others.
 

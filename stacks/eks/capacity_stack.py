@@ -25,13 +25,13 @@ from inference_constructs.capacity.karpenter_pool import KarpenterPool
 from inference_constructs.capacity.pool_manifests import (
     NodeProperties,
     PoolProperties,
-    ReservedInstances,
     node_taints,
 )
 from inference_constructs.capacity.queue_manifests import QueueProperties
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.helm.release import HelmRelease
 from stacks.eks.platform_stack import MODEL_NAMESPACE
+from stacks.pool_parts import reserved_instances
 
 
 class CapacityStack(cdk.Stack):
@@ -159,7 +159,7 @@ def _pool_properties(pool: Pool, image: NodeImage, system: SystemName) -> PoolPr
         min_nodes=pool.nodes.min,
         disk_gib=pool.disk.size_gib,
         image_snapshot_id=pool.image_snapshot_id,
-        reserved=_reserved(pool.purchase),
+        reserved=reserved_instances(pool.purchase),
         availability_zone=pool.availability_zone,
         efa=pool.efa,
         labels=pool.labels,
@@ -193,14 +193,3 @@ def _capacity_types(purchase: Purchase) -> list[str]:
     if purchase.spot:
         return ["spot", "on-demand"] if purchase.spot.on_demand_fallback else ["spot"]
     return ["on-demand"] if purchase.on_demand else ["reserved"]
-
-
-def _reserved(purchase: Purchase) -> ReservedInstances | None:
-    """Return the reserved capacity of a purchase option."""
-    if purchase.reservation:
-        return ReservedInstances(purchase.reservation.model_dump(exclude_none=True), "default")
-    if purchase.capacity_block:
-        return ReservedInstances(
-            purchase.capacity_block.model_dump(include={"id", "tags"}, exclude_none=True), "capacity-block"
-        )
-    return None

@@ -12,7 +12,7 @@ from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster
 from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
 from inference_constructs.eks.pod_scaler import PodScaler
-from inference_constructs.serving.model_route import listener_priorities
+from inference_constructs.serving.model_targets import listener_priorities
 from stacks.eks.capacity_stack import CapacityStack
 from stacks.eks.cluster_stack import ClusterStack
 from stacks.eks.model_stack import ModelStack

@@ -24,6 +24,7 @@ from inference_constructs.serving.model_route import Backend, ModelRoute
 from inference_constructs.serving.weights_identity import WeightsIdentity
 from inference_constructs.storage.cache_bucket import CacheBucket
 from inference_constructs.storage.weights_mirror_job import WeightsMirrorJob
+from stacks.model_parts import add_kv_cache, mirror_address
 
 #: Namespace of all models.
 _NAMESPACE = charts()["dynamo-model"].namespace
@@ -92,7 +93,7 @@ class ModelStack(cdk.Stack):
             earlier.append(
                 self._mirror(access.cluster_name, cluster, plan.weights_mirror, weights, variables)
             )
-        cache = self._kv_cache(plan, encryption_key)
+        cache = add_kv_cache(self, plan.shared_kv_cache, encryption_key)
         if weights.in_s3 or weights.token_secret_arn or cache:
             earlier.append(self._identity(access.cluster_name, plan, weights, variables, cache))
         if cache:
@@ -131,19 +132,8 @@ class ModelStack(cdk.Stack):
                 weights_bucket=variables["weights_bucket"],
                 program={file.name: file.read_text(encoding="utf-8") for file in program},
             ),
-            s3_prefix=_address(variables, mirror),
+            s3_prefix=mirror_address(variables["weights_bucket"], mirror),
             secret_arn=weights.token_secret_arn,
-        )
-
-    def _kv_cache(self, plan: ModelPlan, encryption_key: kms.IKey) -> CacheBucket | None:
-        """Add the bucket of the shared KV cache. A change of the block format replaces the bucket."""
-        if plan.shared_kv_cache is None:
-            return None
-        return CacheBucket(
-            self,
-            f"KvCache{plan.shared_kv_cache.content.capitalize()}",
-            encryption_key=encryption_key,
-            expire_days=plan.shared_kv_cache.expire_days,
         )
 
     def _identity(
@@ -162,18 +152,13 @@ class ModelStack(cdk.Stack):
             cluster_name=cluster_name,
             namespace=_NAMESPACE,
             service_accounts=[deployment.service_account for deployment in plan.deployments],
-            s3_prefix=_address(variables, mirror) if mirror else weights.s3,
+            s3_prefix=mirror_address(variables["weights_bucket"], mirror) if mirror else weights.s3,
             secret_arn=None if mirror else weights.token_secret_arn,
         )
         if cache:
             grant = cache.grant_read_write(identity)
             acknowledge_grants(identity, [grant], "Pods share all objects in the bucket of the KV cache.")
         return identity
-
-
-def _address(variables: Mapping[str, str], mirror: plans.WeightsMirrorPlan) -> str:
-    """Return the prefix of a copied model and its manifest."""
-    return f"s3://{variables['weights_bucket']}/{mirror.prefix}"
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -12,18 +12,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from inference_blueprints import catalog, resources
+from inference_blueprints import catalog
 from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts import health_names, operations_names
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
-from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.function_code import function_code
 from inference_constructs.observability.alarm_topic import AlarmTopic
-from inference_constructs.observability.promql_alarms import AlarmQuery
 from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_constructs.operations.controller_alarms import ControllerAlarms
 from inference_constructs.operations.controller_place import ControllerPlace
@@ -31,9 +28,7 @@ from inference_constructs.operations.health_controller import HealthController
 from inference_constructs.operations.operations_dashboard import OperationsDashboard
 from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT, ShiftController
 from stacks.eks.platform_stack import MODEL_NAMESPACE
-
-#: Packages that Lambda does not provide. Powertools needs the second.
-_PACKAGES = ("aws_lambda_powertools", "typing_extensions")
+from stacks.operations_parts import controller_code, hardware_queries, health_settings
 
 
 class OperationsStack(cdk.Stack):
@@ -116,7 +111,7 @@ class OperationsStack(cdk.Stack):
             "Shift",
             place=self._place,
             cluster=self._cluster,
-            code=_code("capacity_shift", {SHIFT_DOCUMENT: shift.as_json()}),
+            code=controller_code("capacity_shift", {SHIFT_DOCUMENT: shift.as_json()}),
             layer_arns=[catalog.parquet_layers()[self.region]],
             scaled_objects=[each.name for each in shift.workers],
             cluster_queues=[each.pool for each in shift.queues],
@@ -136,53 +131,14 @@ class OperationsStack(cdk.Stack):
             "Health",
             place=self._place,
             cluster=self._cluster,
-            code=_code("gpu_health", {health_names.FAULTS_FILE: gpu_faults_file().read_text("utf-8")}),
-            environment={health_names.HEALTH_SETTINGS: json.dumps(_health_settings(gpu_health, pools))},
+            code=controller_code(
+                "gpu_health", {health_names.FAULTS_FILE: gpu_faults_file().read_text("utf-8")}
+            ),
+            environment={health_names.HEALTH_SETTINGS: json.dumps(health_settings(gpu_health, pools))},
             # Beside pyarrow, the layer has numpy.
             layer_arns=[catalog.parquet_layers()[self.region]],
-            queries=[
-                AlarmQuery(
-                    name=alarm.kind,
-                    query=alarm.query(self._platform),
-                    says=alarm.says,
-                    runbook=alarm.runbook,
-                    pending_seconds=alarm.pending_seconds,
-                    recovery_seconds=alarm.recovery_seconds,
-                    evaluation_seconds=alarm.evaluation_seconds,
-                )
-                for alarm in hardware_alarms(pools)
-            ],
+            queries=hardware_queries(self._platform, pools),
             replaces=gpu_health.action == "replace",
             model_namespace=MODEL_NAMESPACE,
             reservations=any(pool.purchase.reservation or pool.purchase.capacity_block for pool in pools),
         )
-
-
-def controller_library(controller: str) -> tuple[str, ...]:
-    """Return the packages of `inference_blueprints` that ship with a controller, beside the contracts."""
-    return (controller, "promql")
-
-
-def _code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
-    """Return the code of a controller: its program, its pure decisions of the same name, and documents."""
-    runtime = resources.runtime_directory()
-    return function_code(
-        runtime / controller,
-        runtime / "operations",
-        packages=_PACKAGES,
-        documents=documents,
-        library=controller_library(controller),
-    )
-
-
-def _health_settings(gpu_health: GpuHealth, pools: Sequence[Pool]) -> dict[str, object]:
-    """Return the section in the format that the functions read."""
-    types = {name: catalog.instance_type(name) for pool in pools for name in pool.instance_types}
-    return {
-        "action": gpu_health.action,
-        "repairedBy": {pool.name: pool.repaired_by for pool in pools},
-        "maxUnhealthyPercent": gpu_health.max_unhealthy_percent,
-        "replacementsPerHour": gpu_health.replacements_per_hour,
-        "slowGpus": gpu_health.slow_gpus,
-        "accelerators": {name: each.accelerator_count for name, each in types.items()},
-    }

@@ -17,8 +17,8 @@ from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.resources import root
 from inference_blueprints.spec.types import Pool
 from inference_constructs.code_staging import stage_packages
-from stacks.eks.operations_stack import controller_library
 from stacks.eks.platform_stack import MODEL_NAMESPACE
+from stacks.operations_parts import controller_library
 from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements, text
 

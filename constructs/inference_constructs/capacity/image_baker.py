@@ -25,8 +25,8 @@ from inference_constructs.capacity.image_baker_policies import (
 )
 from inference_constructs.capacity.image_baking_states import BakingResources, baking_definition
 from inference_constructs.capacity.image_pull_document import pull_document
-from inference_constructs.eks.pod_identity import policy_document
 from inference_constructs.findings import acknowledge, acknowledge_managed_policies, acknowledge_wildcards
+from inference_constructs.policy_statements import policy_document
 
 
 class ImageBaker(Construct):

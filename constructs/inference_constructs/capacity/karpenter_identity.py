@@ -12,8 +12,9 @@ from constructs import Construct
 from inference_constructs.capacity.interruption_queue import InterruptionQueue
 from inference_constructs.capacity.karpenter_policies import KarpenterScope, karpenter_policies
 from inference_constructs.eks.node_role import NodeRole
-from inference_constructs.eks.pod_identity import PodIdentity, policy_document
+from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.policy_statements import policy_document
 
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "karpenter"

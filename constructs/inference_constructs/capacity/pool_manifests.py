@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
@@ -25,26 +25,11 @@ from inference_blueprints.catalog.volumes import (
     gp3_mib_per_second,
 )
 from inference_constructs.capacity import al2023, bottlerocket
+from inference_constructs.capacity.reserved_instances import ReservedInstances
 
 Manifest = dict[str, Any]
 
 _ROOT_DEVICE = "/dev/xvda"
-
-
-@dataclass(frozen=True)
-class ReservedInstances:
-    """Reserved EC2 capacity.
-
-    Parameters
-    ----------
-    selector
-        Karpenter's selector term: ``id`` or ``tags``.
-    kind
-        Karpenter's reservation type: ``default`` (On-Demand Capacity Reservation) or ``capacity-block``.
-    """
-
-    selector: Mapping[str, Any]
-    kind: Literal["default", "capacity-block"]
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from inference_constructs.findings import acknowledge_managed_policies, acknowledge_wildcards
-
-#: What an agent needs to open a session (AWS Systems Manager User Guide, "Create a custom IAM role for
-#: Session Manager"). The managed policy AmazonSSMManagedInstanceCore would also read every parameter of the
-#: account. The actions know no resources.
-_SESSIONS = {
-    "Effect": "Allow",
-    "Action": [
-        "ssm:UpdateInstanceInformation",
-        "ssmmessages:CreateControlChannel",
-        "ssmmessages:CreateDataChannel",
-        "ssmmessages:OpenControlChannel",
-        "ssmmessages:OpenDataChannel",
-    ],
-    "Resource": "*",
-}
+from inference_constructs.policy_statements import SESSIONS
 
 
 class NodeRole(iam.CfnRole):
@@ -51,11 +37,11 @@ class NodeRole(iam.CfnRole):
             policies=[
                 iam.CfnRole.PolicyProperty(
                     policy_name="Sessions",
-                    policy_document={"Version": "2012-10-17", "Statement": [_SESSIONS]},
+                    policy_document={"Version": "2012-10-17", "Statement": [SESSIONS]},
                 )
             ],
         )
-        acknowledge_wildcards(self, [_SESSIONS], "The actions of Session Manager's agent know no resources.")
+        acknowledge_wildcards(self, [SESSIONS], "The actions of Session Manager's agent know no resources.")
         acknowledge_managed_policies(
             self, policies, "AWS maintains these two policies with a node's permissions for EKS and ECR."
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import aws_cdk as cdk
 import jsii
@@ -11,8 +10,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
-#: A statement of an IAM policy document, as JSON.
-Statement = Mapping[str, Any]
+from inference_constructs.policy_statements import Statement, policy_document
 
 _TRUST = {
     "Version": "2012-10-17",
@@ -153,11 +151,6 @@ class _PodPrincipal:
         return iam.AddToPrincipalPolicyResult(
             statement_added=True, policy_dependable=self._identity.add_to_policy(statement)
         )
-
-
-def policy_document(statements: Sequence[Statement]) -> dict[str, Any]:
-    """Return an IAM policy document with these statements."""
-    return {"Version": "2012-10-17", "Statement": [dict(statement) for statement in statements]}
 
 
 def _inline_policies(

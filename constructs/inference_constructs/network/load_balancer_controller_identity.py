@@ -6,8 +6,9 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from inference_blueprints.catalog.tags import PLATFORM_TAG
-from inference_constructs.eks.pod_identity import PodIdentity, Statement
+from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.policy_statements import Statement
 
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "aws-load-balancer-controller"

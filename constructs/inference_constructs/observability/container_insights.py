@@ -11,9 +11,10 @@ from constructs import Construct
 
 from inference_blueprints.catalog.log_groups import container_log_group
 from inference_constructs.eks.cluster_add_ons import AddOn, ClusterAddOns
-from inference_constructs.eks.pod_identity import PodIdentity, Statement
+from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.observability.kept_log_group import KeptLogGroup
+from inference_constructs.policy_statements import Statement
 
 #: Namespace and service account of the agent; Fluent Bit runs under the same account
 #: (templates/linux/fluent-bit-daemonset.yaml of the chart).

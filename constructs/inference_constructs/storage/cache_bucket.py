@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from inference_constructs.findings import acknowledge
-from inference_constructs.serving.weights_identity import s3_context
+from inference_constructs.serving.weights_permissions import s3_context
 
 
 class CacheBucket(s3.Bucket):

@@ -10,16 +10,10 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from inference_blueprints.catalog.charts import Chart
-from inference_constructs.eks.pod_identity import PodIdentity, Statement
+from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.helm.release import HelmRelease
-from inference_constructs.serving.weights_identity import (
-    bucket_and_prefix,
-    read_secret,
-    read_weights,
-    s3_context,
-    use_key,
-)
+from inference_constructs.serving.weights_permissions import read_secret, read_weights, write_weights
 
 
 class WeightsMirrorJob(Construct):
@@ -59,7 +53,7 @@ class WeightsMirrorJob(Construct):
         stack = cdk.Stack.of(self)
         statements = [
             *read_weights(stack, s3_prefix),
-            *_write_weights(stack, s3_prefix),
+            *write_weights(stack, s3_prefix),
             *(read_secret(stack, secret_arn) if secret_arn else []),
         ]
         identity = PodIdentity(
@@ -79,23 +73,3 @@ class WeightsMirrorJob(Construct):
         HelmRelease(
             self, "Job", cluster=cluster, chart=chart, release=release, values=values
         ).node.add_dependency(identity)
-
-
-def _write_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
-    """Return statements to write below one prefix, to abort uploads, and to delete the manifest."""
-    bucket, prefix = bucket_and_prefix(stack, s3_prefix)
-    return [
-        {
-            "Sid": "WriteWeights",
-            "Effect": "Allow",
-            "Action": ["s3:AbortMultipartUpload", "s3:PutObject"],
-            "Resource": f"{bucket}/{prefix}*",
-        },
-        {
-            "Sid": "DeleteManifest",
-            "Effect": "Allow",
-            "Action": "s3:DeleteObject",
-            "Resource": f"{bucket}/{prefix}.json",
-        },
-        use_key(stack, "EncryptWeights", "s3", "kms:GenerateDataKey", s3_context(bucket, prefix)),
-    ]

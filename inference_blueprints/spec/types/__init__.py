@@ -24,6 +24,7 @@ from inference_blueprints.spec.types.capacity_shift import CapacityShift
 from inference_blueprints.spec.types.elasticity import Floor, LoadMetric, LoadScaling, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.environment import (
     Cluster,
+    EcsCluster,
     EksCluster,
     Environment,
     ExistingNetwork,
@@ -160,6 +161,7 @@ __all__ = [
     "EbsSnapshot",
     "EcsBatchWorkers",
     "EksBatchWorkers",
+    "EcsCluster",
     "EksCluster",
     "EmailAddress",
     "Engine",

@@ -81,8 +81,23 @@ class EksCluster(Section):
     """Whether EKS keeps this version, at a higher price, after its standard support. Else EKS upgrades it."""
 
 
+class EcsCluster(Section):
+    """An ECS cluster. It has no control plane to maintain, so the keys of `eks` have no effect here."""
+
+    managed_instances: Literal["allowed", "never"] = "allowed"
+    """Whether ECS itself may run the hosts of pools that fit its limits. Else all are Auto Scaling groups."""
+    version: KubernetesVersion | None = None
+    """Accepted from a file for EKS. It has no effect."""
+    endpoint_access: Literal["private", "publicAndPrivate"] | None = None
+    """Accepted from a file for EKS. It has no effect."""
+    extended_support: bool | None = None
+    """Accepted from a file for EKS. It has no effect."""
+
+
 class Cluster(Choice):
     """Cluster that runs the containers."""
 
     eks: EksCluster | None = None
     """Amazon EKS with Karpenter."""
+    ecs: EcsCluster | None = None
+    """Amazon ECS with Managed Instances and Auto Scaling groups."""

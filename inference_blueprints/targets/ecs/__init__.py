@@ -1,1 +1,1 @@
-"""The serving plan on Amazon ECS: services and task definitions, without the CDK."""
+"""Amazon ECS: a service and a task definition for each process of the serving plan."""

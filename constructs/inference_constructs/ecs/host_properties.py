@@ -1,0 +1,52 @@
+"""Properties of the hosts of a pool as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from inference_blueprints.catalog import InstanceType
+from inference_constructs.capacity.reserved_instances import ReservedInstances
+
+
+@dataclass(frozen=True)
+class HostProperties:
+    """The hosts of one pool.
+
+    Parameters
+    ----------
+    pool
+        Name of the pool, and value of the attribute by which tasks find its hosts.
+    instance_types
+        Instance types of one architecture, all with the same accelerator.
+    disk_gib
+        Space for images and weights on EBS, in GiB.
+    min_hosts, max_hosts
+        Number of hosts that always run, and maximum number of hosts.
+    efa
+        Whether hosts start with all their EFA interfaces.
+    availability_zone
+        Name of the only zone of its hosts; None for any zone.
+    reserved
+        Reserved capacity, outside which no host starts.
+    labels
+        The user's labels, which become attributes of the hosts.
+    images
+        Images that hosts pull before they take tasks.
+    """
+
+    pool: str
+    instance_types: Sequence[InstanceType]
+    disk_gib: int
+    min_hosts: int
+    max_hosts: int
+    efa: bool = False
+    availability_zone: str | None = None
+    reserved: ReservedInstances | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    images: Sequence[str] = ()
+
+    @property
+    def uses_instance_store(self) -> bool:
+        """Whether images and weights are on local NVMe, which all types then have."""
+        return all(each.local_nvme_gb for each in self.instance_types)

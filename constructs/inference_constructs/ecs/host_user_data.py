@@ -1,0 +1,142 @@
+"""User data of the hosts of an Auto Scaling group: Amazon Linux 2023 for ECS with NVIDIA GPUs.
+
+Files and services in comments are those of the Amazon ECS-optimized AMI
+(https://github.com/aws/amazon-ecs-ami, release 20260820), and variables those of the Amazon ECS agent
+(https://github.com/aws/amazon-ecs-agent, README, "Environment Variables").
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+
+#: Folder of the disk that holds images and what workers share: the NVMe of the instance, or a folder on EBS.
+DATA_FOLDER = "/mnt/data"
+#: Memory of a host that ECS does not give to tasks, in MiB. The serving plan leaves more than that to kubelet.
+RESERVED_MEMORY_MIB = 1024
+#: Longest time without progress after which the agent gives up a pull. Engines have layers of several GiB.
+_PULL_INACTIVITY = "15m"
+
+#: With several NVMe disks, one array holds everything, as on EKS (``instanceStorePolicy: RAID0``).
+_INSTANCE_STORE = f"""\
+disks=$(lsblk --nodeps --noheadings --paths --output NAME,MODEL | awk '/Instance Storage/ {{print $1}}')
+count=$(echo "$disks" | grep --count . || true)
+if [ "$count" -gt 1 ]; then
+  mdadm --create /dev/md0 --level=0 --raid-devices="$count" $disks
+  disk=/dev/md0
+else
+  disk=$disks
+fi
+if [ -n "$disk" ]; then
+  mkfs.xfs -f -L data "$disk"
+  echo "LABEL=data {DATA_FOLDER} xfs defaults,noatime,nofail 0 2" >> /etc/fstab
+  mount {DATA_FOLDER}
+fi
+"""
+
+#: Containers in host mode share the host's network, so its hop limit does not keep them from the credentials of
+#: the host (Amazon ECS Developer Guide, "Network security best practices for Amazon ECS": in host mode they can
+#: be blocked with iptables). A unit sets the rule again after a restart. The agent itself runs as root.
+_METADATA_UNIT = """\
+cat > /etc/systemd/system/metadata-for-root.service <<'UNIT'
+[Unit]
+Description=Only root reaches the metadata of the instance
+Before=ecs.service
+[Service]
+Type=oneshot
+RemainAfterExit=true
+ExecStart=/usr/sbin/iptables --insert OUTPUT --destination 169.254.169.254 --match owner ! --uid-owner root --jump REJECT
+[Install]
+WantedBy=multi-user.target
+UNIT
+systemctl daemon-reload
+systemctl enable --now metadata-for-root.service
+"""
+
+
+def host_user_data(
+    *,
+    cluster_name: str,
+    attributes: Mapping[str, str],
+    shared_folder: str,
+    images: Sequence[str],
+    instance_store: bool,
+) -> str:
+    """Return the script that a host runs at its first start.
+
+    The ECS agent starts after it (``After=cloud-final.service`` of ecs.service), so a host gets its first task
+    when its images are there.
+
+    Parameters
+    ----------
+    cluster_name
+        Cluster that the host joins.
+    attributes
+        Attributes of the container instance, for placement.
+    shared_folder
+        Folder that the workers of a host share.
+    images
+        Images that the host pulls before it joins. Others are pulled when a task needs them.
+    instance_store
+        Whether the host has NVMe, which holds the images and the shared folder.
+    """
+    script = [
+        "#!/bin/bash",
+        "set -o errexit -o nounset -o pipefail",
+        "systemctl stop docker.socket docker",
+        f"mkdir --parents {DATA_FOLDER}",
+        *([_INSTANCE_STORE.rstrip()] if instance_store else []),
+        f"mkdir --parents {DATA_FOLDER}/docker {shlex.quote(shared_folder)}",
+        # Workers run as user 1000, group 0.
+        f"chown 1000:0 {shlex.quote(shared_folder)}",
+        f"chmod 0770 {shlex.quote(shared_folder)}",
+        _file("/etc/docker/daemon.json", json.dumps(_docker(), indent=2)),
+        _file("/etc/ecs/ecs.config", "\n".join(_agent(cluster_name, attributes))),
+        _METADATA_UNIT.rstrip(),
+        "systemctl start docker",
+        # A registry that does not answer must not keep the host from joining: its tasks pull again.
+        *(
+            f"docker pull --quiet {shlex.quote(image)} || logger --tag images {shlex.quote(image)}"
+            for image in images
+        ),
+    ]
+    return "\n".join(script) + "\n"
+
+
+def _docker() -> dict[str, object]:
+    """Return Docker's settings. The AMI's own script adds the runtime ``nvidia`` (``/etc/docker-runtimes.d``).
+
+    Containers without a GPU of their own, such as the exporter of GPU metrics, see GPUs only with NVIDIA's
+    runtime as the default (Amazon ECS Developer Guide, "Task definitions for GPU workloads": tasks without GPU
+    requirements use the default runtime).
+    """
+    return {
+        "data-root": f"{DATA_FOLDER}/docker",
+        "default-runtime": "nvidia",
+        "live-restore": True,
+        "max-concurrent-downloads": 20,
+    }
+
+
+def _agent(cluster_name: str, attributes: Mapping[str, str]) -> list[str]:
+    """Return the settings of the ECS agent."""
+    settings = {
+        "ECS_CLUSTER": cluster_name,
+        "ECS_AWSVPC_BLOCK_IMDS": "true",
+        "ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE": "true",
+        "ECS_ENABLE_GPU_SUPPORT": "true",
+        "ECS_ENABLE_SPOT_INSTANCE_DRAINING": "true",
+        "ECS_ENABLE_TASK_IAM_ROLE": "true",
+        "ECS_ENABLE_TASK_IAM_ROLE_NETWORK_HOST": "true",
+        "ECS_IMAGE_PULL_BEHAVIOR": "prefer-cached",
+        "ECS_IMAGE_PULL_INACTIVITY_TIMEOUT": _PULL_INACTIVITY,
+        "ECS_INSTANCE_ATTRIBUTES": json.dumps(dict(attributes), separators=(",", ":")),
+        "ECS_RESERVED_MEMORY": str(RESERVED_MEMORY_MIB),
+    }
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
+def _file(path: str, text: str) -> str:
+    """Return the commands that write a file."""
+    return f"cat > {path} <<'TEXT'\n{text}\nTEXT"

@@ -1,0 +1,214 @@
+"""An ECS service of one process of a deployment, and its task definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws_cdk import aws_ecs as ecs
+from constructs import Construct
+
+from inference_constructs.findings import acknowledge
+
+#: Number of tasks that fail to start until a deployment is taken back. The smallest that ECS allows: each loads
+#: a model (Amazon ECS API Reference, DeploymentCircuitBreaker).
+_FAILED_TASKS = 3
+#: Property by field of the request.
+_FIELDS = {
+    "containerDefinitions": "container_definitions",
+    "cpu": "cpu",
+    "executionRoleArn": "execution_role_arn",
+    "family": "family",
+    "memory": "memory",
+    "networkMode": "network_mode",
+    "placementConstraints": "placement_constraints",
+    "requiresCompatibilities": "requires_compatibilities",
+    "runtimePlatform": "runtime_platform",
+    "taskRoleArn": "task_role_arn",
+    "volumes": "volumes",
+}
+
+
+@dataclass(frozen=True)
+class ServiceNetwork:
+    """Network of tasks that have an address of their own.
+
+    Parameters
+    ----------
+    subnet_ids, security_group_ids
+        Subnets and security groups of the tasks.
+    """
+
+    subnet_ids: Sequence[str]
+    security_group_ids: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ServiceTarget:
+    """Where the load balancer reaches a task.
+
+    Parameters
+    ----------
+    target_group_arn
+        Target group with which ECS registers tasks.
+    container, port
+        Name of the container and its port.
+    """
+
+    target_group_arn: str
+    container: str
+    port: int
+
+
+@dataclass(frozen=True)
+class ServiceProperties:
+    """The properties of a service.
+
+    Parameters
+    ----------
+    strategy
+        Capacity providers in the form of the API: ``capacityProvider``, ``base``, ``weight``.
+    desired_count
+        Number of tasks; None if something else scales it, so that a deployment does not reset it.
+    minimum_healthy_percent, maximum_percent
+        Number of tasks during a deployment, in percent of the number of tasks.
+    grace_seconds
+        Time for which failed health checks of a new task do not count.
+    binpack
+        Whether ECS fills one host after the other. Managed Instances place tasks themselves, and Fargate has no
+        hosts.
+    network
+        Network of the tasks; None for tasks in the network of their host.
+    target
+        Where the load balancer reaches a task; None for a service that it does not reach.
+    tags
+        Tags of the service, which its tasks get.
+    """
+
+    strategy: Sequence[Mapping[str, Any]]
+    desired_count: int | None
+    minimum_healthy_percent: int
+    maximum_percent: int
+    grace_seconds: int | None
+    binpack: bool
+    network: ServiceNetwork | None
+    target: ServiceTarget | None
+    tags: Mapping[str, str]
+
+
+class ServingService(Construct):
+    """A task definition and its service.
+
+    The task definition is the request that the ECS target renders, so that what is deployed is what its tests
+    hold against the API. The L2 constructs of aws-cdk-lib have a class for each kind of compute, and none of them
+    takes such a request.
+
+    Parameters
+    ----------
+    cluster_name
+        Cluster of the service.
+    name
+        Name of the service, unique in the cluster.
+    task
+        A request of RegisterTaskDefinition, with references as values.
+    service
+        Properties of the service.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        name: str,
+        task: Mapping[str, Any],
+        service: ServiceProperties,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        definition = _definition(self, task)
+        acknowledge(definition, {"ECS2": "The variables contain names and addresses, but no secrets."})
+        network, target = service.network, service.target
+        #: The service.
+        self.service = ecs.CfnService(
+            self,
+            "Service",
+            # ECS would move tasks to other zones to even them out, and each move loads a model again.
+            availability_zone_rebalancing="DISABLED",
+            capacity_provider_strategy=[
+                ecs.CfnService.CapacityProviderStrategyItemProperty(
+                    capacity_provider=each["capacityProvider"], base=each.get("base"), weight=each["weight"]
+                )
+                for each in service.strategy
+            ],
+            cluster=cluster_name,
+            deployment_configuration=ecs.CfnService.DeploymentConfigurationProperty(
+                deployment_circuit_breaker=ecs.CfnService.DeploymentCircuitBreakerProperty(
+                    enable=True,
+                    rollback=True,
+                    threshold_configuration=ecs.CfnService.ThresholdConfigurationProperty(
+                        type="COUNT", value=_FAILED_TASKS
+                    ),
+                ),
+                maximum_percent=service.maximum_percent,
+                minimum_healthy_percent=service.minimum_healthy_percent,
+            ),
+            desired_count=service.desired_count,
+            enable_ecs_managed_tags=True,
+            enable_execute_command=False,
+            health_check_grace_period_seconds=service.grace_seconds,
+            load_balancers=[
+                ecs.CfnService.LoadBalancerProperty(
+                    container_name=target.container,
+                    container_port=target.port,
+                    target_group_arn=target.target_group_arn,
+                )
+            ]
+            if target
+            else None,
+            network_configuration=_network(network) if network else None,
+            placement_strategies=[ecs.CfnService.PlacementStrategyProperty(type="binpack", field="memory")]
+            if service.binpack
+            else None,
+            propagate_tags="SERVICE",
+            service_name=name,
+            task_definition=definition.ref,
+        )
+        for key, value in service.tags.items():
+            self.service.tags.set_tag(key, value)
+
+
+def _definition(scope: Construct, task: Mapping[str, Any]) -> ecs.CfnTaskDefinition:
+    """Add the task definition. CloudFormation has the fields of the request, so lists are passed on as they are.
+
+    Raises
+    ------
+    ValueError
+        If the request has a field that is not passed on.
+    """
+    unknown = task.keys() - _FIELDS.keys()
+    if unknown:
+        raise ValueError(f"no property of the task definition for {', '.join(sorted(unknown))}")
+    platform = task.get("runtimePlatform")
+    return ecs.CfnTaskDefinition(
+        scope,
+        "Task",
+        runtime_platform=ecs.CfnTaskDefinition.RuntimePlatformProperty(
+            cpu_architecture=platform["cpuArchitecture"],
+            operating_system_family=platform["operatingSystemFamily"],
+        )
+        if platform
+        else None,
+        **{_FIELDS[name]: value for name, value in task.items() if name != "runtimePlatform"},
+    )
+
+
+def _network(network: ServiceNetwork) -> ecs.CfnService.NetworkConfigurationProperty:
+    return ecs.CfnService.NetworkConfigurationProperty(
+        awsvpc_configuration=ecs.CfnService.AwsVpcConfigurationProperty(
+            assign_public_ip="DISABLED",
+            security_groups=list(network.security_group_ids),
+            subnets=list(network.subnet_ids),
+        )
+    )

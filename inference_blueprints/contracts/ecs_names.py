@@ -1,0 +1,81 @@
+"""Names on Amazon ECS that stacks, tasks and programs share."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from inference_blueprints.contracts.metric_labels import POD_LABEL_PREFIX
+
+#: Container of a process of the serving plan, and the container that fills the host's copy of the weights.
+MAIN_CONTAINER: Final = "main"
+NODE_CACHE_CONTAINER: Final = "node-cache"
+#: Variable with the document that ``runtime/task_start`` reads.
+TASK_START_VARIABLE: Final = "TASK_START"
+#: Port of a worker's health and metrics, by name: the container's health check asks it.
+SYSTEM_PORT: Final = "system"
+#: Attribute of a container instance with the name of its pool.
+POOL_ATTRIBUTE: Final = "inference-blueprints.pool"
+#: Folder of a host that its tasks share: group 0 may write to it.
+SHARED_FOLDER: Final = "/mnt/data/inference-blueprints"
+#: Tag of a task with the address and port of its metrics, which the task itself sets.
+METRICS_TAG: Final = f"{POD_LABEL_PREFIX}metrics"
+#: Keys of tags that a task may set on itself.
+TAG_KEYS: Final = (METRICS_TAG,)
+#: Keys of the secret with the certificates of clients of the discovery store, by Dynamo's variable.
+DISCOVERY_SECRET_KEYS: Final = {
+    "ETCD_AUTH_CA": "ca",
+    "ETCD_AUTH_CLIENT_CERT": "cert",
+    "ETCD_AUTH_CLIENT_KEY": "key",
+}
+#: Number of members of the discovery store, and the port on which they answer clients.
+DISCOVERY_MEMBERS: Final = 3
+DISCOVERY_PORT: Final = 2379
+#: Time for which the store keeps the entries of a process that it does not hear from. It outlives the
+#: replacement of a member, because a process whose lease ends shuts down (``lib/runtime/src/transports/etcd``
+#: of ai-dynamo/dynamo 1.6.1).
+LEASE_SECONDS: Final = 120
+
+
+def capacity_provider(platform: str, pool: str, *, spot: bool = False) -> str:
+    """Return the name of a pool's capacity provider. It may not begin with ``aws``, ``ecs`` or ``fargate``.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    pool
+        Name of the pool.
+    spot
+        Whether it is the provider of a pool's Spot instances.
+    """
+    return f"pool-{platform}-{pool}{'-spot' if spot else ''}"
+
+
+def discovery_domain(platform: str) -> str:
+    """Return the private zone of the members of the discovery store."""
+    return f"{platform}-discovery.internal"
+
+
+def discovery_member(platform: str, index: int) -> str:
+    """Return the name of a member of the discovery store in the VPC."""
+    return f"discovery-{index}.{discovery_domain(platform)}"
+
+
+def discovery_endpoints(platform: str) -> str:
+    """Return the addresses of all members, as Dynamo reads them."""
+    members = (discovery_member(platform, index) for index in range(DISCOVERY_MEMBERS))
+    return ",".join(f"https://{member}:{DISCOVERY_PORT}" for member in members)
+
+
+def service_name(release: str, process: str) -> str:
+    """Return the name of the service of a process of a deployment, unique in the cluster."""
+    return f"{release}-{process}"
+
+
+def namespace_of(release: str) -> str:
+    """Return Dynamo's namespace of a deployment.
+
+    A frontend finds the workers of every namespace that begins with its own, so all have the same length.
+    """
+    return f"r{hashlib.sha256(release.encode()).hexdigest()[:12]}"

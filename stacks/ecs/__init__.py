@@ -1,0 +1,1 @@
+"""The stacks of a platform whose containers run on Amazon ECS."""

@@ -1,0 +1,58 @@
+"""The ECS cluster, and what its hosts need to join it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from inference_constructs.ecs.inference_ecs_cluster import InferenceEcsCluster
+
+
+class EcsClusterStack(cdk.Stack):
+    """A cluster without capacity.
+
+    Parameters
+    ----------
+    cluster_name
+        `metadata.name`, a plain string.
+    vpc
+        VPC of hosts and tasks.
+    load_balancer_security_group
+        Security group of the models' load balancer.
+    model_ports
+        TCP ports on which models answer, 1 to 65535.
+    insights
+        Whether Container Insights records metrics of each task and container.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        vpc: ec2.IVpc,
+        load_balancer_security_group: ec2.ISecurityGroup,
+        model_ports: Iterable[int],
+        insights: bool,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env, termination_protection=True)
+        self.cluster_name = cluster_name
+        cluster = InferenceEcsCluster(
+            self,
+            "Cluster",
+            cluster_name=cluster_name,
+            vpc=vpc,
+            load_balancer_security_group=load_balancer_security_group,
+            model_ports=model_ports,
+            insights=insights,
+        )
+        #: Security group of hosts and tasks.
+        self.members = cluster.members
+        cdk.CfnOutput(self, "ClusterName", value=cluster.cluster_name)

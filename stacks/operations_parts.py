@@ -1,0 +1,90 @@
+"""What the controllers of all targets share: their code, their settings and the alarms on hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import aws_lambda as lambda_
+
+from inference_blueprints import catalog, resources
+from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
+from inference_blueprints.spec.types import GpuHealth, Pool
+from inference_constructs.function_code import function_code
+from inference_constructs.observability.promql_alarms import AlarmQuery
+
+#: Packages that Lambda does not provide. Powertools needs the second.
+_PACKAGES = ("aws_lambda_powertools", "typing_extensions")
+
+
+def controller_library(controller: str) -> tuple[str, ...]:
+    """Return the packages of `inference_blueprints` that ship with a controller, beside the contracts.
+
+    Parameters
+    ----------
+    controller
+        Folder of the program in ``runtime``.
+    """
+    return (controller, "promql")
+
+
+def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
+    """Return the code of a controller: its program, its pure decisions of the same name, and documents.
+
+    Parameters
+    ----------
+    controller
+        Folder of the program in ``runtime``.
+    documents
+        Text by name of a file that the program reads.
+    """
+    runtime = resources.runtime_directory()
+    return function_code(
+        runtime / controller,
+        runtime / "operations",
+        packages=_PACKAGES,
+        documents=documents,
+        library=controller_library(controller),
+    )
+
+
+def hardware_queries(platform: str, pools: Sequence[Pool]) -> list[AlarmQuery]:
+    """Return the alarms on the hardware of a platform's pools.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    pools
+        Section of the blueprint.
+    """
+    return [
+        AlarmQuery(
+            name=alarm.kind,
+            query=alarm.query(platform),
+            says=alarm.says,
+            runbook=alarm.runbook,
+            pending_seconds=alarm.pending_seconds,
+            recovery_seconds=alarm.recovery_seconds,
+            evaluation_seconds=alarm.evaluation_seconds,
+        )
+        for alarm in hardware_alarms(pools)
+    ]
+
+
+def health_settings(gpu_health: GpuHealth, pools: Sequence[Pool]) -> dict[str, object]:
+    """Return the section in the format that the functions read.
+
+    Parameters
+    ----------
+    gpu_health, pools
+        Sections of the blueprint.
+    """
+    types = {name: catalog.instance_type(name) for pool in pools for name in pool.instance_types}
+    return {
+        "action": gpu_health.action,
+        "repairedBy": {pool.name: pool.repaired_by for pool in pools},
+        "maxUnhealthyPercent": gpu_health.max_unhealthy_percent,
+        "replacementsPerHour": gpu_health.replacements_per_hour,
+        "slowGpus": gpu_health.slow_gpus,
+        "accelerators": {name: each.accelerator_count for name, each in types.items()},
+    }
