@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from inference_blueprints.contracts.metric_labels import POD_LABEL_PREFIX
+from inference_blueprints.contracts.task_tags import METRICS_ADDRESS_TAG
 
 #: Container of a process of the serving plan, and the container that fills the host's copy of the weights.
 MAIN_CONTAINER: Final = "main"
@@ -18,10 +18,8 @@ SYSTEM_PORT: Final = "system"
 POOL_ATTRIBUTE: Final = "inference-blueprints.pool"
 #: Folder of a host that its tasks share: group 0 may write to it.
 SHARED_FOLDER: Final = "/mnt/data/inference-blueprints"
-#: Tag of a task with the address and port of its metrics, which the task itself sets.
-METRICS_TAG: Final = f"{POD_LABEL_PREFIX}metrics"
 #: Keys of tags that a task may set on itself.
-TAG_KEYS: Final = (METRICS_TAG,)
+TAG_KEYS: Final = (METRICS_ADDRESS_TAG,)
 #: Keys of the secret with the certificates of clients of the discovery store, by Dynamo's variable.
 DISCOVERY_SECRET_KEYS: Final = {
     "ETCD_AUTH_CA": "ca",
