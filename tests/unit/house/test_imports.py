@@ -19,6 +19,7 @@ ALLOWED = {
     f"{LIBRARY}/contracts": {f"{LIBRARY}.contracts"},
     # Programs that run in an image or an environment of somebody else: they ship without the contracts.
     "runtime/weights": {"weights"},
+    "runtime/task_start": {"task_start", "weights"},
     "runtime/signals": {"signals"},
     "runtime/benchmark": {"benchmark"},
     "runtime/image_build": {"image_build"},
@@ -263,7 +264,7 @@ ALLOWED = {
 #: Packages in `runtime/`, each a program.
 PROGRAMS = (
     *("batch", "benchmark", "canary", "capacity_shift", "gpu_health", "image_build", "operations"),
-    *("signals", "task_targets", "weights"),
+    *("signals", "task_start", "task_targets", "weights"),
 )
 HOUSE = (
     *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),

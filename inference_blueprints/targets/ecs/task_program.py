@@ -1,0 +1,106 @@
+"""Our programs inside a task definition: as a variable of a container, and the command that runs them.
+
+Serving thereby needs no image of ours: the programs run with the Python of an engine's image. They are a zip
+archive, which Python imports without unpacking it (PEP 273), from memory (memfd_create(2)), so the file
+system of the container may be read-only. A task definition has at most 64 KiB (Amazon ECS Developer Guide,
+"Service quotas"), so the archive holds only the modules that a program imports, without docstrings and
+comments, and is compressed as one piece.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import io
+import zipfile
+import zlib
+from functools import cache
+from pathlib import Path
+
+from inference_blueprints.resources import runtime_directory
+
+#: Variable that holds the archive.
+TASK_PROGRAM = "TASK_PROGRAM"
+#: Packages of `runtime/` that may be in the archive.
+_PACKAGES = ("task_start", "weights")
+#: Python text that imports the archive and runs the module that the first word names. The process that the
+#: module starts or becomes does not inherit the variable.
+_LOADER = (
+    "import base64,os,runpy,sys,zlib;"
+    'f=os.memfd_create("task");'
+    f'os.write(f,zlib.decompress(base64.b64decode(os.environ.pop("{TASK_PROGRAM}"))));'
+    'sys.path.insert(0,f"/proc/self/fd/{f}");'
+    "del sys.argv[0];"
+    'runpy.run_module(sys.argv[0],run_name="__main__",alter_sys=True)'
+)
+
+
+@cache
+def task_program(module: str) -> str:
+    """Return the value of the variable: the same for the same files, so that it changes no task needlessly.
+
+    Parameters
+    ----------
+    module
+        The module that the container runs: ``task_start``, also for its health check, or
+        ``task_start.node_fill``.
+    """
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        for file in sorted(_needed(module)):
+            # Without a date, which differs between checkouts.
+            entry = zipfile.ZipInfo(str(file.relative_to(runtime_directory())))
+            archive.writestr(entry, _code_of(file))
+    return base64.b64encode(zlib.compress(content.getvalue(), 9)).decode("ascii")
+
+
+def program_command(module: str, *words: str) -> list[str]:
+    """Return the command of a container that runs one of our programs.
+
+    Parameters
+    ----------
+    module
+        ``task_start``, ``task_start.live_check`` or ``task_start.node_fill``.
+    words
+        Its arguments.
+    """
+    return ["python3", "-c", _LOADER, module, *words]
+
+
+def _needed(module: str) -> set[Path]:
+    """Return the files of a module and of all modules that it imports, with their packages."""
+    waiting, found = [module], set[Path]()
+    while waiting:
+        name = waiting.pop()
+        for file in _files(name):
+            if file not in found:
+                found.add(file)
+                waiting += _imported(file)
+    return found
+
+
+def _files(module: str) -> list[Path]:
+    """Return the file of a module after that of its package. A package is run by its ``__main__``."""
+    place = runtime_directory().joinpath(*module.split("."))
+    if place.is_dir():
+        return [file for file in (place / "__init__.py", place / "__main__.py") if file.is_file()]
+    return [place.parent / "__init__.py", place.with_suffix(".py")]
+
+
+def _imported(file: Path) -> list[str]:
+    return [
+        node.module
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in _PACKAGES
+    ]
+
+
+def _code_of(file: Path) -> str:
+    """Return a module's code without comments and docstrings."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ) and ast.get_docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)

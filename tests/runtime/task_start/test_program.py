@@ -1,0 +1,56 @@
+"""The programs as the task definition holds them: in a variable, run by a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.targets.ecs.task_program import TASK_PROGRAM, program_command, task_program
+from tests.runtime.task_start.conftest import Agent
+
+#: Of the 64 KiB of a task definition (Amazon ECS Developer Guide, "Service quotas").
+LARGEST = 13_000
+
+
+def run(module: str, program: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *program_command(module, *words)[1:]]
+    environment = {"PATH": os.environ["PATH"], TASK_PROGRAM: task_program(program), **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_an_engine_starts_from_the_variable(agent: Agent, tmp_path: Path) -> None:
+    says = "import os, sys; print(sys.argv[1], os.environ.get('TASK_PROGRAM'))"
+    words = ("--", sys.executable, "-c", says, "$(port:system)")
+    document = json.dumps({"network": "host", "ports": {"system": 5}})
+    agent.address = "127.0.0.83"
+    result = run(
+        "task_start", "task_start", *words, TASK_START=document, TMPDIR=str(tmp_path), **agent.variables()
+    )
+    assert result.stdout.splitlines()[-1] == "20005 None", result.stderr
+
+
+@pytest.mark.parametrize("module", ["task_start", "task_start.node_fill"])
+def test_a_program_leaves_room_in_the_task_definition(module: str) -> None:
+    assert len(task_program(module)) < LARGEST
+    assert task_program.__wrapped__(module) == task_program(module)
+
+
+def test_the_host_is_filled_from_the_variable() -> None:
+    result = run("task_start.node_fill", "task_start.node_fill")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: environment variables are missing: NODE_CACHE_FOLDER")
+
+
+def test_the_health_check_asks_the_engine_at_its_port(agent: Agent, tmp_path: Path) -> None:
+    known = {"address": "127.0.0.1", "ports": {"system": agent.server_address[1]}}
+    (tmp_path / "task-ports.json").write_text(json.dumps(known))
+    assert run("task_start.live_check", "task_start", TMPDIR=str(tmp_path)).returncode == 0
+    known["ports"] = {"system": 1}
+    (tmp_path / "task-ports.json").write_text(json.dumps(known))
+    dead = run("task_start.live_check", "task_start", TMPDIR=str(tmp_path))
+    assert (dead.returncode, "not live" in dead.stderr) == (1, True)
