@@ -27,6 +27,7 @@ class EcsStacks(TargetStacks):
         discovery = self._add_discovery(cluster)
         capacity = self._add_capacity(cluster)
         self._add_models(cluster, discovery, after=capacity)
+        self._add_metrics(cluster, after=capacity)
         network = self._foundation.network
         return WorkerTasks(network.models.gateway, EcsBatchWorkers(), network.vpc)
 
@@ -74,8 +75,9 @@ class EcsStacks(TargetStacks):
             foundation.app,
             foundation.stack_name("Discovery"),
             platform=foundation.blueprint.metadata.name,
+            cluster_name=cluster.cluster_name,
             vpc=foundation.network.vpc,
-            members_security_group=cluster.members,
+            members=cluster.members,
             encryption_key=foundation.data.encryption_key,
             env=foundation.env,
         )
@@ -93,7 +95,7 @@ class EcsStacks(TargetStacks):
             cluster_name=cluster.cluster_name,
             vpc=foundation.network.vpc,
             members=cluster.members,
-            discovery_secret_arn=discovery.clients_secret_arn,
+            discovery_secret_arn=discovery.client_secret_arn,
             retention_days=spec.observability.logs.retention_days if spec.observability else _LOG_DAYS,
         )
         for model in spec.models:
@@ -112,3 +114,29 @@ class EcsStacks(TargetStacks):
             )
             stack.add_stack_dependency(after)
             stack.add_stack_dependency(discovery)
+
+    def _add_metrics(self, cluster: EcsClusterStack, *, after: EcsCapacityStack) -> None:
+        """Add the task that measures the platform, if the blueprint has the section."""
+        foundation = self._foundation
+        spec = foundation.blueprint.spec
+        if spec.observability is None:
+            return
+        from stacks.ecs.metrics_stack import EcsMetricsStack
+
+        stack = EcsMetricsStack(
+            foundation.app,
+            foundation.stack_name("Observability"),
+            cluster_name=cluster.cluster_name,
+            vpc=foundation.network.vpc,
+            members=cluster.members,
+            plan=foundation.plan,
+            models=spec.models,
+            pools=spec.pools,
+            gpu_health=spec.gpu_health,
+            # No exporter of GPU metrics runs on the hosts yet; `validate` says so.
+            gpu_metrics=False,
+            retention_days=spec.observability.logs.retention_days,
+            encryption_key=foundation.data.encryption_key,
+            env=foundation.env,
+        )
+        stack.add_stack_dependency(after)
