@@ -22,8 +22,10 @@ from inference_blueprints.serving.types import (
 )
 from inference_blueprints.spec.types import Weights
 from inference_blueprints.targets.ecs.ecs_target import EcsTarget
+from inference_blueprints.targets.ecs.scaling_policies import ServiceScaling
 from inference_blueprints.targets.ecs.services import RenderedService
 from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register
+from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
 from inference_constructs.ecs.serving_service import (
     ServiceNetwork,
     ServiceProperties,
@@ -152,6 +154,9 @@ class EcsModelStack(cdk.Stack):
                 )
                 # ECS accepts a target group only when a rule uses it.
                 added.service.node.add_dependency(route.rule, *roles, *logs)
+                if service.scaling:
+                    scaling = _scaling(self, service.name, place.cluster_name, service.scaling)
+                    scaling.node.add_dependency(added.service)
         cdk.CfnOutput(self, "Endpoint", value=f"{gateway.scheme}://{host_name}/v1")
 
     def _logs(self, services: Sequence[RenderedService], encryption_key: kms.IKey) -> list[KeptLogGroup]:
@@ -265,6 +270,28 @@ def _service_target(service: RenderedService, target_group_arn: str) -> ServiceT
     if service.entry_port is None:
         return None
     return ServiceTarget(target_group_arn=target_group_arn, container=MAIN_CONTAINER, port=service.entry_port)
+
+
+def _scaling(scope: Construct, service: str, cluster_name: str, scaling: ServiceScaling) -> RoleScaling:
+    """Add what changes the number of tasks of a service."""
+    return RoleScaling(
+        scope,
+        f"Scaling-{service}",
+        cluster_name=cluster_name,
+        service_name=service,
+        least=scaling.least,
+        most=scaling.most,
+        loads=[
+            LoadTarget(name=load.name, dimensions=load.dimensions, value=load.target)
+            for load in scaling.loads
+        ],
+        floors=[
+            TaskFloor(schedule=floor.schedule, time_zone=floor.time_zone, least=floor.least)
+            for floor in scaling.floors
+        ],
+        scale_in_cooldown_seconds=scaling.scale_in_cooldown_seconds,
+        scale_out_cooldown_seconds=scaling.scale_out_cooldown_seconds,
+    )
 
 
 def _secrets(services: Sequence[RenderedService]) -> Iterator[str]:

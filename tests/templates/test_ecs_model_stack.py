@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.ecs_names import DISCOVERY_SECRET_KEYS, TAG_KEYS
+from inference_blueprints.contracts.ecs_names import (
+    DISCOVERY_SECRET_KEYS,
+    MAIN_CONTAINER,
+    NODE_CACHE_CONTAINER,
+    TAG_KEYS,
+    WEIGHTS_CONTAINER,
+)
 from tests.templates.checks.lint import lint
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
+from tests.templates.test_batch_stack import with_batch
 
 MODEL = "Model-qwen3-8b"
 COMMIT = "b968826d9c46dd6066d109eabc6255188de91218"
@@ -33,8 +40,8 @@ def gated(spec: dict[str, Any]) -> None:
 
 
 def batch(spec: dict[str, Any]) -> None:
+    with_batch(spec)
     ecs(spec)
-    spec["batch"] = {"queues": [{"name": "nightly", "models": ["qwen3-8b"]}]}
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +130,7 @@ def test_only_frontends_are_at_the_load_balancer(templates: Templates) -> None:
 
 def test_services_wait_for_the_rule_of_their_target_group(templates: Templates) -> None:
     # "The target group … does not have an associated load balancer" (CreateService).
-    [rule] = templates.by_stack[MODEL]["Resources"].items() and [
+    [rule] = [
         name
         for name, each in templates.by_stack[MODEL]["Resources"].items()
         if each["Type"] == "AWS::ElasticLoadBalancingV2::ListenerRule"
@@ -200,10 +207,16 @@ def test_a_build_copies_weights_and_workers_wait_for_it(synthesise: Synthesise) 
     assert COMMIT in json.dumps(variables)
     [start] = templates.resources("Custom::ImageBuild", MODEL)
     assert "Wait" not in start["Properties"]
-    containers = tasks(templates)["worker"]["ContainerDefinitions"]
-    [waiting] = [each for each in containers if each["Name"] != "main"]
-    [main] = [each for each in containers if each["Name"] == "main"]
-    assert {"ContainerName": waiting["Name"], "Condition": "SUCCESS"} in main["DependsOn"]
+    containers = {each["Name"]: each for each in tasks(templates)["worker"]["ContainerDefinitions"]}
+    waiting = [name for name, each in containers.items() if "weights.wait" in each["Command"]]
+    # What reads the copy first waits for it: the program that fills the host's cache, or the worker.
+    [reader] = [
+        each
+        for each in containers.values()
+        if {"ContainerName": waiting[0], "Condition": "SUCCESS"} in each.get("DependsOn", [])
+    ]
+    assert waiting == [WEIGHTS_CONTAINER]
+    assert reader["Name"] in {MAIN_CONTAINER, NODE_CACHE_CONTAINER}
     role = statements(roles(templates)["TagTask"])
     assert role["ReadWeights"]["Action"] == "s3:GetObject"
     assert "s3:PutObject" not in json.dumps(role)
@@ -219,6 +232,23 @@ def test_a_changed_revision_starts_a_new_copy(synthesise: Synthesise) -> None:
         return str(start["Properties"]["Tag"])
 
     assert tag(synthesise(mirrored)) != tag(synthesise(other))
+
+
+def elastic(spec: dict[str, Any]) -> None:
+    ecs(spec)
+    spec["observability"] = {"logs": {"retentionDays": 30}}
+    workers = spec["models"][0]["deployments"][0]["aggregated"]
+    workers |= {"replicas": {"min": 1, "max": 4}, "scaledBy": {"load": {}}}
+
+
+def test_the_number_of_elastic_workers_follows_their_load(synthesise: Synthesise) -> None:
+    templates = synthesise(elastic)
+    assert lint(templates, "us-west-2") == []
+    assert "DesiredCount" not in services(templates)["worker"]
+    scaling = only(templates, "AWS::ApplicationAutoScaling::ScalableTarget")
+    assert (scaling["MinCapacity"], scaling["MaxCapacity"]) == (1, 4)
+    assert scaling["ResourceId"] == "service/try/qwen3-8b-main-worker"
+    assert templates.resources("AWS::ApplicationAutoScaling::ScalingPolicy", MODEL)
 
 
 def test_batch_workers_are_tasks_of_fargate(synthesise: Synthesise) -> None:

@@ -159,4 +159,4 @@ def _digest(program: Path, image: str, environment: Mapping[str, str]) -> str:
         content.update(file.read_bytes())
     known = {name: value for name, value in environment.items() if not cdk.Token.is_unresolved(value)}
     content.update(json.dumps([image, known], sort_keys=True).encode())
-    return content.hexdigest()
+    return content.hexdigest()[:32]
