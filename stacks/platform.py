@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -12,7 +13,6 @@ from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.zones import platform_zones
 from stacks.data_stack import DataStack
-from stacks.eks.eks_stacks import EksStacks
 from stacks.network_stack import NetworkStack
 from stacks.target_stacks import Foundation, TargetStacks, stack_name
 from stacks.worker_compute import WorkerCompute
@@ -22,8 +22,23 @@ if TYPE_CHECKING:  # only some blueprints need the services that it imports
 
 #: Days for which logs of streaming are kept without `observability`.
 _LOG_DAYS = 90
-#: The stacks of each target, by its key in the blueprint's section ``cluster``.
-TARGETS: dict[str, type[TargetStacks]] = {"eks": EksStacks}
+
+
+def _ecs() -> type[TargetStacks]:
+    from stacks.ecs.ecs_stacks import EcsStacks
+
+    return EcsStacks
+
+
+def _eks() -> type[TargetStacks]:
+    from stacks.eks.eks_stacks import EksStacks
+
+    return EksStacks
+
+
+#: What imports the stacks of each target, by its key in the blueprint's section ``cluster``. A platform
+#: imports the services of its own target only.
+TARGETS: dict[str, Callable[[], type[TargetStacks]]] = {"ecs": _ecs, "eks": _eks}
 
 
 class PlatformStacks:
@@ -72,7 +87,7 @@ class PlatformStacks:
             env=self._env,
         )
         signals = self._add_stores(data, network)
-        target = TARGETS[self._spec.cluster.chosen]
+        target = TARGETS[self._spec.cluster.chosen]()
         compute = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network)).add()
         self._add_batch(plan, data, network, signals, compute)
         self._add_streaming(data, network, signals)

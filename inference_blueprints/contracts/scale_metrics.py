@@ -21,12 +21,16 @@ CLUSTER: Final = "TASK_TARGETS_CLUSTER"
 PLATFORM: Final = "TASK_TARGETS_PLATFORM"
 #: Published roles: `PublishedRole` as JSON, see `roles_json`.
 ROLES: Final = "TASK_TARGETS_ROLES"
+#: Files to write before anything else, for Prometheus in the same task: see `packed_files`. Optional.
+FILES: Final = "TASK_TARGETS_FILES"
 #: Address of Prometheus. Optional.
 PROMETHEUS: Final = "TASK_TARGETS_PROMETHEUS"
 DEFAULT_PROMETHEUS: Final = "http://127.0.0.1:9090"
 
 #: Port on loopback where Prometheus asks for its targets, and the path of a job.
 PORT: Final = 9099
+#: Path that answers as soon as the files are written.
+READY_PATH: Final = "/ready"
 
 
 def targets_path(job: str = SERVING_JOB) -> str:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import boto3
@@ -18,6 +19,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from inference_blueprints.contracts import scale_metrics as names
+from inference_blueprints.contracts.packed_files import unpack_files
 from task_targets.cluster_tasks import ClusterTasks
 from task_targets.load_publisher import embedded_lines, measure
 from task_targets.prometheus_query import query_number
@@ -57,7 +59,8 @@ class Rounds:
     """
 
     def __init__(self, environment: Mapping[str, str], tasks: ClusterTasks) -> None:
-        absent = [name for name in (names.PLATFORM, names.ROLES) if not environment.get(name)]
+        needed = (names.CLUSTER, names.PLATFORM, names.ROLES)
+        absent = [name for name in needed if not environment.get(name)]
         if absent:
             raise ValueError(f"environment variables are missing: {', '.join(absent)}")
         self._platform, self._tasks = environment[names.PLATFORM], tasks
@@ -122,7 +125,8 @@ def server_of(rounds: TargetAnswers, port: int) -> ThreadingHTTPServer:
 
     class _TargetRequests(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            groups = rounds.answer(self.path, time.time())
+            ready = self.path == names.READY_PATH
+            groups = [] if ready else rounds.answer(self.path, time.time())
             body = json.dumps([] if groups is None else groups).encode()
             # Any other status than 200 leaves Prometheus' list as it is.
             self.send_response(200 if groups is not None else 503)
@@ -140,7 +144,9 @@ def server_of(rounds: TargetAnswers, port: int) -> ThreadingHTTPServer:
 def main() -> None:
     """Run until the task ends."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    cluster = os.environ[names.CLUSTER]
+    for path, text in unpack_files(os.environ[names.FILES]).items() if os.environ.get(names.FILES) else ():
+        Path(path).write_text(text, "utf-8")
+    cluster = os.environ.get(names.CLUSTER, "")
     tasks = ClusterTasks(cluster, boto3.client("ecs", config=_CONFIG), boto3.client("ec2", config=_CONFIG))
     rounds = Rounds(os.environ, tasks)
     server = server_of(rounds, names.PORT)

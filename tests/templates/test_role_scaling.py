@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import aws_cdk as cdk
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_ecs as ecs
 from aws_cdk.assertions import Template
 
 from inference_blueprints.contracts.scale_metrics import METRIC_DIMENSIONS
-from inference_constructs.ecs.role_scaling import LoadTarget, TaskFloor, scale_role
+from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
 
 DIMENSIONS = dict(
     zip(METRIC_DIMENSIONS, ("chat", "qwen3-8b-main", "worker", "tokens-in-flight"), strict=True)
@@ -19,16 +17,15 @@ DIMENSIONS = dict(
 
 def test_a_policy_follows_each_load_and_actions_keep_the_floors() -> None:
     stack = cdk.Stack(cdk.App(), "Stack")
-    cluster = ecs.Cluster(stack, "Cluster", vpc=ec2.Vpc(stack, "Vpc"))
-    definition = ecs.FargateTaskDefinition(stack, "Task")
-    definition.add_container("main", image=ecs.ContainerImage.from_registry("image"))
-    service = ecs.FargateService(stack, "Service", cluster=cluster, task_definition=definition)
     floors = [
         TaskFloor(schedule=f"cron(0 {hour} ? * MON *)", time_zone="Europe/Berlin", least=least)
         for hour, least in ((8, 6), (18, 2))
     ]
-    scale_role(
-        service,
+    RoleScaling(
+        stack,
+        "Scaling",
+        cluster_name="chat",
+        service_name="qwen3-8b-main-worker",
         least=2,
         most=12,
         loads=[
@@ -43,6 +40,7 @@ def test_a_policy_follows_each_load_and_actions_keep_the_floors() -> None:
     [target] = template.find_resources("AWS::ApplicationAutoScaling::ScalableTarget").values()
     properties = target["Properties"]
     assert (properties["MinCapacity"], properties["MaxCapacity"]) == (2, 12)
+    assert properties["ResourceId"] == "service/chat/qwen3-8b-main-worker"
     actions = properties["ScheduledActions"]
     assert [(each["Schedule"], each["Timezone"], each["ScalableTargetAction"]) for each in actions] == [
         ("cron(0 8 ? * MON *)", "Europe/Berlin", {"MinCapacity": 6}),

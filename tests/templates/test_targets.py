@@ -57,7 +57,7 @@ class DummyStacks(TargetStacks):
 @pytest.fixture
 def dummy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_targets, "CLUSTER_TARGETS", MappingProxyType({"eks": DummyTarget}))
-    monkeypatch.setitem(platform.TARGETS, "eks", DummyStacks)
+    monkeypatch.setitem(platform.TARGETS, "eks", lambda: DummyStacks)
 
 
 def stacks_of(blueprint: str) -> list[str]:

@@ -54,8 +54,8 @@ def _statements(stack: cdk.Stack, cluster_name: str) -> list[Statement]:
     """Return what the ECS agent and the agent of Session Manager need.
 
     Source: the resources and condition keys of each action (Service Authorization Reference, Amazon Elastic
-    Container Service, https://docs.aws.amazon.com/service-authorization/latest/reference/), and the actions of
-    the agent (Amazon ECS Developer Guide, "Amazon ECS container instance IAM role").
+    Container Service, https://docs.aws.amazon.com/service-authorization/latest/reference/), and the actions
+    of the agent (Amazon ECS Developer Guide, "Amazon ECS container instance IAM role").
     """
     ecs = f"arn:{stack.partition}:ecs:{stack.region}:{stack.account}"
     cluster = f"{ecs}:cluster/{cluster_name}"

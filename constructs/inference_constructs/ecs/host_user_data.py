@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 #: Folder of the disk that holds images and what workers share: the NVMe of the instance, or a folder on EBS.
 DATA_FOLDER = "/mnt/data"
-#: Memory of a host that ECS does not give to tasks, in MiB. The serving plan leaves more than that to kubelet.
+#: Memory of a host that ECS does not give to tasks, in MiB. The serving plan leaves more than that to it.
 RESERVED_MEMORY_MIB = 1024
 #: Longest time without progress after which the agent gives up a pull. Engines have layers of several GiB.
 _PULL_INACTIVITY = "15m"
@@ -23,6 +23,7 @@ _INSTANCE_STORE = f"""\
 disks=$(lsblk --nodeps --noheadings --paths --output NAME,MODEL | awk '/Instance Storage/ {{print $1}}')
 count=$(echo "$disks" | grep --count . || true)
 if [ "$count" -gt 1 ]; then
+  command -v mdadm || dnf install --assumeyes mdadm
   mdadm --create /dev/md0 --level=0 --raid-devices="$count" $disks
   disk=/dev/md0
 else
@@ -35,9 +36,8 @@ if [ -n "$disk" ]; then
 fi
 """
 
-#: Containers in host mode share the host's network, so its hop limit does not keep them from the credentials of
-#: the host (Amazon ECS Developer Guide, "Network security best practices for Amazon ECS": in host mode they can
-#: be blocked with iptables). A unit sets the rule again after a restart. The agent itself runs as root.
+#: Containers in host mode share the host's network, so the hop limit of its metadata does not keep them from
+#: the host's credentials. A unit sets the rule again after a restart. The agent itself runs as root.
 _METADATA_UNIT = """\
 cat > /etc/systemd/system/metadata-for-root.service <<'UNIT'
 [Unit]
@@ -46,7 +46,7 @@ Before=ecs.service
 [Service]
 Type=oneshot
 RemainAfterExit=true
-ExecStart=/usr/sbin/iptables --insert OUTPUT --destination 169.254.169.254 --match owner ! --uid-owner root --jump REJECT
+ExecStart=/usr/sbin/iptables -I OUTPUT -d 169.254.169.254 -m owner ! --uid-owner root -j REJECT
 [Install]
 WantedBy=multi-user.target
 UNIT
@@ -65,8 +65,8 @@ def host_user_data(
 ) -> str:
     """Return the script that a host runs at its first start.
 
-    The ECS agent starts after it (``After=cloud-final.service`` of ecs.service), so a host gets its first task
-    when its images are there.
+    The ECS agent starts after it (``After=cloud-final.service`` of ecs.service), so a host gets its first
+    task when its images are there.
 
     Parameters
     ----------
@@ -105,11 +105,11 @@ def host_user_data(
 
 
 def _docker() -> dict[str, object]:
-    """Return Docker's settings. The AMI's own script adds the runtime ``nvidia`` (``/etc/docker-runtimes.d``).
+    """Return Docker's settings. The AMI adds the runtime ``nvidia`` (``/etc/docker-runtimes.d``).
 
     Containers without a GPU of their own, such as the exporter of GPU metrics, see GPUs only with NVIDIA's
-    runtime as the default (Amazon ECS Developer Guide, "Task definitions for GPU workloads": tasks without GPU
-    requirements use the default runtime).
+    runtime as the default (Amazon ECS Developer Guide, "Task definitions for GPU workloads": tasks without
+    GPU requirements use the default runtime).
     """
     return {
         "data-root": f"{DATA_FOLDER}/docker",

@@ -13,8 +13,8 @@ class InferenceEcsCluster(ecs.Cluster):
     """A cluster, and the security group of its hosts and tasks.
 
     Workers take free ports at their start and tell each other over the discovery store, so members of the
-    security group may reach each other on every TCP port. From outside, only the models' load balancer reaches
-    the ports on which models answer.
+    security group may reach each other on every TCP port. From outside, only the models' load balancer
+    reaches the ports on which models answer.
 
     Parameters
     ----------

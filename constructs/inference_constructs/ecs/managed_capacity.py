@@ -16,8 +16,8 @@ from inference_constructs.ecs.host_properties import HostProperties
 from inference_constructs.findings import acknowledge_managed_policies, managed_policy
 
 #: Longest time for which ECS keeps a host without tasks, in seconds (Amazon ECS API Reference,
-#: InfrastructureOptimization). A shorter one would move tasks to fewer hosts more often, and each move loads a
-#: model again.
+#: InfrastructureOptimization). A shorter one would move tasks to fewer hosts more often, and each move loads
+#: a model again.
 _IDLE_SECONDS = 3600
 _Provider = ecs.CfnCapacityProvider
 
@@ -26,8 +26,8 @@ class ManagedHostRoles(Construct):
     """The role with which ECS starts hosts, and the role of these hosts.
 
     AWS maintains both policies with the service. The first allows ECS to pass only roles whose names begin
-    with ``ecsInstanceRole``, so the role here passes exactly the one of the hosts (Amazon ECS Developer Guide,
-    "Amazon ECS Managed Instances instance profile").
+    with ``ecsInstanceRole``, so this one may also pass the role of the hosts (Amazon ECS Developer
+    Guide, "Amazon ECS Managed Instances instance profile").
     """
 
     def __init__(self, scope: Construct, construct_id: str) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_iam as iam
+from constructs import Construct
 
 from inference_blueprints.contracts import scale_metrics
 
@@ -51,22 +52,14 @@ class TaskFloor:
     least: int
 
 
-def scale_role(
-    service: ecs.BaseService,
-    *,
-    least: int,
-    most: int,
-    loads: Sequence[LoadTarget],
-    floors: Sequence[TaskFloor],
-    scale_in_cooldown_seconds: int,
-    scale_out_cooldown_seconds: int,
-) -> ecs.ScalableTaskCount:
-    """Let a service follow its load between two numbers of tasks.
+class RoleScaling(autoscaling.ScalableTarget):
+    """The number of tasks of a service, which follows its load between two numbers.
 
     Parameters
     ----------
-    service
-        The service. Its desired count must be left out, so that a deployment does not reset it.
+    cluster_name, service_name
+        Names of the cluster and of the service, which must exist before. Its desired count is left out of its
+        properties, so that a deployment does not reset it.
     least, most
         Smallest and largest number of tasks.
     loads
@@ -76,27 +69,59 @@ def scale_role(
     scale_in_cooldown_seconds, scale_out_cooldown_seconds
         Time after which a policy removes, or adds, tasks again.
     """
-    tasks = service.auto_scale_task_count(min_capacity=least, max_capacity=most)
-    for load in loads:
-        tasks.scale_to_track_custom_metric(
-            f"Load-{load.name}",
-            metric=cloudwatch.Metric(
-                namespace=scale_metrics.METRIC_NAMESPACE,
-                metric_name=scale_metrics.LOAD,
-                dimensions_map=dict(load.dimensions),
-                # Two publishers write the same load, so a sum would count it twice.
-                statistic=cloudwatch.Stats.AVERAGE,
-                period=cdk.Duration.minutes(1),
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        service_name: str,
+        least: int,
+        most: int,
+        loads: Sequence[LoadTarget],
+        floors: Sequence[TaskFloor],
+        scale_in_cooldown_seconds: int,
+        scale_out_cooldown_seconds: int,
+    ) -> None:
+        stack = cdk.Stack.of(scope)
+        super().__init__(
+            scope,
+            construct_id,
+            service_namespace=autoscaling.ServiceNamespace.ECS,
+            resource_id=f"service/{cluster_name}/{service_name}",
+            scalable_dimension="ecs:service:DesiredCount",
+            min_capacity=least,
+            max_capacity=most,
+            # The role that Application Auto Scaling creates: its user guide, "Service-linked roles".
+            role=iam.Role.from_role_arn(
+                scope,
+                f"{construct_id}Role",
+                f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/"
+                "ecs.application-autoscaling.amazonaws.com/"
+                "AWSServiceRoleForApplicationAutoScaling_ECSService",
+                mutable=False,
             ),
-            target_value=load.value,
-            scale_in_cooldown=cdk.Duration.seconds(scale_in_cooldown_seconds),
-            scale_out_cooldown=cdk.Duration.seconds(scale_out_cooldown_seconds),
         )
-    for place, floor in enumerate(floors):
-        tasks.scale_on_schedule(
-            f"Floor{place}",
-            schedule=autoscaling.Schedule.expression(floor.schedule),
-            time_zone=cdk.TimeZone.of(floor.time_zone),
-            min_capacity=floor.least,
-        )
-    return tasks
+        for load in loads:
+            self.scale_to_track_metric(
+                f"Load-{load.name}",
+                custom_metric=cloudwatch.Metric(
+                    namespace=scale_metrics.METRIC_NAMESPACE,
+                    metric_name=scale_metrics.LOAD,
+                    dimensions_map=dict(load.dimensions),
+                    # While the publisher is replaced, two write the same load, and a sum counts it twice.
+                    statistic=cloudwatch.Stats.AVERAGE,
+                    period=cdk.Duration.minutes(1),
+                ),
+                target_value=load.value,
+                scale_in_cooldown=cdk.Duration.seconds(scale_in_cooldown_seconds),
+                scale_out_cooldown=cdk.Duration.seconds(scale_out_cooldown_seconds),
+            )
+        for place, floor in enumerate(floors):
+            self.scale_on_schedule(
+                f"Floor{place}",
+                schedule=autoscaling.Schedule.expression(floor.schedule),
+                time_zone=cdk.TimeZone.of(floor.time_zone),
+                min_capacity=floor.least,
+            )

@@ -11,14 +11,15 @@ from constructs import Construct
 
 from inference_constructs.findings import acknowledge
 
-#: Number of tasks that fail to start until a deployment is taken back. The smallest that ECS allows: each loads
-#: a model (Amazon ECS API Reference, DeploymentCircuitBreaker).
+#: Number of tasks that fail to start until a deployment is taken back. It is small, because each task loads
+#: a model.
 _FAILED_TASKS = 3
 #: Property by field of the request.
 _FIELDS = {
     "containerDefinitions": "container_definitions",
     "cpu": "cpu",
     "executionRoleArn": "execution_role_arn",
+    "ephemeralStorage": "ephemeral_storage",
     "family": "family",
     "memory": "memory",
     "networkMode": "network_mode",
@@ -28,6 +29,8 @@ _FIELDS = {
     "taskRoleArn": "task_role_arn",
     "volumes": "volumes",
 }
+#: Fields of one object, which jsii takes only as its class.
+_STRUCTURES = frozenset({"ephemeralStorage", "runtimePlatform"})
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,8 @@ class ServiceProperties:
     grace_seconds
         Time for which failed health checks of a new task do not count.
     binpack
-        Whether ECS fills one host after the other. Managed Instances place tasks themselves, and Fargate has no
-        hosts.
+        Whether ECS fills one host after the other. Managed Instances place tasks themselves, and Fargate has
+        no hosts.
     network
         Network of the tasks; None for tasks in the network of their host.
     target
@@ -100,9 +103,9 @@ class ServiceProperties:
 class ServingService(Construct):
     """A task definition and its service.
 
-    The task definition is the request that the ECS target renders, so that what is deployed is what its tests
-    hold against the API. The L2 constructs of aws-cdk-lib have a class for each kind of compute, and none of them
-    takes such a request.
+    The task definition is the request that the ECS target renders, so that what is deployed is what its
+    tests hold against the API. The L2 constructs of aws-cdk-lib have a class for each kind of compute, and
+    none of them takes such a request.
 
     Parameters
     ----------
@@ -180,7 +183,7 @@ class ServingService(Construct):
 
 
 def _definition(scope: Construct, task: Mapping[str, Any]) -> ecs.CfnTaskDefinition:
-    """Add the task definition. CloudFormation has the fields of the request, so lists are passed on as they are.
+    """Add the task definition. CloudFormation has the fields of the request, so its lists are passed on.
 
     Raises
     ------
@@ -190,7 +193,7 @@ def _definition(scope: Construct, task: Mapping[str, Any]) -> ecs.CfnTaskDefinit
     unknown = task.keys() - _FIELDS.keys()
     if unknown:
         raise ValueError(f"no property of the task definition for {', '.join(sorted(unknown))}")
-    platform = task.get("runtimePlatform")
+    platform, storage = task.get("runtimePlatform"), task.get("ephemeralStorage")
     return ecs.CfnTaskDefinition(
         scope,
         "Task",
@@ -200,7 +203,10 @@ def _definition(scope: Construct, task: Mapping[str, Any]) -> ecs.CfnTaskDefinit
         )
         if platform
         else None,
-        **{_FIELDS[name]: value for name, value in task.items() if name != "runtimePlatform"},
+        ephemeral_storage=ecs.CfnTaskDefinition.EphemeralStorageProperty(size_in_gib=storage["sizeInGiB"])
+        if storage
+        else None,
+        **{_FIELDS[name]: value for name, value in task.items() if name not in _STRUCTURES},
     )
 
 

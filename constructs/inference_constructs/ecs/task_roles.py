@@ -25,8 +25,8 @@ class TaskRole(iam.Role):
     statements
         What the programs may do, in addition to tags.
     tag_keys
-        Keys of the tags that a task may write to tasks of its cluster. A task does not know its own ID before it
-        starts.
+        Keys of the tags that a task may write to tasks of its cluster. Its own ID is not known before it
+        runs.
     reason
         Why the statements have wildcards.
     """
@@ -108,8 +108,8 @@ class ExecutionRole(iam.Role):
         acknowledge_wildcards(
             self,
             statements,
-            "ECS names log streams after tasks. The owner of a secret chooses its KMS key, which can be used only "
-            "through Secrets Manager and only for these secrets.",
+            "ECS names log streams after tasks. The owner of a secret chooses its KMS key, which can be used "
+            "only through Secrets Manager and only for these secrets.",
         )
         acknowledge_managed_policies(
             self,
@@ -121,8 +121,8 @@ class ExecutionRole(iam.Role):
 def _tasks(stack: cdk.Stack) -> iam.IPrincipal:
     """Return ECS tasks of this account and region.
 
-    Source: Amazon ECS Developer Guide, "Amazon ECS task IAM role", which recommends both conditions against the
-    confused deputy problem.
+    Source: Amazon ECS Developer Guide, "Amazon ECS task IAM role", which recommends both conditions against
+    the confused deputy problem.
     """
     return iam.ServicePrincipal(
         "ecs-tasks.amazonaws.com",

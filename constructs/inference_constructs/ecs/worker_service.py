@@ -66,7 +66,7 @@ class WorkerService(Construct):
             self,
             "Service",
             cluster=cluster,
-            task_definition=self._task_definition(repository, tag, execution_role),
+            task_definition=self._task_definition(cluster, repository, tag, execution_role),
             assign_public_ip=False,
             capacity_provider_strategies=_strategies(spot_percent),
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
@@ -84,7 +84,7 @@ class WorkerService(Construct):
             scale_on_backlog(self.service, worker.queue, count)
 
     def _task_definition(
-        self, repository: ecr.IRepository, tag: str, execution_role: iam.Role
+        self, cluster: WorkerCluster, repository: ecr.IRepository, tag: str, execution_role: iam.Role
     ) -> ecs.FargateTaskDefinition:
         """Add the definition of a task."""
         definition = ecs.FargateTaskDefinition(
@@ -97,7 +97,7 @@ class WorkerService(Construct):
                 cpu_architecture=ecs.CpuArchitecture.X86_64,
                 operating_system_family=ecs.OperatingSystemFamily.LINUX,
             ),
-            task_role=self._task_role(),
+            task_role=self._task_role(cluster),
             volumes=[ecs.Volume(name="temporary")],
         )
         container = definition.add_container(
@@ -134,7 +134,7 @@ class WorkerService(Construct):
         parameters.drop_capabilities(ecs.Capability.ALL)
         return parameters
 
-    def _task_role(self) -> iam.IRole:
+    def _task_role(self, cluster: WorkerCluster) -> iam.IRole:
         """Add the role with the worker's permissions."""
         role = iam.Role(
             self,
@@ -143,6 +143,18 @@ class WorkerService(Construct):
             path=self._worker.store.role_path,
         )
         acknowledge_grants(role, self._worker.grant_run(role), WILDCARDS)
+        protection = iam.Grant.add_to_principal(
+            actions=["ecs:UpdateTaskProtection"],
+            grantee=role,
+            resource_arns=[
+                cdk.Stack.of(self).format_arn(
+                    service="ecs", resource="task", resource_name=f"{cluster.cluster_name}/*"
+                )
+            ],
+        )
+        acknowledge_grants(
+            role, [protection], "A task protects itself, and its ID is known only when it runs."
+        )
         return role
 
     def _execution_role(self, repository: ecr.IRepository) -> iam.Role:

@@ -17,12 +17,12 @@ import zlib
 from functools import cache
 from pathlib import Path
 
-from inference_blueprints.resources import runtime_directory
+from inference_blueprints.resources import root, runtime_directory
 
 #: Variable that holds the archive.
 TASK_PROGRAM = "TASK_PROGRAM"
-#: Packages of `runtime/` that may be in the archive.
-_PACKAGES = ("task_start", "weights")
+#: Packages that may be in the archive: those of `runtime/`, and the contracts.
+_PACKAGES = ("task_start", "task_targets", "weights", "inference_blueprints")
 #: Python text that imports the archive and runs the module that the first word names. The process that the
 #: module starts or becomes does not inherit the variable.
 _LOADER = (
@@ -43,13 +43,13 @@ def task_program(module: str) -> str:
     ----------
     module
         The module that the container runs: ``task_start``, also for its health check, or
-        ``task_start.node_fill``.
+        ``task_start.node_fill``. ``task_targets`` needs an image with boto3.
     """
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
         for file in sorted(_needed(module)):
             # Without a date, which differs between checkouts.
-            entry = zipfile.ZipInfo(str(file.relative_to(runtime_directory())))
+            entry = zipfile.ZipInfo(str(file.relative_to(_source(file))))
             archive.writestr(entry, _code_of(file))
     return base64.b64encode(zlib.compress(content.getvalue(), 9)).decode("ascii")
 
@@ -81,17 +81,26 @@ def _needed(module: str) -> set[Path]:
 
 def _files(module: str) -> list[Path]:
     """Return the file of a module after that of its package. A package is run by its ``__main__``."""
-    place = runtime_directory().joinpath(*module.split("."))
+    source = root() if module.startswith("inference_blueprints") else runtime_directory()
+    place = source.joinpath(*module.split("."))
+    packages = [each / "__init__.py" for each in reversed(place.parents) if each.is_relative_to(source)]
     if place.is_dir():
-        return [file for file in (place / "__init__.py", place / "__main__.py") if file.is_file()]
-    return [place.parent / "__init__.py", place.with_suffix(".py")]
+        packages += [place / "__init__.py", place / "__main__.py"]
+    return [file for file in (*packages, place.with_suffix(".py")) if file.is_file()]
+
+
+def _source(file: Path) -> Path:
+    """Return the folder from which a file's module is imported."""
+    return runtime_directory() if file.is_relative_to(runtime_directory()) else root()
 
 
 def _imported(file: Path) -> list[str]:
     return [
-        node.module
+        name
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in _PACKAGES
+        # `from package import module` names a module, and `from module import name` does not.
+        for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names))
     ]
 
 

@@ -99,6 +99,7 @@ def _container(
     return _given(
         name=container.name,
         image=container.image,
+        entryPoint=list(container.entry_point),
         command=list(container.command),
         essential=container.essential,
         user=container.user,

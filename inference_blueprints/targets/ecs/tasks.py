@@ -109,6 +109,8 @@ class RenderedContainer:
         Image, by digest if one is known.
     command
         Program and arguments.
+    entry_point
+        Program that runs instead of that of the image. Empty for that of the image.
     essential
         Whether the task ends with it.
     cpu_units
@@ -148,6 +150,7 @@ class RenderedContainer:
     name: str
     image: str
     command: tuple[str, ...]
+    entry_point: tuple[str, ...] = ()
     essential: bool = True
     cpu_units: int
     memory_mib: int

@@ -8,7 +8,6 @@ by the agent of the cluster, which is one pod.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,16 +17,13 @@ from inference_blueprints.contracts.metric_labels import (
     GPU_JOB,
     METRICS_PORT_SOURCE,
     PROMETHEUS_ADDRESS,
-    RECORDED_JOB,
-    RECORDED_SERIES,
     SERVING_JOB,
 )
+from inference_blueprints.targets.collector import SCRAPE_SECONDS, platform_collector, recorded_job
 
 #: Names that the chart gives its agents.
 _NODE_AGENT = "cloudwatch-agent"
 _CLUSTER_AGENT = "cloudwatch-agent-cluster-scraper"
-_SCRAPE_SECONDS = 60
-_EXPORTER = "otlphttp/platform"
 
 
 def insights_configuration(
@@ -53,13 +49,15 @@ def insights_configuration(
         node_jobs.append(_gpu_job(gpu_namespace, cluster_name))
     agent: dict[str, Any] = {
         "name": _NODE_AGENT,
-        "otelConfig": _collector(region, cluster_name, node_jobs),
+        "otelConfig": platform_collector(region, cluster_name, node_jobs),
     }
     cluster_agent = {
         "name": _CLUSTER_AGENT,
         "mode": "deployment",
         "config": "default",
-        "otelConfig": _collector(region, cluster_name, [_recorded_job()]),
+        "otelConfig": platform_collector(
+            region, cluster_name, [recorded_job(urlsplit(PROMETHEUS_ADDRESS).netloc)]
+        ),
     }
     if traces:
         # AWS X-Ray receives them by PutTraceSegments, which needs no setting of the account, unlike its OTLP
@@ -76,47 +74,11 @@ def insights_configuration(
         "otelContainerInsights": {
             "enabled": True,
             "logs": {"enabled": False},
-            "metricResolution": f"{_SCRAPE_SECONDS}s",
+            "metricResolution": f"{SCRAPE_SECONDS}s",
         },
         # It has a DCGM engine of its own, and a node must have one: that of the node monitoring agent.
         "dcgmExporter": {"enabled": False},
         "agents": [agent, cluster_agent],
-    }
-
-
-def _collector(region: str, cluster_name: str, jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what an agent collects besides its own: it sends what these jobs scrape to CloudWatch."""
-    return {
-        "extensions": {"sigv4auth/platform": {"region": region, "service": "monitoring"}},
-        "receivers": {"prometheus/platform": {"config": {"scrape_configs": list(jobs)}}},
-        "processors": {
-            "filter/platform": {
-                "error_mode": "ignore",
-                "metrics": {"metric": ['IsMatch(name, "^scrape_")']},
-            },
-            "resource/platform": {
-                "attributes": [
-                    {"key": "k8s.cluster.name", "value": cluster_name, "action": "upsert"},
-                ]
-            },
-            "batch/platform": {"send_batch_size": 500, "send_batch_max_size": 500, "timeout": "5s"},
-        },
-        "exporters": {
-            _EXPORTER: {
-                "endpoint": f"https://monitoring.{region}.amazonaws.com:443",
-                "auth": {"authenticator": "sigv4auth/platform"},
-            }
-        },
-        "service": {
-            "extensions": ["sigv4auth/platform"],
-            "pipelines": {
-                "metrics/platform": {
-                    "receivers": ["prometheus/platform"],
-                    "processors": ["filter/platform", "resource/platform", "batch/platform"],
-                    "exporters": [_EXPORTER],
-                }
-            },
-        },
     }
 
 
@@ -129,7 +91,7 @@ def _job(name: str, namespace: str, relabel: list[dict[str, Any]]) -> dict[str, 
     }
     return {
         "job_name": name,
-        "scrape_interval": f"{_SCRAPE_SECONDS}s",
+        "scrape_interval": f"{SCRAPE_SECONDS}s",
         "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": [namespace]}}],
         "relabel_configs": [on_node, *relabel],
     }
@@ -170,21 +132,3 @@ def _gpu_job(namespace: str, platform: str) -> dict[str, Any]:
     }
     of_platform = {"action": "replace", "target_label": "platform", "replacement": platform}
     return _job(GPU_JOB, namespace, [exporter, node, of_platform])
-
-
-def _recorded_job() -> dict[str, Any]:
-    """Return the job of series that Prometheus recorded. They keep their own labels.
-
-    The Service sends each request to one of the two servers, so each series is read once. They have neither
-    ``job`` nor ``instance``; the agent then takes those of the target
-    (https://github.com/open-telemetry/opentelemetry-collector-contrib/pull/33565). ``/federate``:
-    https://prometheus.io/docs/prometheus/latest/federation/
-    """
-    return {
-        "job_name": RECORDED_JOB,
-        "scrape_interval": f"{_SCRAPE_SECONDS}s",
-        "honor_labels": True,
-        "metrics_path": "/federate",
-        "params": {"match[]": [f'{{__name__=~"{RECORDED_SERIES}"}}']},
-        "static_configs": [{"targets": [urlsplit(PROMETHEUS_ADDRESS).netloc]}],
-    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import time
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,6 +31,7 @@ from batch.worker.shard_reports import ShardReports
 from batch.worker.shard_run import ShardRun, Shared
 from batch.worker.spot import wait_for_warning
 from batch.worker.task import ShardTask
+from batch.worker.task_protection import AGENT, keep_protected
 
 _STATUS_SECONDS: Final = 5.0
 _QUEUE_AGAIN_SECONDS: Final = 1.0
@@ -91,6 +93,8 @@ class _Worker:
                 telling.append(group.create_task(self._watch(self.settings.ceilings_table).run()))
             if self.settings.spot_warnings:
                 telling.append(group.create_task(self._watch_for_warning()))
+            if AGENT in os.environ:
+                telling.append(group.create_task(keep_protected(lambda: bool(self._held))))
             receiving = group.create_task(self._receive(group))
             await self.stop.wait()
             self._changed.set()

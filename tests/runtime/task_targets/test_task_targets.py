@@ -291,6 +291,7 @@ def test_a_round_serves_targets_and_publishes(aws: tuple[Any, Stubber, Any, Stub
     role = PublishedRole(release="qwen3-8b-main", role="worker", triggers=(HOLDS,))
     with prometheus({"sum(tokens)": "12"}) as address:
         environment = {
+            scale_metrics.CLUSTER: CLUSTER,
             scale_metrics.PLATFORM: "chat",
             scale_metrics.ROLES: roles_json([role]),
             scale_metrics.PROMETHEUS: address,
@@ -307,7 +308,11 @@ def test_a_round_serves_targets_and_publishes(aws: tuple[Any, Stubber, Any, Stub
 def test_a_cluster_that_does_not_answer_publishes_nothing(aws: tuple[Any, Stubber, Any, Stubber]) -> None:
     ecs, ecs_answers, ec2, _ = aws
     ecs_answers.add_client_error("list_tasks", "ThrottlingException")
-    environment = {scale_metrics.PLATFORM: "chat", scale_metrics.ROLES: roles_json([ROLE])}
+    environment = {
+        scale_metrics.CLUSTER: CLUSTER,
+        scale_metrics.PLATFORM: "chat",
+        scale_metrics.ROLES: roles_json([ROLE]),
+    }
     assert Rounds(environment, ClusterTasks(CLUSTER, ecs, ec2)).run_once(NOW) == []
 
 

@@ -63,6 +63,7 @@ ALLOWED = {
     },
     f"{LIBRARY}/targets/eks": {
         f"{LIBRARY}.contracts",
+        f"{LIBRARY}.targets.collector",
         f"{LIBRARY}.targets.eks",
         f"{LIBRARY}.targets.target",
         f"{LIBRARY}.serving",
@@ -73,6 +74,7 @@ ALLOWED = {
     },
     f"{LIBRARY}/targets/ecs": {
         f"{LIBRARY}.contracts",
+        f"{LIBRARY}.targets.collector",
         f"{LIBRARY}.targets.ecs",
         f"{LIBRARY}.targets.target",
         # How KEDA reads the times of floors, so that scheduled actions mean the same.

@@ -1,0 +1,123 @@
+"""Certificates of the discovery store, made in the account by CodeBuild."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from inference_blueprints.contracts.discovery_store import CLIENT_COMMON_NAME, MEMBER_COMMON_NAME
+from inference_constructs.build_start import start_build
+from inference_constructs.findings import acknowledge, acknowledge_grants
+
+_AUTHORITY_DAYS = 3650
+_DAYS = 730
+#: A certificate is renewed when this is left, so tasks have this long to start with the new one.
+_LEFT_DAYS = 365
+_BUILD_MINUTES = 10
+
+
+class DiscoveryCertificates(Construct):
+    """A certificate authority for one store, and certificates of its members and of its clients.
+
+    The key of the authority is in a secret that only the build may read, so that a renewed certificate is
+    trusted by tasks that still have the old one. The build runs at a deployment, and every month.
+
+    Parameters
+    ----------
+    hosts
+        Names of the members.
+    script
+        The program that makes the certificates, ``runtime/discovery_certificates/issue.sh``.
+    starter
+        Folder of the package that starts the build, `runtime/image_build`.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, hosts: Sequence[str], script: Path, starter: Path
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._authority = self._add_secret("Authority", "Certificate authority of the discovery store")
+        #: Values ``ca``, ``cert`` and ``key`` of the members, and of their clients.
+        self.members = self._add_secret("Members", "Certificate of the members of the discovery store")
+        self.clients = self._add_secret("Clients", "Certificate of the clients of the discovery store")
+        text = script.read_text(encoding="utf-8")
+        project = self._add_project(hosts, text)
+        #: Ends when the certificates exist.
+        self.made = start_build(
+            self,
+            project=project,
+            tag=hashlib.sha256("\n".join([text, *hosts]).encode()).hexdigest()[:16],
+            starter=starter,
+            wait=True,
+        )
+        events.Rule(
+            self,
+            "Monthly",
+            schedule=events.Schedule.rate(cdk.Duration.days(30)),
+            targets=[targets.CodeBuildProject(project)],
+        )
+
+    def _add_secret(self, name: str, description: str) -> secretsmanager.Secret:
+        secret = secretsmanager.Secret(
+            self, name, description=description, removal_policy=cdk.RemovalPolicy.DESTROY
+        )
+        acknowledge(secret, {"SMG4": "CodeBuild renews the certificates, not a rotation function."})
+        return secret
+
+    def _add_project(self, hosts: Sequence[str], script: str) -> codebuild.Project:
+        log = logs.LogGroup(
+            self,
+            "Log",
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            retention=logs.RetentionDays.THREE_MONTHS,
+        )
+        role = iam.Role(self, "BuildRole", assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"))
+        grants = [log.grant_write(role)]
+        for secret in (self._authority, self.members, self.clients):
+            grants += [secret.grant_read(role), secret.grant_write(role)]
+        acknowledge_grants(role, grants, "CodeBuild names its log streams.")
+        values = {
+            "AUTHORITY": self._authority.secret_arn,
+            "MEMBERS": self.members.secret_arn,
+            "CLIENTS": self.clients.secret_arn,
+            "HOSTS": ",".join(hosts),
+            "MEMBER_NAME": MEMBER_COMMON_NAME,
+            "CLIENT_NAME": CLIENT_COMMON_NAME,
+            "AUTHORITY_DAYS": str(_AUTHORITY_DAYS),
+            "DAYS": str(_DAYS),
+            "LEFT_DAYS": str(_LEFT_DAYS),
+        }
+        project = codebuild.Project(
+            self,
+            "Build",
+            build_spec=codebuild.BuildSpec.from_object(
+                {
+                    "version": "0.2",
+                    "env": {"shell": "bash"},
+                    "phases": {"build": {"commands": [script]}},
+                }
+            ),
+            concurrent_build_limit=1,
+            environment=codebuild.BuildEnvironment(
+                build_image=codebuild.LinuxBuildImage.STANDARD_7_0,
+                compute_type=codebuild.ComputeType.SMALL,
+                environment_variables={
+                    name: codebuild.BuildEnvironmentVariable(value=value) for name, value in values.items()
+                },
+            ),
+            logging=codebuild.LoggingOptions(cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=log)),
+            role=role.without_policy_updates(),
+            timeout=cdk.Duration.minutes(_BUILD_MINUTES),
+        )
+        acknowledge(project, {"CB4": "The build has no artifacts: its results are secrets."})
+        return project

@@ -1,0 +1,108 @@
+"""The discovery store of a platform on Amazon ECS: how frontends and workers find each other."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_servicediscovery as servicediscovery
+from constructs import Construct
+
+from inference_blueprints.contracts import ecs_names
+from inference_blueprints.contracts.discovery_store import DISCOVERY_PEER_PORT
+from inference_blueprints.resources import runtime_directory
+from inference_constructs.ecs.discovery_certificates import DiscoveryCertificates
+from inference_constructs.ecs.discovery_files import DiscoveryFiles
+from inference_constructs.ecs.discovery_member import DiscoveryMember, MemberPlace
+
+
+class DiscoveryStack(cdk.Stack):
+    """Three members of etcd that know each other by name and by certificate.
+
+    Members are created and changed one after the other, so that two of them serve while the third one starts
+    again. Each keeps its data on a file system: a store that loses its data ends the lease of every process,
+    and all of them would start again.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    cluster_name
+        Cluster of the store's services, a plain string.
+    vpc
+        VPC of the store.
+    members
+        Security group of the cluster's hosts and tasks, the clients of the store.
+    encryption_key
+        KMS key of the data.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        cluster_name: str,
+        vpc: ec2.IVpc,
+        members: ec2.ISecurityGroup,
+        encryption_key: kms.IKey,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        hosts = [ecs_names.discovery_member(platform, index) for index in range(ecs_names.DISCOVERY_MEMBERS)]
+        certificates = DiscoveryCertificates(
+            self,
+            "Certificates",
+            hosts=hosts,
+            script=runtime_directory() / "discovery_certificates" / "issue.sh",
+            starter=runtime_directory() / "image_build",
+        )
+        place = MemberPlace(
+            cluster=ecs.Cluster.from_cluster_attributes(self, "Cluster", cluster_name=cluster_name, vpc=vpc),
+            namespace=servicediscovery.PrivateDnsNamespace(
+                self, "Names", name=ecs_names.discovery_domain(platform), vpc=vpc
+            ),
+            security_group=self._security_group(vpc, members),
+        )
+        subnets = vpc.private_subnets[: ecs_names.DISCOVERY_MEMBERS]
+        files = DiscoveryFiles(
+            self,
+            "Files",
+            vpc=vpc,
+            subnets=subnets,
+            encryption_key=encryption_key,
+            clients=place.security_group,
+        )
+        before: list[Construct] = [certificates.made]
+        for index in range(ecs_names.DISCOVERY_MEMBERS):
+            member = DiscoveryMember(
+                self,
+                f"Member{index}",
+                place=place,
+                hosts=hosts,
+                index=index,
+                subnet=subnets[index % len(subnets)],
+                files=files,
+                certificates=certificates.members,
+            )
+            member.service.node.add_dependency(*before)
+            before = [member.service]
+        #: Secret whose values `DISCOVERY_SECRET_KEYS` name: the certificate of the clients.
+        self.client_secret_arn = certificates.clients.secret_arn
+        cdk.CfnOutput(self, "DiscoveryEndpoints", value=ecs_names.discovery_endpoints(platform))
+        cdk.CfnOutput(self, "DiscoveryClients", value=self.client_secret_arn)
+
+    def _security_group(self, vpc: ec2.IVpc, clients: ec2.ISecurityGroup) -> ec2.SecurityGroup:
+        """Let clients reach the members, and members reach each other, their files and AWS."""
+        group = ec2.SecurityGroup(
+            self, "Access", vpc=vpc, allow_all_outbound=False, description="Members of the discovery store"
+        )
+        group.add_ingress_rule(clients, ec2.Port.tcp(ecs_names.DISCOVERY_PORT), "Clients")
+        group.add_ingress_rule(group, ec2.Port.tcp(DISCOVERY_PEER_PORT), "Members")
+        group.add_egress_rule(group, ec2.Port.tcp(DISCOVERY_PEER_PORT), "Members")
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS, and registries of images")
+        return group

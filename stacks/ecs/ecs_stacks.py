@@ -1,0 +1,142 @@
+"""The stacks of a platform whose containers run on Amazon ECS."""
+
+from __future__ import annotations
+
+from inference_blueprints.catalog.ecs_hosts import ecs_host_image
+from inference_blueprints.spec.types import EcsBatchWorkers
+from inference_blueprints.targets.ecs.ecs_target import EcsTarget
+from inference_blueprints.targets.ecs.pool_capacity import managed_pools
+from inference_constructs.serving.model_targets import listener_priorities
+from stacks.ecs.capacity_stack import EcsCapacityStack
+from stacks.ecs.cluster_stack import EcsClusterStack
+from stacks.ecs.discovery_stack import DiscoveryStack
+from stacks.ecs.model_stack import EcsModelStack, EcsPlace
+from stacks.target_stacks import TargetStacks
+from stacks.worker_tasks import WorkerTasks
+
+#: Days for which logs are kept without `observability`.
+_LOG_DAYS = 90
+
+
+class EcsStacks(TargetStacks):
+    """Cluster, discovery store, pools and models on one ECS cluster, and batch workers on AWS Fargate."""
+
+    def add(self) -> WorkerTasks:
+        """Add every stack that runs models, in deployment order, and return the compute of batch workers."""
+        cluster = self._add_cluster()
+        discovery = self._add_discovery(cluster)
+        capacity = self._add_capacity(cluster)
+        self._add_models(cluster, discovery, after=capacity)
+        self._add_metrics(cluster, after=capacity)
+        network = self._foundation.network
+        return WorkerTasks(network.models.gateway, EcsBatchWorkers(), network.vpc)
+
+    def _add_cluster(self) -> EcsClusterStack:
+        """Add the cluster."""
+        foundation = self._foundation
+        return EcsClusterStack(
+            foundation.app,
+            foundation.stack_name("Cluster"),
+            cluster_name=foundation.blueprint.metadata.name,
+            vpc=foundation.network.vpc,
+            load_balancer_security_group=foundation.network.models.security_group,
+            model_ports={
+                deployment.entry_point.ports[0].number
+                for model in foundation.plan.models
+                for deployment in model.deployments
+            },
+            insights=foundation.blueprint.spec.observability is not None,
+            env=foundation.env,
+        )
+
+    def _add_capacity(self, cluster: EcsClusterStack) -> EcsCapacityStack:
+        """Add the pools."""
+        foundation = self._foundation
+        stack = EcsCapacityStack(
+            foundation.app,
+            foundation.stack_name("Capacity"),
+            cluster_name=cluster.cluster_name,
+            pools=foundation.blueprint.spec.pools,
+            managed_pools=managed_pools(foundation.blueprint, foundation.plan),
+            plan=foundation.plan,
+            image=ecs_host_image(),
+            vpc=foundation.network.vpc,
+            members=cluster.members,
+            instance_tags=foundation.tags,
+            env=foundation.env,
+        )
+        stack.add_stack_dependency(cluster)
+        return stack
+
+    def _add_discovery(self, cluster: EcsClusterStack) -> DiscoveryStack:
+        """Add the store in which workers and frontends find each other."""
+        foundation = self._foundation
+        stack = DiscoveryStack(
+            foundation.app,
+            foundation.stack_name("Discovery"),
+            platform=foundation.blueprint.metadata.name,
+            cluster_name=cluster.cluster_name,
+            vpc=foundation.network.vpc,
+            members=cluster.members,
+            encryption_key=foundation.data.encryption_key,
+            env=foundation.env,
+        )
+        stack.add_stack_dependency(cluster)
+        return stack
+
+    def _add_models(
+        self, cluster: EcsClusterStack, discovery: DiscoveryStack, *, after: EcsCapacityStack
+    ) -> None:
+        """Add one stack per model."""
+        foundation = self._foundation
+        spec = foundation.blueprint.spec
+        priorities = listener_priorities([model.name for model in spec.models])
+        place = EcsPlace(
+            cluster_name=cluster.cluster_name,
+            vpc=foundation.network.vpc,
+            members=cluster.members,
+            discovery_secret_arn=discovery.client_secret_arn,
+            retention_days=spec.observability.logs.retention_days if spec.observability else _LOG_DAYS,
+        )
+        for model in spec.models:
+            stack = EcsModelStack(
+                foundation.app,
+                foundation.stack_name(f"Model-{model.name}"),
+                place=place,
+                target=EcsTarget(foundation.blueprint, foundation.plan),
+                plan=foundation.plan.model(model.name),
+                weights=model.weights,
+                weights_bucket_name=foundation.data.weights_bucket_name,
+                encryption_key=foundation.data.encryption_key,
+                gateway=foundation.network.models.gateway,
+                priority=priorities[model.name],
+                env=foundation.env,
+            )
+            stack.add_stack_dependency(after)
+            stack.add_stack_dependency(discovery)
+
+    def _add_metrics(self, cluster: EcsClusterStack, *, after: EcsCapacityStack) -> None:
+        """Add the task that measures the platform, if the blueprint has the section."""
+        foundation = self._foundation
+        spec = foundation.blueprint.spec
+        if spec.observability is None:
+            return
+        from stacks.ecs.metrics_stack import EcsMetricsStack
+
+        stack = EcsMetricsStack(
+            foundation.app,
+            foundation.stack_name("Observability"),
+            cluster_name=cluster.cluster_name,
+            vpc=foundation.network.vpc,
+            members=cluster.members,
+            plan=foundation.plan,
+            models=spec.models,
+            pools=spec.pools,
+            gpu_health=spec.gpu_health,
+            # No exporter of GPU metrics runs on the hosts yet; `validate` says so.
+            gpu_metrics=False,
+            retention_days=spec.observability.logs.retention_days,
+            encryption_key=foundation.data.encryption_key,
+            env=foundation.env,
+        )
+        stack.add_stack_dependency(after)

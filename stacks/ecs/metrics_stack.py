@@ -1,0 +1,164 @@
+"""Metrics of a platform on ECS: Prometheus, the publisher of loads, and the CloudWatch agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from inference_blueprints.contracts.task_tags import LABEL_TAGS
+from inference_blueprints.monitoring.platform_rules import platform_rules
+from inference_blueprints.monitoring.recording_rules import rule_groups
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import GpuHealth, Model, Pool
+from inference_blueprints.targets.ecs.metrics_task import METRICS_SERVICE, metrics_log_group, metrics_task
+from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register
+from inference_constructs.ecs.serving_service import ServiceNetwork, ServiceProperties, ServingService
+from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
+from inference_constructs.observability.kept_log_group import KeptLogGroup
+from inference_constructs.policy_statements import Statement
+
+
+class EcsMetricsStack(cdk.Stack):
+    """One Fargate service that scrapes the platform's tasks, records series, and publishes loads.
+
+    Parameters
+    ----------
+    cluster_name
+        `metadata.name`, a plain string.
+    vpc
+        VPC of the tasks.
+    members
+        Security group of hosts and tasks, whose members reach each other.
+    plan
+        The serving plan.
+    models, pools, gpu_health
+        Sections of the blueprint.
+    gpu_metrics
+        Whether hosts run the exporter of GPU metrics.
+    retention_days
+        Days for which logs are kept.
+    encryption_key
+        KMS key of the logs.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        vpc: ec2.IVpc,
+        members: ec2.ISecurityGroup,
+        plan: ServingPlan,
+        models: Sequence[Model],
+        pools: Sequence[Pool],
+        gpu_health: GpuHealth | None,
+        gpu_metrics: bool,
+        retention_days: int,
+        encryption_key: kms.IKey,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        log = KeptLogGroup(
+            self,
+            "Log",
+            name=metrics_log_group(cluster_name),
+            retention_days=retention_days,
+            encryption_key=encryption_key,
+        )
+        role = TaskRole(
+            self,
+            "Role",
+            cluster_name=cluster_name,
+            statements=_statements(self, cluster_name),
+            reason="Lists, descriptions of EC2 and metrics of CloudWatch have no resources. Tasks, services and "
+            "hosts of the cluster get their names when they run.",
+        )
+        execution = ExecutionRole(
+            self, "ExecutionRole", secret_arns=(), log_group_arns=[_log_arn(self, cluster_name)]
+        )
+        rules = rule_groups(
+            platform_rules(
+                cluster_name, plan, models=models, pools=pools, gpu_health=gpu_health, region=self.region
+            )
+        )
+        task = metrics_task(cluster_name, plan, rules=rules, gpu_metrics=gpu_metrics, region=self.region)
+        references = TaskReferences(
+            region=self.region,
+            task_role_arn=role.role_arn,
+            execution_role_arn=execution.role_arn,
+            discovery_secret=_no_secret,
+        )
+        service = ServingService(
+            self,
+            "Metrics",
+            cluster_name=cluster_name,
+            name=METRICS_SERVICE,
+            task=to_register(task, references),
+            service=ServiceProperties(
+                strategy=[{"capacityProvider": "FARGATE", "weight": 1}],
+                desired_count=1,
+                # The new task runs before the old one ends.
+                minimum_healthy_percent=100,
+                maximum_percent=200,
+                grace_seconds=None,
+                binpack=False,
+                network=ServiceNetwork(
+                    subnet_ids=[subnet.subnet_id for subnet in vpc.private_subnets],
+                    security_group_ids=[members.security_group_id],
+                ),
+                target=None,
+                tags={LABEL_TAGS["platform"]: cluster_name},
+            ),
+        )
+        # The permission to pull must exist before the first task starts.
+        service.node.add_dependency(execution, role, log)
+
+
+def _log_arn(stack: cdk.Stack, platform: str) -> str:
+    """Return the ARN of the log group."""
+    return (
+        f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:{metrics_log_group(platform)}"
+    )
+
+
+def _no_secret(key: str) -> str:
+    raise ValueError(f"the metrics task reads no secret, asked for {key}")
+
+
+def _statements(stack: cdk.Stack, cluster: str) -> list[Statement]:
+    """Return what the programs call.
+
+    Service Authorization Reference, "Actions, resources, and condition keys for Amazon Elastic Container
+    Service": lists have no resource that names a cluster, and the condition ``ecs:cluster``.
+    """
+    prefix = f"arn:{stack.partition}:ecs:{stack.region}:{stack.account}"
+    return [
+        {
+            "Sid": "ListTasks",
+            "Effect": "Allow",
+            "Action": ["ecs:ListServices", "ecs:ListTasks"],
+            "Resource": "*",
+            "Condition": {"ArnEquals": {"ecs:cluster": f"{prefix}:cluster/{cluster}"}},
+        },
+        {
+            "Sid": "DescribeTasks",
+            "Effect": "Allow",
+            "Action": ["ecs:DescribeContainerInstances", "ecs:DescribeServices", "ecs:DescribeTasks"],
+            "Resource": [
+                f"{prefix}:container-instance/{cluster}/*",
+                f"{prefix}:service/{cluster}/*",
+                f"{prefix}:task/{cluster}/*",
+            ],
+        },
+        {"Sid": "DescribeHosts", "Effect": "Allow", "Action": "ec2:DescribeInstances", "Resource": "*"},
+        # The OTLP endpoint of CloudWatch:
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-OTLPEndpoint.html
+        {"Sid": "PutMetrics", "Effect": "Allow", "Action": "cloudwatch:PutMetricData", "Resource": "*"},
+    ]

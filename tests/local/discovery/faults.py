@@ -1,0 +1,196 @@
+"""Disturbs a platform while clients stream: `python3 -m tests.local.discovery.faults FOLDER ETCD`.
+
+Writes `result.json` with what each disturbance did. It runs in a network namespace, hence in a process of its
+own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from inference_blueprints.contracts.discovery_store import DISCOVERY_LIVENESS_PATH, DISCOVERY_LIVENESS_PORT
+from tests.local.discovery.platform import FRONTENDS, MEMBERS, MODEL, Platform
+from tests.local.discovery.streams import Streams
+
+_PATIENCE_SECONDS = 120.0
+_AWAY_SECONDS = 20.0
+_LAST_STREAM_SECONDS = 12.0
+OLD, NEW = 32_768, 16_384
+
+
+async def status(url: str) -> int:
+    """Return the status of a GET request, 0 if there is no answer in two seconds."""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2)) as session,
+            session.get(url) as answer,
+        ):
+            return answer.status
+    except (aiohttp.ClientError, TimeoutError):
+        return 0
+
+
+async def workers(host: str) -> int:
+    """Return the number of workers that a frontend knows. -1 if it does not answer."""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2)) as session,
+            session.get(f"http://{host}:8000/health") as answer,
+        ):
+            known = await answer.json(content_type=None)
+    except (aiohttp.ClientError, TimeoutError, ValueError):
+        return -1
+    return sum(each.get("endpoint") == "generate" for each in known.get("instances", []))
+
+
+async def until(platform: Platform, count: int) -> None:
+    """Wait until every frontend knows this many workers, and serves their model."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not all([await workers(host) == count and await serves(host) for host in FRONTENDS]):
+        if time.monotonic() > deadline or platform.ended():
+            raise TimeoutError(f"not {count} workers; ended: {platform.ended()}")
+        await asyncio.sleep(0.25)
+
+
+async def serves(host: str) -> bool:
+    """Whether a frontend answers a question: it knows a worker somewhat earlier than the worker's model."""
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10)) as session,
+            session.post(f"http://{host}:8000/v1/chat/completions", json=body) as answer,
+        ):
+            return answer.status == 200
+    except (aiohttp.ClientError, TimeoutError):
+        return False
+
+
+def member_url(index: int) -> str:
+    return f"http://{MEMBERS[index]}:{DISCOVERY_LIVENESS_PORT}{DISCOVERY_LIVENESS_PATH}"
+
+
+async def first_member_alone(platform: Platform) -> dict[str, Any]:
+    """The first member of a new store lives before the others start."""
+    platform.start_member(0)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while (found := await status(member_url(0))) != 200 and time.monotonic() < deadline:
+        await asyncio.sleep(0.25)
+    return {"alive": found}
+
+
+async def one_member_killed(platform: Platform) -> dict[str, Any]:
+    platform.kill("member-0")
+    await asyncio.sleep(_AWAY_SECONDS / 2)
+    platform.start_member(0)
+    return {}
+
+
+async def two_members_killed(platform: Platform) -> dict[str, Any]:
+    """The store has no majority; frontends stay alive for the load balancer."""
+    for index in (0, 1):
+        platform.kill(f"member-{index}")
+    alive = []
+    end = time.monotonic() + _AWAY_SECONDS
+    while time.monotonic() < end:
+        alive += [await status(f"http://{host}:8000/live") for host in FRONTENDS]
+        await asyncio.sleep(1)
+    for index in (0, 1):
+        platform.start_member(index)
+    await until(platform, 2)
+    return {"alive": sorted(set(alive))}
+
+
+async def worker_added_after_a_restart(platform: Platform) -> dict[str, Any]:
+    """All members end and start again with their data; then a worker registers."""
+    for index in range(len(MEMBERS)):
+        platform.kill(f"member-{index}")
+    for index in range(len(MEMBERS)):
+        platform.start_member(index)
+    platform.start_worker("late", suffix="new", length=NEW)
+    await until(platform, 3)
+    return {}
+
+
+async def worker_killed(platform: Platform) -> dict[str, Any]:
+    platform.kill("late")
+    await asyncio.sleep(4)
+    return {}
+
+
+async def changed_configuration(platform: Platform) -> dict[str, Any]:
+    """New workers start beside the old ones, which then end as a deployment ends them."""
+    old, new = ("old-0", "old-1"), ("new-0", "new-1")
+    for name in new:
+        platform.start_worker(name, suffix="new", length=NEW)
+    await until(platform, len(old) + len(new))
+    await asyncio.sleep(2)
+    for name in old:
+        platform.signal(name, signal.SIGTERM)
+    await until(platform, len(new))
+    # They serve on until their last stream has ended.
+    await asyncio.sleep(_LAST_STREAM_SECONDS)
+    for name in old:
+        platform.kill(name)
+    await asyncio.sleep(4)
+    return {}
+
+
+CASES: tuple[Callable[[Platform], Awaitable[dict[str, Any]]], ...] = (
+    one_member_killed,
+    two_members_killed,
+    changed_configuration,
+    worker_added_after_a_restart,
+    # Last: the store knows a killed worker until its lease ends.
+    worker_killed,
+)
+
+
+async def run(platform: Platform) -> dict[str, Any]:
+    """Run every case and return what it did, by its name."""
+    results = {"first_member_alone": await first_member_alone(platform)}
+    for index in range(1, len(MEMBERS)):
+        platform.start_member(index)
+    for index in range(len(FRONTENDS)):
+        platform.start_frontend(index)
+    for index in range(2):
+        platform.start_worker(f"old-{index}", suffix="old", length=OLD)
+    await until(platform, 2)
+    results["ports"] = {name: platform.ports(name) for name in ("old-0", "old-1")}
+    for case in CASES:
+        streams = Streams()
+        streams.begin()
+        await asyncio.sleep(2)
+        found = await case(platform)
+        await asyncio.sleep(2)
+        await streams.end()
+        results[case.__name__] = {
+            **found,
+            "whole": streams.whole,
+            "errors": streams.errors,
+            "ended": platform.ended(),
+        }
+        print(case.__name__, results[case.__name__], flush=True)
+    return results
+
+
+def main(folder: Path, etcd: Path) -> None:
+    """Run the platform and write the results."""
+    platform = Platform(folder, etcd)
+    try:
+        results = asyncio.run(run(platform))
+    finally:
+        platform.stop()
+    (folder / "result.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
