@@ -33,7 +33,7 @@ from inference_constructs.ecs.serving_service import (
     ServingService,
 )
 from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
-from inference_constructs.ecs.weights_copy import WeightsCopy
+from inference_constructs.ecs.weights_mirror_build import WeightsMirrorBuild
 from inference_constructs.findings import acknowledge_grants
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
@@ -179,9 +179,9 @@ class EcsModelStack(cdk.Stack):
         """Add the build that copies the model to the bucket. Workers wait for it, and the stack does not."""
         runtime = resources.runtime_directory()
         values = mirror.environment.items()
-        WeightsCopy(
+        WeightsMirrorBuild(
             self,
-            "WeightsCopy",
+            "WeightsMirrorBuild",
             image=mirror.image,
             program=runtime / "weights",
             starter=runtime / "image_build",

@@ -31,7 +31,7 @@ _BUILD_SPECIFICATION = {
 }
 
 
-class WeightsCopy(Construct):
+class WeightsMirrorBuild(Construct):
     """A build in CodeBuild that copies a model below one prefix. The deployment does not wait for it.
 
     A copy may take hours. A build runs up to 36 hours, costs nothing while it does not run, is tried again
