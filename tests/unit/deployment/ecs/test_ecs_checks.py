@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -14,14 +14,17 @@ from botocore.validate import ParamValidator
 from inference_blueprints.catalog.ecs_hosts import ecs_host_image
 from inference_blueprints.contracts.task_tags import LABEL_TAGS, METRICS_ADDRESS_TAG
 from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.check_results import run_checks
+from inference_blueprints.deployment.check_results import CheckResult, run_checks
+from inference_blueprints.deployment.doctor import access_checks, doctor_checks
 from inference_blueprints.deployment.doctor import ecs_checks as doctor_ecs_checks
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+from inference_blueprints.deployment.verify import verification
 from inference_blueprints.deployment.verify.ecs_checks import ECS_CHECKS
 from inference_blueprints.deployment.verify.synthesised_platform import SynthesisedPlatform
 from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint, Cluster, EcsCluster
 from tests.unit.deployment.conftest import NOW
 
 PLATFORM = load_blueprint("elastic-g6e").blueprint.metadata.name
@@ -258,3 +261,36 @@ def test_an_account_with_image_and_roles_is_ready(
     with_parameters(monkeypatch, ecs_host_image().parameter)
     results = list(run_checks(doctor_ecs_checks.ECS_CHECKS, context))
     assert [(each.check, each.severity) for each in results] == [("host image", "ok"), ("ECS roles", "ok")]
+
+
+def on_ecs(blueprint: Blueprint) -> Blueprint:
+    cluster = Cluster(ecs=EcsCluster())
+    return blueprint.model_copy(update={"spec": blueprint.spec.model_copy(update={"cluster": cluster})})
+
+
+def test_doctor_asks_about_ecs_only_for_a_platform_on_ecs(
+    context: DoctorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_checks, "CHECKS", {})
+    monkeypatch.setattr(access_checks, "credentials", lambda _: CheckResult("credentials", "ok", ""))
+    eks = [each.check for each in doctor_checks.check_environment(context)]
+    there = replace(context, blueprint=on_ecs(context.blueprint))
+    ecs = {each.check for each in doctor_checks.check_environment(there)}
+    assert eks == ["credentials"]
+    assert ecs == {"credentials", *doctor_ecs_checks.ECS_CHECKS}
+
+
+def test_verify_asks_no_api_server_and_names_the_models_that_it_did_not_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blueprint = on_ecs(load_blueprint("elastic-g6e").blueprint)
+    monkeypatch.setattr(verification, "Account", lambda _: Answers())
+    monkeypatch.setattr(verification, "assemble", lambda _: SynthesisedPlatform({}, {}))
+    monkeypatch.setattr(verification, "EVERYWHERE_CHECKS", {})
+    monkeypatch.setattr(verification, "connect", lambda *_: pytest.fail("there is no API server"))
+    monkeypatch.setattr(access_checks, "credentials", lambda _: CheckResult("credentials", "ok", ""))
+    results = list(verification.verify(blueprint, "a.yaml"))
+    models = [model.name for model in blueprint.spec.models]
+    assert [each.check for each in results] == ["credentials", *ECS_CHECKS, *("tokens" for _ in models)]
+    assert all(name in each.message for name, each in zip(models, results[-len(models) :], strict=True))
+    assert {each.severity for each in results[-len(models) :]} == {"unknown"}
