@@ -20,7 +20,7 @@ from inference_blueprints.deployment.doctor import (
     zone_checks,
 )
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
-from inference_blueprints.deployment.doctor.ecs_checks import ECS_CHECKS
+from inference_blueprints.deployment.doctor.ecs_account_checks import ECS_CHECKS
 
 #: Checks by name, in the order in which their results are shown.
 CHECKS: Checks[DoctorContext] = {

@@ -15,8 +15,7 @@ from inference_blueprints.catalog.ecs_hosts import ecs_host_image
 from inference_blueprints.contracts.task_tags import LABEL_TAGS, METRICS_ADDRESS_TAG
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.check_results import CheckResult, run_checks
-from inference_blueprints.deployment.doctor import access_checks, doctor_checks
-from inference_blueprints.deployment.doctor import ecs_checks as doctor_ecs_checks
+from inference_blueprints.deployment.doctor import access_checks, doctor_checks, ecs_account_checks
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 from inference_blueprints.deployment.verify import verification
 from inference_blueprints.deployment.verify.ecs_checks import ECS_CHECKS
@@ -243,7 +242,7 @@ def test_a_missing_image_and_missing_roles_are_said(
     context: DoctorContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_parameters(monkeypatch)
-    results = list(run_checks(doctor_ecs_checks.ECS_CHECKS, context))
+    results = list(run_checks(ecs_account_checks.ECS_CHECKS, context))
     assert [(each.check, each.severity) for each in results] == [
         ("host image", "error"),
         ("ECS roles", "warning"),
@@ -259,7 +258,7 @@ def test_an_account_with_image_and_roles_is_ready(
     for name in ("ecs.amazonaws.com", "ecs.application-autoscaling.amazonaws.com"):
         iam.create_service_linked_role(AWSServiceName=name)
     with_parameters(monkeypatch, ecs_host_image().parameter)
-    results = list(run_checks(doctor_ecs_checks.ECS_CHECKS, context))
+    results = list(run_checks(ecs_account_checks.ECS_CHECKS, context))
     assert [(each.check, each.severity) for each in results] == [("host image", "ok"), ("ECS roles", "ok")]
 
 
@@ -277,7 +276,7 @@ def test_doctor_asks_about_ecs_only_for_a_platform_on_ecs(
     there = replace(context, blueprint=on_ecs(context.blueprint))
     ecs = {each.check for each in doctor_checks.check_environment(there)}
     assert eks == ["credentials"]
-    assert ecs == {"credentials", *doctor_ecs_checks.ECS_CHECKS}
+    assert ecs == {"credentials", *ecs_account_checks.ECS_CHECKS}
 
 
 def test_verify_asks_no_api_server_and_names_the_models_that_it_did_not_ask(
