@@ -223,12 +223,27 @@ def test_spreading_is_a_wish_over_the_pods_of_one_process(
         constraints = template["spec"]["topologySpreadConstraints"]
         by_zone, by_node = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
         # A large skew makes the wish smaller than that of standing beside others.
+        # A spread over zones would undo the preference for one.
+        spread = [(by_node, 1)] if process.zone else [(by_zone, 1), (by_node, 1)]
         assert [(each["topologyKey"], each["maxSkew"]) for each in constraints] == (
-            [(by_zone, 1000)] if process.neighbours else [(by_zone, 1), (by_node, 1)]
+            [(by_zone, 1000)] if process.neighbours else spread
         )
         for each in constraints:
             assert each["whenUnsatisfiable"] == "ScheduleAnyway"
             assert each["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+
+
+def test_frontends_prefer_the_only_zone_of_their_workers(render: Render) -> None:
+    """Bytes between zones are billed, and a spread over zones would undo the preference."""
+    (deployment,) = build_plan(load_blueprint("p5en-disaggregated").blueprint).models[0].deployments
+    zone = deployment.entry_point.zone
+    assert zone is not None
+    pod = pods(render(deployment_values(deployment, weights_bucket=BUCKET)))["frontend"]
+    rule = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
+    assert pod["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == [
+        {"weight": 100, "preference": {"matchExpressions": [rule]}}
+    ]
+    assert [each["topologyKey"] for each in pod["topologySpreadConstraints"]] == ["kubernetes.io/hostname"]
 
 
 def test_packed_workers_stand_beside_the_workers_of_their_pool(render: Render) -> None:
