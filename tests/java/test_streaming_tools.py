@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.contracts.dead_letters import DeadLetter, EventPosition
+from inference_blueprints.contracts.streamed_answers import StreamedAnswer
 from inference_blueprints.contracts.streaming_job import JobKafka, StreamingJobConfiguration
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_blueprints.local.streaming.job_processes import KafkaProcess
@@ -20,7 +21,7 @@ from signals.record import SignalRecord
 from signals.store import SignalWriter
 from streaming.job_topics import TopicError, TopicReader, TopicWriter
 from streaming.redrive import Redrive, RedriveOrder, redrive_topic
-from streaming.redrive_targets import VersionedStore
+from streaming.redrive_targets import ModelAnswer, VersionedStore
 
 JOB = StreamingJobConfiguration.from_json(
     (Path(__file__).parents[1] / "runtime" / "streaming" / "job.json").read_text("utf-8")
@@ -48,6 +49,16 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         opened = open_client(Address("127.0.0.1", server.port), BULK_TIMEOUTS)
         yield opened
         opened.close()
+
+
+class Lines:
+    """A history in memory."""
+
+    def __init__(self) -> None:
+        self.answers: list[StreamedAnswer] = []
+
+    def add(self, answer: StreamedAnswer) -> None:
+        self.answers.append(answer)
 
 
 def letter(session: str, version: int) -> DeadLetter:
@@ -85,10 +96,11 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
     writer.close()
 
     reader, store, asked = TopicReader(kafka, LETTERS), VersionedStore(client, JOB.signal.name), list[str]()
+    history = Lines()
 
-    def ask(_: Any, session: str) -> str:
+    def ask(_: Any, session: str) -> ModelAnswer:
         asked.append(session)
-        return f"answer to {session}"
+        return ModelAnswer(f"answer to {session}")
 
     event: dict[str, Any] = {"limit": 17}
     seen, done = 0, False
@@ -98,7 +110,9 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
             RedriveOrder(dry_run=False, events=True, per_second=1000.0),
             ask=ask,
             store=store,
+            history=history,
             send=events.write,
+            now=lambda: 0.0,
         )
         answer = redrive_topic(reader, step, event)
         seen, done = seen + answer["seen"], answer["done"]
@@ -108,6 +122,8 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
     events.close()
     assert seen == 41
     assert sorted(asked) == sorted(f"s-{number}" for number in range(40) if number != 7)
+    assert {(each.session, each.version) for each in history.answers} == {(each, 5) for each in asked}
+    assert len(history.answers) == len(asked)
     assert store.newest_version("s-7") == 9
     assert {store.newest_version(session) for session in asked} == {5}
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 import yaml
 
+from inference_blueprints.contracts.streamed_answers import redriven_name
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
 from inference_blueprints.resources import root
@@ -98,6 +100,31 @@ def application(templates: Templates, job: str) -> dict[str, Any]:
     return found
 
 
+def user_of(templates: Templates, signal: str) -> str:
+    """Return the name of the one user who may write this signal and no other."""
+    [name] = [
+        each["UserName"]
+        for each in templates.properties("AWS::ElastiCache::User", "Stores")
+        if f"~signal:{signal}:*" in each["AccessString"].split()
+    ]
+    return str(name)
+
+
+def test_the_user_of_a_job_writes_its_signal_only(templates: Templates) -> None:
+    cache = templates.only("AWS::ElastiCache::ServerlessCache", "Stores")["ServerlessCacheName"]
+    names = {user_of(templates, signal) for signal in ("shopper-intent", "basket-value")}
+    assert len(names) == 2
+    assert not {f"{cache}-writer", f"{cache}-reader"} & names
+    group = templates.only("AWS::ElastiCache::UserGroup", "Stores")
+    assert len(group["UserIds"]) == 4
+    for each in templates.properties("AWS::ElastiCache::User", "Stores"):
+        assert each["UserId"] == each["UserName"]
+        assert len(each["UserName"]) <= 40
+        keys = [word for word in each["AccessString"].split() if word.startswith(("~", "%", "allkeys"))]
+        assert len(keys) == 1
+        assert (keys == ["~signal:*"]) is (each["UserName"] not in names)
+
+
 def test_without_jobs_there_is_nothing(base_templates: Templates) -> None:
     assert STACK not in base_templates.by_stack
     assert not base_templates.resources("AWS::MSK::Cluster")
@@ -174,10 +201,8 @@ def test_a_job_finds_its_configuration(templates: Templates) -> None:
     assert job.endpoint.url == "http://qwen3-8b.try.internal"
     store, cache = job.signal.store, templates.only("AWS::ElastiCache::ServerlessCache", "Stores")
     assert (store.tls, store.cluster, store.authentication) == (True, True, "iam")
-    assert (store.cache_name, store.user) == (
-        cache["ServerlessCacheName"],
-        f"{cache['ServerlessCacheName']}-writer",
-    )
+    assert store.cache_name == cache["ServerlessCacheName"]
+    assert store.user == user_of(templates, "shopper-intent")
     assert job.history.uri.endswith("/streaming-history/shopper")
     groups = application(templates, "shopper")["ApplicationConfiguration"]["EnvironmentProperties"]
     [group] = groups["PropertyGroups"]
@@ -257,7 +282,10 @@ def test_a_job_reaches_its_own_topics_group_signals_and_objects_only(templates: 
         "streaming-programs/*",
     }
     cache = templates.only("AWS::ElastiCache::ServerlessCache", "Stores")["ServerlessCacheName"]
-    assert {each.rsplit(":", 1)[-1] for each in found["elasticache:Connect"]} == {cache, f"{cache}-writer"}
+    assert {each.rsplit(":", 1)[-1] for each in found["elasticache:Connect"]} == {
+        cache,
+        user_of(templates, "shopper-intent"),
+    }
     assert {action.split(":")[0] for action in found} == {
         "ec2",
         "elasticache",
@@ -303,8 +331,13 @@ def test_the_redrive_reads_dead_letters_and_writes_signals_and_events(templates:
         "ReadData": {"shopper-dead-letters"},
         "WriteData": {"clicks"},
     }
-    assert any(each.endswith("-writer") for each in found["elasticache:Connect"])
+    users = {each.rsplit(":", 1)[-1] for each in found["elasticache:Connect"] if ":user:" in each}
+    assert users == {user_of(templates, "shopper-intent")}
     assert ends(found["s3:GetObject"]) == {"streaming-configuration/shopper/*"}
+    [key] = ends(found["s3:PutObject"])
+    assert fnmatchcase(f"streaming-history/shopper/{redriven_name('s', 1_795_424_400_000_007)}", key)
+    assert not fnmatchcase("streaming-history/shopper/date=2026-11-23/hour=09/part-1.jsonl", key)
+    assert not fnmatchcase(f"streaming-history/basket/{redriven_name('s', 7)}", key)
 
 
 def test_the_code_of_tools_may_not_make_network_interfaces(templates: Templates) -> None:
