@@ -13,6 +13,7 @@ import yaml
 from inference_blueprints.contracts.streamed_answers import redriven_name
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
+from inference_blueprints.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
 from tests.templates.conftest import Synthesise
@@ -402,7 +403,7 @@ def test_jobs_reach_brokers_models_signals_and_aws_only(templates: Templates) ->
 
 def test_each_alarm_names_a_runbook_that_exists(templates: Templates) -> None:
     alarms = templates.properties("AWS::CloudWatch::Alarm", STACK)
-    assert len(alarms) == 2 * 5
+    assert len(alarms) == 2 * ALARMS_PER_STREAM
     named = {each["AlarmDescription"].rsplit("Runbook: ", 1)[1] for each in alarms}
     assert named == set(STREAMING_RUNBOOKS)
     assert all((root() / each).is_file() for each in named)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -52,7 +51,7 @@ class SignalAccess:
     encryption_key: kms.IKey
     vpc: ec2.IVpc
     vpc_cidr: str
-    stream_writers: Mapping[str, str] = MappingProxyType({})
+    stream_writers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_cache(

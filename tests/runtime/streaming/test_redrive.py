@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections import Counter
@@ -332,3 +333,9 @@ def test_a_second_redrive_replaces_the_line_of_the_first() -> None:
     assert (bucket, key) == ("bucket", f"streaming-history/shopper/{name}")
     assert name.startswith("date=2026-11-23/hour=09/redriven-")
     assert json.loads(written[bucket, key])["session"] == "a/é"
+
+
+def test_the_digest_is_that_of_the_text_that_the_job_wrote() -> None:
+    # As Jackson writes it: compact, in the order of the fields, and without escapes of letters.
+    text = '{"model":"m","messages":[{"role":"user","content":"caf\u00e9 \\"x\\"\\n\U0001f6d2"}],"max_tokens":12}'
+    assert request_digest(json.loads(text)) == hashlib.sha256(text.encode()).hexdigest()
