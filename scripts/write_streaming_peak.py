@@ -1,7 +1,7 @@
 """Write the figures of docs/streaming.md for a job with 200,000 calls per second.
 
-They are between ``<!-- peak -->`` and ``<!-- end of peak -->``: sizes and prices of `blueprints plan`, with the
-processor time that benchmarks/stream_to_signals.py measured, if benchmarks/results.json has it.
+They are between ``<!-- peak -->`` and ``<!-- end of peak -->``: sizes and prices of `blueprints plan`, with
+the processor time that benchmarks/stream_to_signals.py measured, if benchmarks/results.json has it.
 ``make generate`` runs this script.
 """
 
@@ -156,7 +156,10 @@ def _lines(peak: StreamPeak) -> Iterator[str]:
     rows = {
         "events per second": (f"{load.events_per_second:,.0f}", "calls x events per call"),
         "calls in flight": (f"{load.in_flight:,.0f}", "200,000/s x 0.3 s, Little's law"),
-        "connections to the model": (f"{load.in_flight:,.0f}", "one call at a time on each, as with HTTP/1.1"),
+        "connections to the model": (
+            f"{load.in_flight:,.0f}",
+            "one call at a time on each, as with HTTP/1.1",
+        ),
         "KPUs": (
             f"{size.kpus:,}",
             f"200,000/s x {peak.microseconds:,.0f} us / {_BUSY_SHARE:.0%} busy; calls in flight need "
@@ -167,7 +170,10 @@ def _lines(peak: StreamPeak) -> Iterator[str]:
             "twice the mean, one subtask per KPU",
         ),
         "partitions": (f"{size.partitions:,}", "four for each subtask"),
-        "brokers": (f"{peak.broker_count} x {peak.brokers.name}", f"{ingress}, {demand.partitions:,} replicas"),
+        "brokers": (
+            f"{peak.broker_count} x {peak.brokers.name}",
+            f"{ingress}, {demand.partitions:,} replicas",
+        ),
         "connections to each broker": (f"{demand.connections:,}", "two for each subtask"),
         "connections to the store": (f"{size.parallelism:,}", "one for each subtask and node"),
         "USD per day": (
@@ -182,12 +188,12 @@ def _lines(peak: StreamPeak) -> Iterator[str]:
         yield f"| {name} | {value} | {source} |"
     yield ""
     if peak.is_measured:
-        yield "The processor time of an event with its call was measured with the whole job and a **simulated**"
-        yield f"endpoint ([`{FIGURE}`](benchmarks.md))."
+        yield "The processor time of an event with its call was measured with the whole job and a"
+        yield f"**simulated** endpoint ([`{FIGURE}`](benchmarks.md))."
     else:
-        yield "The processor time of an event with its call is the sum of separate measurements with **simulated**"
-        yield "endpoints (`streaming.json` in the catalogue). `make bench ONLY=stream_to_signals` measures the whole"
-        yield f"job; from then on, its figure `{FIGURE}` is used here."
+        yield "The processor time of an event with its call is the sum of separate measurements with"
+        yield "**simulated** endpoints (`streaming.json` in the catalogue). The benchmark `stream_to_signals`"
+        yield f"measures the whole job; from then on, its figure `{FIGURE}` is used here."
     yield "This is an extrapolation: nothing of this size has run, and a KPU's vCPU is taken to be as fast as"
     yield "that of the measurement."
     yield _quota(size)

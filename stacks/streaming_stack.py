@@ -51,7 +51,7 @@ _HTTPS: Final = 443
 
 
 class StreamingStack(cdk.Stack):
-    """The Kafka cluster with its topics, and one application with its tools and alarms per job, and a dashboard.
+    """The Kafka cluster with its topics, and one application with its tools and alarms per job; a dashboard.
 
     Parameters
     ----------

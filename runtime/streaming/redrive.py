@@ -219,9 +219,7 @@ class Redrive:
         self._pace()
         return self._answer(letter, letter.request, letter.session, letter.version)
 
-    def _answer(
-        self, letter: DeadLetter, request: Mapping[str, Any], session: str, version: int
-    ) -> Outcome:
+    def _answer(self, letter: DeadLetter, request: Mapping[str, Any], session: str, version: int) -> Outcome:
         """Ask the model, and write its answer to the history and to the store."""
         began = self._clock()
         answer = self._ask(request, session)

@@ -1,8 +1,8 @@
 """The dashboard of streaming jobs.
 
 Metrics of the job's own group reach CloudWatch once per subtask
-(https://docs.aws.amazon.com/managed-flink/latest/java/monitoring-metrics-custom.html), so graphs of them show the
-mean of the subtasks, or the largest value where the slowest subtask counts.
+(https://docs.aws.amazon.com/managed-flink/latest/java/monitoring-metrics-custom.html), so graphs of them show
+the mean of the subtasks, or the largest value where the slowest subtask counts.
 """
 
 from __future__ import annotations

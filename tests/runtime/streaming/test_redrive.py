@@ -337,5 +337,6 @@ def test_a_second_redrive_replaces_the_line_of_the_first() -> None:
 
 def test_the_digest_is_that_of_the_text_that_the_job_wrote() -> None:
     # As Jackson writes it: compact, in the order of the fields, and without escapes of letters.
-    text = '{"model":"m","messages":[{"role":"user","content":"caf\u00e9 \\"x\\"\\n\U0001f6d2"}],"max_tokens":12}'
+    content = r"café \"x\"\n 🛒"
+    text = '{"model":"m","messages":[{"role":"user","content":"' + content + '"}],"max_tokens":12}'
     assert request_digest(json.loads(text)) == hashlib.sha256(text.encode()).hexdigest()

@@ -24,9 +24,9 @@ def test_another_number_of_rounds_has_another_quantile() -> None:
     [(8.0, "it", True), (5.0, "it_inconclusive", False), (3.0, "it", False)],
 )
 def test_the_upper_end_meets_the_goal_or_the_name_says_that_it_is_open(
-    goal: float, name: str, met: bool
+    goal: float, name: str, *, met: bool
 ) -> None:
     lower, middle, upper = interval_figures("it", TEN, "s", goal=goal)
     assert [each.name for each in (lower, middle, upper)] == ["it_lower", name, "it_upper"]
     assert (lower.met, middle.met, upper.met) == (None, None, met)
-    assert lower.simulated and middle.simulated and upper.simulated
+    assert all(each.simulated for each in (lower, middle, upper))
