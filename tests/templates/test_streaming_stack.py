@@ -17,6 +17,7 @@ from inference_blueprints.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
 from tests.templates.conftest import Synthesise
+from tests.templates.streaming_users import user_of
 from tests.templates.support import Templates, listed, statements, text
 
 STACK = "Streaming"
@@ -99,31 +100,6 @@ def application(templates: Templates, job: str) -> dict[str, Any]:
         if each["ApplicationName"] == f"try-{job}"
     ]
     return found
-
-
-def user_of(templates: Templates, signal: str) -> str:
-    """Return the name of the one user who may write this signal and no other."""
-    [name] = [
-        each["UserName"]
-        for each in templates.properties("AWS::ElastiCache::User", "Stores")
-        if f"~signal:{signal}:*" in each["AccessString"].split()
-    ]
-    return str(name)
-
-
-def test_the_user_of_a_job_writes_its_signal_only(templates: Templates) -> None:
-    cache = templates.only("AWS::ElastiCache::ServerlessCache", "Stores")["ServerlessCacheName"]
-    names = {user_of(templates, signal) for signal in ("shopper-intent", "basket-value")}
-    assert len(names) == 2
-    assert not {f"{cache}-writer", f"{cache}-reader"} & names
-    group = templates.only("AWS::ElastiCache::UserGroup", "Stores")
-    assert len(group["UserIds"]) == 4
-    for each in templates.properties("AWS::ElastiCache::User", "Stores"):
-        assert each["UserId"] == each["UserName"]
-        assert len(each["UserName"]) <= 40
-        keys = [word for word in each["AccessString"].split() if word.startswith(("~", "%", "allkeys"))]
-        assert len(keys) == 1
-        assert (keys == ["~signal:*"]) is (each["UserName"] not in names)
 
 
 def test_without_jobs_there_is_nothing(base_templates: Templates) -> None:
