@@ -18,8 +18,8 @@ from inference_blueprints.contracts.streaming_job import StreamingJobConfigurati
 from signals.record import SignalRecord
 from streaming import redrive
 from streaming.job_topics import Positions, TopicReader, TopicRecord
-from streaming.redrive import Redrive, RedriveError, Redriven, RedriveOrder, redrive_topic, request_digest
-from streaming.redrive_targets import AnswerHistory, ModelAnswer
+from streaming.redrive import Redrive, Redriven, RedriveOrder, redrive_topic, request_digest
+from streaming.redrive_targets import AnswerHistory, ModelAnswer, RedriveError
 
 JOB = StreamingJobConfiguration.from_json(Path(__file__).with_name("job.json").read_text("utf-8"))
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "clicks"}]}
@@ -246,9 +246,12 @@ def test_many_dead_letters_are_each_done_once() -> None:
 
 def test_counts_of_threads_add_up() -> None:
     result = Redriven()
-    threads = [
-        threading.Thread(target=lambda: [result.add("r", "redriven") for _ in range(2000)]) for _ in range(4)
-    ]
+
+    def count() -> None:
+        for _ in range(2000):
+            result.add("r", "redriven")
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
     for each in threads:
         each.start()
     for each in threads:
