@@ -98,7 +98,7 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
     reader, store, asked = TopicReader(kafka, LETTERS), VersionedStore(client, JOB.signal.name), list[str]()
     history = Lines()
 
-    def ask(_: Any, session: str) -> ModelAnswer:
+    def ask(request: Any, session: str) -> ModelAnswer:  # noqa: ARG001 - the name is the protocol's
         asked.append(session)
         return ModelAnswer(f"answer to {session}")
 
