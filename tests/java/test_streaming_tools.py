@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,8 @@ JOB = StreamingJobConfiguration.from_json(
     (Path(__file__).parents[1] / "runtime" / "streaming" / "job.json").read_text("utf-8")
 )
 LETTERS, EVENTS = "letters", "events"
+#: A version of a session whose newest event is of now.
+NOW = int(time.time()) * 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -88,17 +91,17 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
         event=b"\xff{",
         source=EventPosition(topic=EVENTS, partition=0, offset=1),
     )
-    SignalWriter(client).write([record("s-7", 9, "newer")])
+    SignalWriter(client).write([record("s-7", NOW + 9, "newer")])
     writer, events = TopicWriter(kafka, LETTERS), TopicWriter(kafka, EVENTS)
     for number in range(40):
-        writer.write(letter(f"s-{number}", 5).to_json().encode())
+        writer.write(letter(f"s-{number}", NOW + 5).to_json().encode())
     writer.write(poison.to_json().encode())
     writer.close()
 
     reader, store, asked = TopicReader(kafka, LETTERS), VersionedStore(client, JOB.signal.name), list[str]()
     history = Lines()
 
-    def ask(request: Any, session: str) -> ModelAnswer:  # noqa: ARG001 - the name is the protocol's
+    def ask(request: Any, session: str) -> ModelAnswer:
         asked.append(session)
         return ModelAnswer(f"answer to {session}")
 
@@ -112,7 +115,6 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
             store=store,
             history=history,
             send=events.write,
-            now=lambda: 0.0,
         )
         answer = redrive_topic(reader, step, event)
         seen, done = seen + answer["seen"], answer["done"]
@@ -122,10 +124,10 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
     events.close()
     assert seen == 41
     assert sorted(asked) == sorted(f"s-{number}" for number in range(40) if number != 7)
-    assert {(each.session, each.version) for each in history.answers} == {(each, 5) for each in asked}
+    assert {(each.session, each.version) for each in history.answers} == {(each, NOW + 5) for each in asked}
     assert len(history.answers) == len(asked)
-    assert store.newest_version("s-7") == 9
-    assert {store.newest_version(session) for session in asked} == {5}
+    assert store.newest_version("s-7") == NOW + 9
+    assert {store.newest_version(session) for session in asked} == {NOW + 5}
 
     sent = TopicReader(kafka, EVENTS)
     assert [each.value for each in sent.read(sent.oldest(), sent.newest())] == [b"\xff{"]
