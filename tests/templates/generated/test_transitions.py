@@ -29,7 +29,11 @@ REPLACED = {
 #: What goes with the section that it was kept for. Who still uses it is of that section too: a stack that is
 #: to be pruned, or the function that publishes, which the same deployment takes away; `dataRemoval` says what
 #: stays.
-TURNED_OFF = re.compile(r"Batch uses Data (Batch|Jobs|Progress|SignalHistory)\w+")
+#: `capacityShift` needs batch, and streaming needs the signal store.
+TURNED_OFF = re.compile(
+    r"(Batch uses Data (Batch|Jobs|Progress|SignalHistory)"
+    r"|Operations uses Data Jobs|Streaming uses Data SignalHistory)\w+"
+)
 
 
 @pytest.mark.timeout(60 + 60 * EXAMPLES)
