@@ -19,6 +19,7 @@ MODULES: Mapping[str, str] = {
     "cluster_stack": "the stack of the same name in an account; the package names the target",
     "handler": "entry point of a Lambda function; the package names the function",
     "handlers": "entry points of Lambda functions; the package names their subject",
+    "tasks": "what a model does in the section; what Amazon ECS runs in its target",
     "settings": "environment variables of one program; the package names the program",
 }
 #: Class names that may repeat, with the reason.
