@@ -116,6 +116,45 @@ class ConnectionsTest {
         }
     }
 
+    /** A stream that has begun is never repeated: its caller has the parts, and its end or a clear failure. */
+    @Test
+    void aGoAwayInTheMiddleOfAStreamRepeatsNoPart() throws Exception {
+        AtomicInteger connections = new AtomicInteger();
+        try (HostileServer server =
+                        new HostileServer(request -> secondRequest(request, connections.incrementAndGet(), (each, stream) -> {
+                            frame(each, HEADERS, 4, stream, eventStream());
+                            frame(each, DATA, 0, stream, event("{\"choices\":[{\"delta\":{\"content\":\"bl\"}}]}"));
+                            frame(each, GOAWAY, 0, 0, new byte[] {0, 0, 0, (byte) stream, 0, 0, 0, 0});
+                            frame(each, DATA, 0, stream, event("{\"choices\":[{\"delta\":{\"content\":\"ue\"}}]}"));
+                            frame(each, DATA, 1, stream, event("[DONE]"));
+                        }));
+                EndpointClient client = client(server, EndpointClient.Builder::http2)) {
+            assertEquals("blue", client.send(QUESTION).text());
+            StringBuilder parts = new StringBuilder();
+            try (AnswerStream stream = client.stream(QUESTION)) {
+                stream.forEach(parts::append);
+                assertEquals("blue", parts.toString());
+            } catch (EndpointException failure) {
+                assertEquals(EndpointException.Reason.CONNECTION, failure.reason(), failure.getMessage());
+                assertTrue("blue".startsWith(parts.toString()), parts.toString());
+            }
+            assertEquals("blue", client.send(QUESTION).text());
+            assertEquals(2, connections.get());
+        }
+    }
+
+    /** Status 200 and {@code content-type}, name 31 of HPACK's static table (RFC 7541, appendix A). */
+    private static byte[] eventStream() {
+        byte[] type = "text/event-stream".getBytes(StandardCharsets.US_ASCII);
+        byte[] header = Arrays.copyOf(new byte[] {(byte) 0x88, 0x5F, (byte) type.length}, 3 + type.length);
+        System.arraycopy(type, 0, header, 3, type.length);
+        return header;
+    }
+
+    private static byte[] event(String data) {
+        return ("data: " + data + "\n\n").getBytes(StandardCharsets.UTF_8);
+    }
+
     /** What the second request of the first connection gets. */
     private interface Second {
         void gets(HostileServer.Request request, int stream) throws IOException;
