@@ -55,8 +55,13 @@ def prune(
     yes: Yes = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete stacks that are no longer in the blueprint."""
+    """Delete stacks that are no longer in the blueprint, and on ECS old revisions of task definitions."""
     target = _target(name_or_path, output)
+    revisions = target.removal.old_revisions()
+    if revisions:
+        target.say(f"inactive revisions of task definitions that nothing uses: {len(revisions)}")
+        target.confirm(yes, f"To delete these revisions, type the platform's name ({target.platform})")
+        target.say(f"deleted {len(target.removal.delete_revisions(revisions))} revisions")
     unnamed = target.removal.unnamed_stacks()
     if not unnamed:
         target.say(f"{target.platform}: every stack is in the blueprint; nothing to delete")
@@ -124,7 +129,13 @@ def _target(name_or_path: str, output: Output) -> _Target:
     account.demand(environment.account)
     name = blueprint.metadata.name
     _say(f"account {account.number}, region {environment.region}", output)
-    removal = Removal(account, name, blueprint=name_or_path, say=lambda line: _say(line, output))
+    removal = Removal(
+        account,
+        name,
+        blueprint=name_or_path,
+        say=lambda line: _say(line, output),
+        on_ecs=blueprint.spec.cluster.chosen == "ecs",
+    )
     return _Target(name, account.number, environment.region, removal, output)
 
 

@@ -18,8 +18,8 @@ from task_start.nearest_interfaces import nearest_interfaces
 from task_start.placeholders import filled
 from task_start.port_block import take_block
 from task_start.start_document import StartDocument, TaskStartError, read_document
+from task_start.tag_request import tag_task
 from task_start.task_metadata import task_address, task_arn
-from task_start.task_tags import tag_task
 from task_start.weights_locks import hold_entries
 
 _OWN_VARIABLES = ("TASK_START", "TASK_PROGRAM")

@@ -77,8 +77,8 @@ class EcsMetricsStack(cdk.Stack):
             "Role",
             cluster_name=cluster_name,
             statements=_statements(self, cluster_name),
-            reason="Lists, descriptions of EC2 and metrics of CloudWatch have no resources. Tasks, services and "
-            "hosts of the cluster get their names when they run.",
+            reason="Lists, descriptions of EC2 and metrics of CloudWatch have no resources. Tasks, services "
+            "and hosts of the cluster get their names when they run.",
         )
         execution = ExecutionRole(
             self, "ExecutionRole", secret_arns=(), log_group_arns=[_log_arn(self, cluster_name)]

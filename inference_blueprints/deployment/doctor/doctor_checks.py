@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from inference_blueprints.deployment.check_results import CheckResult, Checks, run_checks
 from inference_blueprints.deployment.doctor import (
@@ -20,6 +20,7 @@ from inference_blueprints.deployment.doctor import (
     zone_checks,
 )
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+from inference_blueprints.deployment.doctor.ecs_account_checks import ECS_CHECKS
 
 #: Checks by name, in the order in which their results are shown.
 CHECKS: Checks[DoctorContext] = {
@@ -44,10 +45,13 @@ CHECKS: Checks[DoctorContext] = {
     "certificate": network_checks.certificate,
 }
 
+#: Further checks by the key in the section ``cluster``. Those of EKS above have no result without it.
+_OF_CLUSTER: Mapping[str, Checks[DoctorContext]] = {"eks": {}, "ecs": ECS_CHECKS}
+
 
 def check_environment(context: DoctorContext) -> Iterator[CheckResult]:
     """Iterate over all results; without usable credentials, only these are checked."""
     credentials = access_checks.credentials(context)
     yield credentials
     if credentials.severity != "error":
-        yield from run_checks(CHECKS, context)
+        yield from run_checks({**CHECKS, **_OF_CLUSTER[context.blueprint.spec.cluster.chosen]}, context)

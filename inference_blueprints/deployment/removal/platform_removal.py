@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.deployment.aws.account import Account, readable_errors
 from inference_blueprints.deployment.cloudformation.deployed_stacks import (
     FOUNDATIONS,
@@ -16,6 +17,8 @@ from inference_blueprints.deployment.cloudformation.deployed_stacks import (
     waves,
 )
 from inference_blueprints.deployment.cloudformation.stack_events import resource_counts
+from inference_blueprints.deployment.ecs.old_revisions import delete_revisions, old_revisions
+from inference_blueprints.deployment.ecs.service_ends import end_services, unprotect_hosts
 from inference_blueprints.deployment.removal import leftovers
 from inference_blueprints.deployment.removal.stack_deletion import Retained, delete_stacks
 from inference_blueprints.errors import UserError
@@ -37,15 +40,24 @@ class Removal:
         Name or path, for commands in messages.
     say
         Called with each line for the user.
+    on_ecs
+        Whether its models run on Amazon ECS.
     """
 
     def __init__(
-        self, account: Account, platform: str, *, blueprint: str, say: Callable[[str], None]
+        self,
+        account: Account,
+        platform: str,
+        *,
+        blueprint: str,
+        say: Callable[[str], None],
+        on_ecs: bool = False,
     ) -> None:
         self._account = account
         self._platform = platform
         self._blueprint = blueprint
         self._say = say
+        self._on_ecs = on_ecs
 
     def stacks(self) -> list[DeployedStack]:
         """Return the platform's stacks in the account.
@@ -97,6 +109,8 @@ class Removal:
         UserError
             If something cannot be deleted, or something billable is left. Another run continues from there.
         """
+        if self._on_ecs:
+            self._end_tasks()
         retained = self._delete_from(_CAPACITY)
         self._drain()
         retained += self._delete_from(_CLUSTER)
@@ -104,6 +118,36 @@ class Removal:
         retained += self._delete_from(0)
         self._prove()
         return retained
+
+    def old_revisions(self) -> list[str]:
+        """Return inactive revisions of task definitions. None are on EKS.
+
+        Raises
+        ------
+        UserError
+            If AWS cannot be asked.
+        """
+        if not self._on_ecs:
+            return []
+        with readable_errors():
+            return old_revisions(self._account, self._platform, tag=PLATFORM_TAG)
+
+    def delete_revisions(self, arns: Sequence[str]) -> list[str]:
+        """Delete revisions of task definitions, and return the names of those that AWS accepted.
+
+        Raises
+        ------
+        UserError
+            If AWS cannot be asked.
+        """
+        with readable_errors():
+            return delete_revisions(self._account, arns)
+
+    def _end_tasks(self) -> None:
+        """Let the streams of all models end, and let their hosts go."""
+        with readable_errors():
+            end_services(self._account, self._platform, patience_seconds=DRAIN_SECONDS, say=self._say)
+            unprotect_hosts(self._account, self._platform, tag=PLATFORM_TAG)
 
     def _delete_from(self, level: int) -> list[Retained]:
         """Delete the stacks of a level and above it, the highest first."""

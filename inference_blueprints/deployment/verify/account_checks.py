@@ -137,6 +137,8 @@ def control_plane_logs(platform: VerifiedPlatform) -> Iterator[CheckResult]:
         yield CheckResult("control plane logs", "ok", message)
 
 
+#: Those that do not depend on where the models run.
+EVERYWHERE_CHECKS: Checks[VerifiedPlatform] = {"stacks": stacks, "streaming": streaming_jobs}
 #: Checks by the name in their results, in the order of the output.
 ACCOUNT_CHECKS: Checks[VerifiedPlatform] = {
     "stacks": stacks,

@@ -26,7 +26,8 @@ from inference_blueprints.deployment.verify import (
     telemetry_checks,
     worker_checks,
 )
-from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
+from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS, EVERYWHERE_CHECKS
+from inference_blueprints.deployment.verify.ecs_checks import ECS_CHECKS
 from inference_blueprints.deployment.verify.endpoint_checks import CheckedEndpoint
 from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer, transferred
 from inference_blueprints.deployment.verify.running_platform import RunningPlatform
@@ -84,6 +85,10 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
     platform = VerifiedPlatform(
         account, blueprint, build_plan(blueprint), assemble(name_or_path), name_or_path, now
     )
+    if blueprint.spec.cluster.chosen == "ecs":
+        yield from run_checks({**EVERYWHERE_CHECKS, **ECS_CHECKS}, platform)
+        yield from _models_not_asked(blueprint)
+        return
     yield from run_checks(ACCOUNT_CHECKS, platform)
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -93,6 +98,17 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
             yield from _not_looked_at()
             return
         yield from verify_cluster(platform, kubectl)
+
+
+def _models_not_asked(blueprint: Blueprint) -> Iterator[CheckResult]:
+    """Yield what only a machine in the VPC can check: there is no API server that would forward a port."""
+    for model in blueprint.spec.models:
+        message = (
+            f"{model.name} was not asked: its load balancer answers only in the VPC; check it from there"
+        )
+        yield CheckResult(
+            "tokens", "unknown", message, f"blueprints verify --model {model.name} --endpoint URL"
+        )
 
 
 def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterator[CheckResult]:

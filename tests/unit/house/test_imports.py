@@ -258,6 +258,7 @@ ALLOWED = {
         f"{LIBRARY}.catalog",
         f"{LIBRARY}.serving",
         f"{LIBRARY}.monitoring",
+        f"{LIBRARY}.targets.ecs",
         f"{LIBRARY}.targets.eks",
         f"{LIBRARY}.errors",
         f"{LIBRARY}.resources",

@@ -15,8 +15,11 @@ PRODUCTION = ("app.py", "benchmarks", "constructs", "inference_blueprints", "run
 MODULES: Mapping[str, str] = {
     "__init__": "Python's name of a package",
     "__main__": "Python's name of a program",
+    "capacity_stack": "the stack of the same name in an account; the package names the target",
+    "cluster_stack": "the stack of the same name in an account; the package names the target",
     "handler": "entry point of a Lambda function; the package names the function",
     "handlers": "entry points of Lambda functions; the package names their subject",
+    "tasks": "what a model does in the section; what Amazon ECS runs in its target",
     "settings": "environment variables of one program; the package names the program",
 }
 #: Class names that may repeat, with the reason.

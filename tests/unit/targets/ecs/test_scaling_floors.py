@@ -57,6 +57,12 @@ def test_floors_that_always_hold_together_are_set() -> None:
     assert [(each.schedule, each.least) for each in actions] == [("cron(0 0 ? * SUN *)", 8)]
 
 
+def test_a_floor_whose_end_comes_with_its_next_start_stays() -> None:
+    """As in KEDA: from 18:00 on, the next end and the next start are both at 8:00, so it is open."""
+    actions = scheduled_floors([floor("0 8 * * *", "0 8,18 * * *")], LEAST)
+    assert [each.least for each in actions] == [8]
+
+
 @pytest.mark.parametrize(
     ("floors", "reason"),
     [

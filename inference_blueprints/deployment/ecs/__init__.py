@@ -1,0 +1,1 @@
+"""Commands on a platform that runs on Amazon ECS."""

@@ -1,0 +1,86 @@
+"""Services, hosts and tasks of a platform's ECS cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from inference_blueprints.contracts.task_tags import LABEL_TAGS
+from inference_blueprints.deployment.aws.account import Account
+
+EcsObject = Mapping[str, Any]
+#: Most objects of one call (Amazon ECS API Reference, DescribeServices, DescribeContainerInstances).
+_SERVICES, _HOSTS = 10, 100
+
+
+def cluster_exists(account: Account, cluster: str) -> bool:
+    """Return whether the cluster is active.
+
+    Parameters
+    ----------
+    account
+        The account.
+    cluster
+        Name of the cluster.
+    """
+    found = account.client("ecs").describe_clusters(clusters=[cluster])["clusters"]
+    return any(each["status"] == "ACTIVE" for each in found)
+
+
+def services(account: Account, cluster: str) -> list[EcsObject]:
+    """Return the active services with their tags, by name.
+
+    Parameters
+    ----------
+    account
+        The account.
+    cluster
+        Name of the cluster.
+    """
+    client = account.client("ecs")
+    pages = client.get_paginator("list_services").paginate(cluster=cluster)
+    arns = [arn for page in pages for arn in page["serviceArns"]]
+    found = [
+        service
+        for part in _parts(arns, _SERVICES)
+        for service in client.describe_services(cluster=cluster, services=part, include=["TAGS"])["services"]
+        if service["status"] == "ACTIVE"
+    ]
+    return sorted(found, key=lambda each: str(each["serviceName"]))
+
+
+def hosts(account: Account, cluster: str) -> list[EcsObject]:
+    """Return the container instances with their health.
+
+    Parameters
+    ----------
+    account
+        The account.
+    cluster
+        Name of the cluster.
+    """
+    client = account.client("ecs")
+    pages = client.get_paginator("list_container_instances").paginate(cluster=cluster)
+    arns = [arn for page in pages for arn in page["containerInstanceArns"]]
+    return [
+        host
+        for part in _parts(arns, _HOSTS)
+        for host in client.describe_container_instances(
+            cluster=cluster, containerInstances=part, include=["CONTAINER_INSTANCE_HEALTH"]
+        )["containerInstances"]
+    ]
+
+
+def tags_of(found: EcsObject) -> dict[str, str]:
+    """Return the tags of an object."""
+    return {each["key"]: each["value"] for each in found.get("tags", [])}
+
+
+def serves(service: EcsObject) -> bool:
+    """Return whether a service belongs to a release of a model."""
+    return bool(tags_of(service).get(LABEL_TAGS["release"]))
+
+
+def _parts(values: Sequence[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(values), size):
+        yield list(values[start : start + size])
