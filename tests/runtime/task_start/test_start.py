@@ -16,10 +16,10 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotocoreCredentials
+from task_start.own_tags import signed_call
 from task_start.port_block import BLOCKS, FIRST_PORT
 from task_start.start_document import PORTS_PER_BLOCK, TaskStartError, read_document
 from task_start.task_metadata import task_address
-from task_start.task_tags import signed_call
 
 from inference_blueprints.resources import root
 from tests.runtime.task_start.conftest import ARN, Agent, Start
