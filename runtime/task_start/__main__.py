@@ -15,10 +15,10 @@ from pathlib import Path
 
 from task_start.live_check import PORTS_FILE
 from task_start.nearest_interfaces import nearest_interfaces
+from task_start.own_tags import tag_task
 from task_start.placeholders import filled
 from task_start.port_block import take_block
 from task_start.start_document import StartDocument, TaskStartError, read_document
-from task_start.tag_request import tag_task
 from task_start.task_metadata import task_address, task_arn
 from task_start.weights_locks import hold_entries
 
@@ -110,7 +110,7 @@ def _command(arguments: Sequence[str]) -> Sequence[str]:
     return words
 
 
-def _become(words: Sequence[str], variables: Mapping[str, str]) -> None:
+def _become(words: list[str], variables: Mapping[str, str]) -> None:
     sys.stdout.flush()
     try:
         os.execvpe(words[0], words, variables)  # noqa: S606 - the engine's command, without a shell

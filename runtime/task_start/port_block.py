@@ -3,7 +3,8 @@
 A block of ports is owned by the process that binds an abstract Unix socket of its number. Such a socket
 belongs to the network namespace, like the ports themselves, has no file that a killed process could leave
 behind, and is free as soon as no process has it open (unix(7), "Abstract"). It stays open in the engine over
-exec. The blocks lie below the ports that Linux gives away by itself, from 32768 (ip_local_port_range in ip(7)).
+exec. The blocks lie below the ports that Linux gives away by itself, from 32768 (ip_local_port_range in
+ip(7)).
 """
 
 from __future__ import annotations

@@ -145,9 +145,11 @@ async def changed_configuration(platform: Platform) -> dict[str, Any]:
 
 
 CASES: tuple[Callable[[Platform], Awaitable[dict[str, Any]]], ...] = (
+    # First: a worker asks the store once to forget it. A call to a member that was away during a call before
+    # fails at once (the client of Dynamo 1.6.1), so after an outage some workers are known until they end.
+    changed_configuration,
     one_member_killed,
     two_members_killed,
-    changed_configuration,
     worker_added_after_a_restart,
     # Last: the store knows a killed worker until its lease ends.
     worker_killed,

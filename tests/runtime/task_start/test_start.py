@@ -16,9 +16,9 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotocoreCredentials
+from task_start.own_tags import signed_call
 from task_start.port_block import BLOCKS, FIRST_PORT
 from task_start.start_document import PORTS_PER_BLOCK, TaskStartError, read_document
-from task_start.tag_request import signed_call
 from task_start.task_metadata import task_address
 
 from inference_blueprints.resources import root
