@@ -7,9 +7,9 @@ from inference_blueprints.spec.types import EcsBatchWorkers
 from inference_blueprints.targets.ecs.ecs_target import EcsTarget
 from inference_blueprints.targets.ecs.pool_capacity import managed_pools
 from inference_constructs.serving.model_targets import listener_priorities
-from stacks.ecs.discovery_stack import DiscoveryStack
 from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack
+from stacks.ecs.discovery_stack import DiscoveryStack
 from stacks.ecs.model_stack import EcsModelStack, EcsPlace
 from stacks.target_stacks import TargetStacks
 from stacks.worker_tasks import WorkerTasks
