@@ -55,7 +55,10 @@ def page_text(page: str) -> str:
     for name, lines in (("rows", _rows()), ("limits", _limits())):
         table = "\n".join(lines)
         place = re.compile(_PLACE.format(name), re.DOTALL)
-        page = place.sub(lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}", page)
+        found = place.search(page)
+        if found is None:
+            raise SystemExit(f"the page has no place for the table '{name}'")
+        page = f"{page[: found.start()]}{found[1]}\n{table}\n\n{found[2]}{page[found.end() :]}"
     return page
 
 

@@ -6,7 +6,7 @@ plan only contains placeholders for a process's own address and for the address 
 
 from __future__ import annotations
 
-from inference_blueprints.serving.types.engine_port import EnginePort
+from inference_blueprints.serving.types.ports import EnginePort, Port
 from inference_blueprints.serving.types.process import (
     Accelerators,
     Architecture,
@@ -16,7 +16,6 @@ from inference_blueprints.serving.types.process import (
     Neighbour,
     NodeCache,
     NodeCacheBase,
-    Port,
     Probes,
     Process,
     ProcessBase,

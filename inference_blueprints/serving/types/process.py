@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from inference_blueprints.serving.types.constraints import Image, Name, NonEmpty, NotNegative, Positive
-from inference_blueprints.serving.types.engine_port import EnginePort
+from inference_blueprints.serving.types.ports import EnginePort, Ports
 from inference_blueprints.serving.types.scaling import Scaling
 from inference_blueprints.serving.types.values import EnvironmentValue
 
@@ -18,26 +18,6 @@ Architecture = Literal["amd64", "arm64"]
 Role = Literal["frontend", "worker", "prefill", "decode"]
 #: Linux capability that a process may need.
 Capability = Literal["IPC_LOCK"]
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """A TCP port on which a process listens.
-
-    Parameters
-    ----------
-    name
-        Name of the port, unique in its process.
-    number
-        Port number in the container. A local target chooses free ones instead.
-    """
-
-    name: Name
-    number: Annotated[int, Field(ge=1024, le=65535)]
-
-
-#: The ports of a program: at least one.
-Ports = Annotated[tuple[Port, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)

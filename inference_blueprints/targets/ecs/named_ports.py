@@ -43,7 +43,7 @@ def named_arguments(arguments: Sequence[str], ports: Sequence[EnginePort]) -> tu
         number = re.compile(rf"(?<!\d){port.number}(?!\d)")
         if len(places) != 1 or len(number.findall(words[places[0]])) != 1:
             raise ValueError(f"--{port.argument} does not have the port {port.number} exactly once")
-        words[places[0]] = number.sub(lambda _, name=port.name: port_reference(name), words[places[0]])
+        words[places[0]] = number.sub(port_reference(port.name), words[places[0]])
     return tuple(words)
 
 

@@ -142,11 +142,14 @@ def test_tasks_keep_the_rules_of_their_compute(name: str) -> None:
 @pytest.mark.parametrize("name", RENDERED)
 def test_every_worker_takes_ports_of_its_own(name: str) -> None:
     numbers = {
-        str(port.number)
+        str(number)
         for model in plan_of(name).models
         for deployment in model.deployments
         for process in deployment.workers
-        for port in (*process.ports, *process.engine_ports)
+        for number in (
+            *(port.number for port in process.ports),
+            *(port.number for port in process.engine_ports),
+        )
     }
     for service in services(name):
         if service.entry_port:

@@ -1,4 +1,4 @@
-"""A port that an engine opens, for targets whose workers share an address."""
+"""Ports of processes, and where the number of each is set."""
 
 from __future__ import annotations
 
@@ -8,6 +8,26 @@ from typing import Annotated
 from pydantic import Field
 
 from inference_blueprints.serving.types.constraints import Name, Positive
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A TCP port on which a process listens.
+
+    Parameters
+    ----------
+    name
+        Name of the port, unique in its process.
+    number
+        Port number in the container. A local target chooses free ones instead.
+    """
+
+    name: Name
+    number: Annotated[int, Field(ge=1024, le=65535)]
+
+
+#: The ports of a program: at least one.
+Ports = Annotated[tuple[Port, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
