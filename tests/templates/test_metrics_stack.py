@@ -56,8 +56,8 @@ def test_one_private_task_that_a_deployment_replaces_first(template: Template) -
 
 def test_the_publisher_knows_the_roles_of_the_plan(template: Template) -> None:
     [task] = template.find_resources("AWS::ECS::TaskDefinition").values()
-    [targets] = [each for each in task["Properties"]["ContainerDefinitions"] if each["name"] == "targets"]
-    environment = {each["name"]: each["value"] for each in targets["environment"]}
+    [targets] = [each for each in task["Properties"]["ContainerDefinitions"] if each["Name"] == "targets"]
+    environment = {each["Name"]: each["Value"] for each in targets["Environment"]}
     assert read_roles(environment[scale_metrics.ROLES]) == published_roles(PLAN)
     assert environment[scale_metrics.CLUSTER] == "chat"
 
