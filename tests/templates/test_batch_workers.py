@@ -165,7 +165,9 @@ def test_tasks_are_told_and_may_do_what_pods_are_and_may(pods: Templates, tasks:
     ]
     pulls = {"ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage"}
     pulls |= {"ecr:GetDownloadUrlForLayer", "logs:CreateLogStream", "logs:PutLogEvents"}
-    assert actions(of_tasks) == actions(of_pods) | pulls
+    assert actions(of_tasks) == actions(of_pods) | pulls | {"ecs:UpdateTaskProtection"}
+    [protection] = [each for each in of_tasks if each["Action"] == "ecs:UpdateTaskProtection"]
+    assert ":task/" in text(protection["Resource"])
 
 
 def test_tasks_are_what_cloudformation_takes(tasks: Templates) -> None:
