@@ -22,6 +22,7 @@ from inference_blueprints.local.emulator.patches import PATCHES
 from inference_blueprints.local.emulator.real_kubernetes.registration import register_real_kubernetes
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
 from inference_blueprints.local.emulator.resource_handlers.composite_alarms import register_composite_alarms
+from inference_blueprints.local.emulator.resource_handlers.ecs_resources import register_ecs
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kafka_clusters import register_kafka_clusters
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
@@ -73,7 +74,8 @@ def main() -> None:
             images = StandInImages.read(arguments.task_images)
             variables = {name: value for name, value in os.environ.items() if name.startswith("TASK_AWS_")}
             given = {name.removeprefix("TASK_"): value for name, value in variables.items()}
-            stack.enter_context(EcsEmulation(arguments.tasks, images, arguments.task_speed, given))
+            emulation = EcsEmulation(arguments.tasks, images, arguments.task_speed, given)
+            register_ecs(stack.enter_context(emulation))
         _serve_until_end(arguments.socket, arguments.alarm_speed)
 
 

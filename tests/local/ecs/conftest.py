@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage
-from tests.local.ecs.running_cluster import IMAGE, RunningCluster
 from inference_blueprints.local.emulator.emulator import Emulator
+from tests.local.ecs.running_cluster import IMAGE, RunningCluster
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from botocore.exceptions import ClientError
 
 from tests.local.ecs.running_cluster import CLUSTER, POOL, RunningCluster, eventually, identifier
 
-
 WAITS = "import signal, sys, time; print('up', flush=True); time.sleep(3600)"
 DRAINS = """
 import signal, sys, time
@@ -22,7 +21,12 @@ signal.signal(signal.SIGTERM, drain)
 print('up', flush=True)
 time.sleep(3600)
 """
-IGNORES = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(3600)"
+IGNORES = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print('up', flush=True)
+time.sleep(3600)
+"""
 FAILS = "import sys; sys.exit(3)"
 
 

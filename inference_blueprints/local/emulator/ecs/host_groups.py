@@ -1,7 +1,8 @@
 """The hosts that a capacity provider launches: from its Auto Scaling group, or from its Managed Instances.
 
-Sources: API AutoScalingGroupProvider and InstanceLaunchTemplate (allowedInstanceTypes take exact names and wildcards); what a
-host registers is its type's row in the catalogue. Real hosts keep some memory for their system; these do not.
+Sources: API AutoScalingGroupProvider and InstanceLaunchTemplate (allowedInstanceTypes take exact names and
+wildcards); what a host registers is its type's row in the catalogue. Real hosts keep some memory for their
+system; these do not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The agent's endpoints: task metadata version 4 and task scale-in protection.
 
-Sources: task-metadata-endpoint-v4.html, task-scale-in-protection-endpoint.html. Here they are on a loopback port, and the
-path begins with a token of the container.
+Sources: task-metadata-endpoint-v4.html, task-scale-in-protection-endpoint.html. Here they are on a
+loopback port, and the path begins with a token of the container.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a container becomes here: a command, an environment and folders.
 
-There is no file system of its own: the folders of mount points are real folders of the run, and each mount path in the
-command and in the environment is replaced by them.
+There is no file system of its own: the folders of mount points are real folders of the run, and each mount
+path in the command and in the environment is replaced by them.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def container_command(
     container: Shape,
     override: Shape,
     image: StandInImage,
+    *,
     given: Mapping[str, str],
     folder: Path,
     mounts: Mapping[str, Path],

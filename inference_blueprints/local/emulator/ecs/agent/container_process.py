@@ -1,7 +1,7 @@
 """One container as a process: start, health checks, restart, stop.
 
-Sources: API ContainerDefinition, HealthCheck, ContainerRestartPolicy, StopTask ("the equivalent of docker stop"): SIGTERM
-to the container's first process; after stopTimeout, SIGKILL, exit code 137.
+Sources: API ContainerDefinition, HealthCheck, ContainerRestartPolicy, StopTask ("the equivalent of
+docker stop"): SIGTERM to the container's first process; after stopTimeout, SIGKILL, exit code 137.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ContainerProcess:
         now = time.monotonic()
         code = self._process.popen.poll()
         if code is not None:
-            self._has_exited(code, now)
+            self._has_exited(self._process, code, now)
             return
         if now - self._started_at >= _SEEN_SECONDS:
             self.state.status = "RUNNING"
@@ -131,9 +131,8 @@ class ContainerProcess:
             self.state.status, self.state.exit_code = "STOPPED", _KILLED + 9
         self._end_check()
 
-    def _has_exited(self, code: int, now: float) -> None:
-        assert self._process is not None
-        self._processes.forget(self._process)  # what is left of a container dies with its first process
+    def _has_exited(self, process: RunningProcess, code: int, now: float) -> None:
+        self._processes.forget(process)  # what is left of a container dies with its first process
         self._end_check()
         self.state.exit_code = _KILLED - code if code < 0 else code
         policy = self.definition.get("restartPolicy") or {}

@@ -74,7 +74,8 @@ class StandInImages:
             repository = repository.rpartition(":")[0]
         if repository not in self._images:
             raise PullError(
-                f"CannotPullContainerError: pull image manifest has been retried 1 time(s): {image}: not found; "
+                f"CannotPullContainerError: pull image manifest has been retried 1 time(s): {image}: "
+                "not found; "
                 "no program of this machine stands for it"
             )
         return self._images[repository]

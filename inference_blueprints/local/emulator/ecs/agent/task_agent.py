@@ -1,11 +1,10 @@
 """The agent of all hosts: turns tasks into processes and tells the control plane what becomes of them.
 
-Sources: task-metadata-endpoint-v4.html, ecs-gpu.html (NVIDIA_VISIBLE_DEVICES), specifying-sensitive-data.html (secrets are
-read when a container starts), stopped-task-error-codes.html.
+Sources: task-metadata-endpoint-v4.html, ecs-gpu.html (NVIDIA_VISIBLE_DEVICES),
+specifying-sensitive-data.html (secrets are read when a container starts), stopped-task-error-codes.html.
 """
 
 from __future__ import annotations
-
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     EcsTask,
     Shape,
     StopCode,
+    TaskEnd,
 )
 from inference_blueprints.local.emulator.ecs.control.ecs_control import EcsControl
 from inference_blueprints.local.emulator.ecs.control.scale_in_protection import (
@@ -120,7 +120,7 @@ class TaskAgent:
         control = self._control
         reports = TaskReports(
             lambda states: control.told_containers(cluster, task.identifier, states, self._settings.clock()),
-            lambda states, code, reason: self._ended(cluster, task, states, code, reason),
+            lambda states, end: self._ended(cluster, task, states, end),
         )
         running = TaskProcess(f"task-{task.identifier[:8]}", containers, reports)
         self._running[task.identifier] = running
@@ -160,9 +160,9 @@ class TaskAgent:
             container,
             overrides.get(container["name"], {}),
             image,
-            {**settings.environment, **self._given(cluster, task, container)},
-            folder,
-            mounts,
+            given={**settings.environment, **self._given(cluster, task, container)},
+            folder=folder,
+            mounts=mounts,
         )
         log = f"{task.definition['family']}-{task.identifier[:8]}-{container['name']}.log"
         return ContainerProcess(
@@ -243,15 +243,13 @@ class TaskAgent:
     def _fail(self, cluster: str, task: EcsTask, reason: str) -> None:
         self._forget(task)
         self._control.told_end(
-            cluster, task.identifier, {}, self._settings.clock(), StopCode.FAILED_TO_START, reason
+            cluster, task.identifier, {}, self._settings.clock(), TaskEnd(StopCode.FAILED_TO_START, reason)
         )
 
-    def _ended(
-        self, cluster: str, task: EcsTask, states: Mapping[str, ContainerState], code: StopCode, reason: str
-    ) -> None:
+    def _ended(self, cluster: str, task: EcsTask, states: Mapping[str, ContainerState], end: TaskEnd) -> None:
         self._running.pop(task.identifier, None)
         self._forget(task)
-        self._control.told_end(cluster, task.identifier, states, self._settings.clock(), code, reason)
+        self._control.told_end(cluster, task.identifier, states, self._settings.clock(), end)
 
     def _forget(self, task: EcsTask) -> None:
         for token in self._tokens.pop(task.identifier, ()):

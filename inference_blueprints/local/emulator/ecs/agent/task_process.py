@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from inference_blueprints.local.emulator.ecs.agent.container_process import ContainerProcess, is_met
-from inference_blueprints.local.emulator.ecs.control.cluster_state import ContainerState, StopCode
+from inference_blueprints.local.emulator.ecs.control.cluster_state import ContainerState, StopCode, TaskEnd
 
 _LOOK_SECONDS: Final = 0.05
-#: "ECS_CONTAINER_START_TIMEOUT": the agent's own limit is for a start by Docker, not for dependencies. A dependency
-#: without startTimeout is waited for without end.
+#: "ECS_CONTAINER_START_TIMEOUT": the agent's own limit is for a start by Docker, not for dependencies. A
+#: dependency without startTimeout is waited for without end.
 _WITHOUT_END: Final = float("inf")
+_EXITED: Final = TaskEnd(StopCode.ESSENTIAL_EXITED, "Essential container in task exited")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class TaskReports:
     """What a task tells the control plane: states of containers, and its end with code and reason."""
 
     containers: Callable[[Mapping[str, ContainerState]], None]
-    ended: Callable[[Mapping[str, ContainerState], StopCode, str], None]
+    ended: Callable[[Mapping[str, ContainerState], TaskEnd], None]
 
 
 class TaskProcess:
@@ -48,7 +49,7 @@ class TaskProcess:
         self._stop = threading.Event()
         self._killed = threading.Event()
         self._began = time.monotonic()
-        self._end: tuple[StopCode, str] | None = None
+        self._end: TaskEnd | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -65,7 +66,7 @@ class TaskProcess:
         self._stop.set()
 
     def kill(self) -> None:
-        """End every process at once, and tell nothing. It does not wait: the caller may hold what a report needs."""
+        """End every process at once and tell nothing, without waiting: the caller may hold a lock."""
         self._killed.set()
 
     def join(self) -> None:
@@ -87,25 +88,24 @@ class TaskProcess:
                 self._start_some()
             states = {name: replace(each.state) for name, each in self._containers.items()}
             if all(each.has_ended for each in self._containers.values()):
-                code, reason = self._end or (StopCode.ESSENTIAL_EXITED, "Essential container in task exited")
-                self._reports.ended(states, code, reason)
+                self._reports.ended(states, self._end or _EXITED)
                 return
             if states != told:
                 told = states
                 self._reports.containers(states)
-            self._stop.wait(_LOOK_SECONDS) if not self._stop.is_set() else time.sleep(_LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)
 
     def _start_some(self) -> None:
         """Start what may start, and see whether the task must end."""
         for each in self._containers.values():
             if each.is_essential and each.has_ended:
-                self._end = (StopCode.ESSENTIAL_EXITED, "Essential container in task exited")
+                self._end = _EXITED
                 return
             if each.has_started:
                 continue
             met = [self._is_met(rule) for rule in each.definition.get("dependsOn", ())]
             if None in met:
-                self._end = (
+                self._end = TaskEnd(
                     StopCode.FAILED_TO_START,
                     f"DependencyError: container {each.name} cannot start: "
                     f"{_words(each, self._containers, self._is_met)}",

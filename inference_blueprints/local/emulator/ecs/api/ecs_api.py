@@ -1,6 +1,7 @@
 """The calls of the ECS API about services, tasks, container instances and capacity providers.
 
-Requests are checked against botocore's model. What is described elsewhere (clusters, task definitions) stays with ministack.
+Requests are checked against botocore's model. What is described elsewhere (clusters, task definitions)
+stays with ministack.
 """
 
 from __future__ import annotations
@@ -370,8 +371,8 @@ class EcsApi:
             if each["capacityProvider"] not in known:
                 raise EcsApiError(
                     "InvalidParameterException",
-                    f"The specified capacity provider '{each['capacityProvider']}' was not found or is not associated "
-                    "with the cluster.",
+                    f"The specified capacity provider '{each['capacityProvider']}' was not found or is not "
+                    "associated with the cluster.",
                 )
 
 

@@ -1,4 +1,7 @@
-"""Names and answers of the ECS API. Sources: the API's model in botocore, and "Amazon Resource Names" of ECS."""
+"""Names and answers of the ECS API.
+
+Sources: the API's model in botocore, and "Amazon Resource Names (ARNs) and IDs" of ECS.
+"""
 
 from __future__ import annotations
 

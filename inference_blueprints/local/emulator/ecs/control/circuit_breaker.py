@@ -1,7 +1,7 @@
 """When a deployment has failed.
 
-Sources: AWS, "How the Amazon ECS deployment circuit breaker detects failures" (deployment-circuit-breaker.html);
-API DeploymentCircuitBreaker and ThresholdConfiguration.
+Sources: AWS, "How the Amazon ECS deployment circuit breaker detects failures"
+(deployment-circuit-breaker.html); API DeploymentCircuitBreaker and ThresholdConfiguration.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def threshold(desired: int, breaker: Shape) -> int:
 
 
 def count_failure(service: EcsService, deployment: EcsDeployment) -> bool:
-    """Count a task that did not start or did not become healthy; return whether the deployment has failed now.
+    """Count a task that failed to start or to be healthy; return whether the deployment has failed now.
 
     Counted are the tasks of deployments that are in progress: afterwards, the scheduler replaces tasks for
     ever.

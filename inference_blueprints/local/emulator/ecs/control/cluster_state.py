@@ -135,6 +135,14 @@ class ContainerState:
     reason: str | None = None
 
 
+@dataclass(frozen=True)
+class TaskEnd:
+    """Why a task ended, as the agent tells."""
+
+    code: StopCode
+    reason: str
+
+
 @dataclass
 class EcsTask:
     """A task.

@@ -14,6 +14,7 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     HostPool,
     Shape,
     StopCode,
+    TaskEnd,
     TaskStatus,
 )
 from inference_blueprints.local.emulator.ecs.control.host_manager import HostManager
@@ -118,7 +119,7 @@ class EcsControl:
             return service
 
     def delete_service(self, cluster: str, name: str) -> EcsService:
-        """Begin to delete a service: it drains, and is gone once its tasks have stopped (API DeleteService)."""
+        """Begin to delete a service, which is gone once its tasks have stopped (API DeleteService)."""
         with self.lock:
             service = self.cluster(cluster).state.services[name]
             service.status = "DRAINING"
@@ -162,13 +163,13 @@ class EcsControl:
     # What the agent tells. An agent that is disconnected tells it when it is back.
 
     def told_start(self, cluster: str, identifier: str) -> None:
-        """The agent prepares a task."""
+        """Take note that the agent prepares a task."""
         self._tell(cluster, identifier, "observe_start")
 
     def told_containers(
         self, cluster: str, identifier: str, containers: Mapping[str, ContainerState], now: float
     ) -> None:
-        """The agent tells the states of a task's containers."""
+        """Take the states of a task's containers."""
         self._tell(cluster, identifier, "observe_containers", containers, now)
 
     def told_end(
@@ -177,11 +178,10 @@ class EcsControl:
         identifier: str,
         containers: Mapping[str, ContainerState],
         now: float,
-        code: StopCode,
-        reason: str,
+        end: TaskEnd,
     ) -> None:
-        """The agent tells that a task has ended."""
-        self._tell(cluster, identifier, "observe_end", containers, now, code, reason)
+        """Take note that a task has ended."""
+        self._tell(cluster, identifier, "observe_end", containers, now, end)
 
     # Faults.
 
@@ -271,8 +271,8 @@ class EcsControl:
                 reason = (
                     "no container instance met all of its requirements. Reason: the task needs "
                     f"{task.needs.cpu} CPU units, {task.needs.memory_mib} MiB and {task.needs.gpus} GPUs; an "
-                    f"empty {pool.instance_types[0]} of {pool.name} has {size.cpu}, {size.memory_mib} MiB and "
-                    f"{size.gpus}."
+                    f"empty {pool.instance_types[0]} of {pool.name} has {size.cpu}, {size.memory_mib} MiB "
+                    f"and {size.gpus}."
                 )
             elif parts.hosts.can_grow(pool):
                 return

@@ -1,9 +1,10 @@
 """Launches and ends the hosts of capacity providers.
 
-Sources: cluster-auto-scaling.html, managed-instance-draining.html ("instances are set to DRAINING … terminated once
-all tasks have stopped"), API InfrastructureOptimization (scaleInAfter); API DeregisterContainerInstance ("instances with
-disconnected agents aren't automatically deregistered when terminated"). Hosts leave after 15 minutes without tasks
-because the alarm of managed scaling needs 15 points of a minute (Application Auto Scaling, target tracking).
+Sources: cluster-auto-scaling.html, managed-instance-draining.html (hosts drain before they
+are terminated), API InfrastructureOptimization (scaleInAfter); API DeregisterContainerInstance ("instances
+with disconnected agents aren't automatically deregistered when terminated"). Hosts leave after 15 minutes
+without tasks because the alarm of managed scaling needs 15 points of a minute (Application Auto Scaling,
+target tracking).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     EcsTask,
     HostPool,
     StopCode,
+    TaskEnd,
     TaskStatus,
 )
 from inference_blueprints.local.emulator.ecs.control.host_scaling import hosts_for, wanted_hosts
@@ -85,7 +87,8 @@ class HostManager:
         for task in tasks:
             task.wanted = TaskStatus.RUNNING  # the host's end comes before what else was asked
             reason = f"Host EC2 (instance {instance.ec2_id}) terminated."
-            self._life.observe_end(task.identifier, task.containers, now, StopCode.TERMINATION, reason)
+            end = TaskEnd(StopCode.TERMINATION, reason)
+            self._life.observe_end(task.identifier, task.containers, now, end)
         self._remove(identifier)
 
     def set_status(self, instance: EcsInstance, status: str) -> None:
@@ -108,7 +111,8 @@ class HostManager:
         return self._around.host_size(pool.instance_types[0]).takes(task.needs)
 
     def _size(self, pool: HostPool, now: float) -> None:
-        # Hosts that drain take nothing: what waits needs others, and the group counts them until they are gone.
+        # Hosts that drain take nothing: what waits needs others, and the group counts them until they are
+        # gone.
         every = [each for each in self._cluster.instances.values() if each.provider == pool.name]
         present = [each for each in every if each.status == "ACTIVE"]
         maximum = None if pool.maximum is None else pool.maximum - (len(every) - len(present))
@@ -125,7 +129,7 @@ class HostManager:
             wanted = pool.wanted
         else:
             hosts = hosts_for(waiting, self._around.host_size(pool.instance_types[0]))
-            wanted = wanted_hosts(len(used), hosts, len(present) + coming, pool.minimum, maximum, settings)
+            wanted = wanted_hosts(len(used), hosts, len(present) + coming, (pool.minimum, maximum), settings)
         if not pool.launches_blocked:
             for _ in range(wanted - len(present) - coming):
                 self._launching.append((now + self._around.boot_seconds, pool.name))

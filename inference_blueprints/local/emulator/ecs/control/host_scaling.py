@@ -1,8 +1,9 @@
 """How many instances a capacity provider has.
 
 Sources: AWS, "Automatically manage Amazon ECS capacity with cluster auto scaling" (cluster-auto-scaling.html:
-CapacityProviderReservation = M / N x 100; 100 for an empty group without and 200 with waiting tasks; instances
-that run only DAEMON tasks count as empty); API ManagedScaling (steps, target); managed-instance-draining.html.
+CapacityProviderReservation = M / N x 100; 100 for an empty group without and 200 with waiting tasks;
+instances that run only DAEMON tasks count as empty); API ManagedScaling (steps, target);
+managed-instance-draining.html.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def reservation_percent(used: int, waiting: int, present: int) -> float:
 
 
 def wanted_hosts(
-    used: int, waiting: int, present: int, minimum: int, maximum: int | None, settings: Shape
+    used: int, waiting: int, present: int, bounds: tuple[int, int | None], settings: Shape
 ) -> int:
     """Return the size that managed scaling asks the group for.
 
@@ -67,11 +68,12 @@ def wanted_hosts(
     ----------
     used, waiting, present
         As in `reservation_percent`.
-    minimum, maximum
-        Bounds of the group.
+    bounds
+        Least and most instances of the group; None without a limit.
     settings
         ``managedScaling`` of the capacity provider.
     """
+    minimum, maximum = bounds
     target = int(settings.get("targetCapacity") or 100)
     wanted = -(-(used + waiting) * 100 // target)
     if wanted > present:

@@ -1,8 +1,8 @@
 """How long a service waits before it starts a task again whose like has failed to start.
 
 Source: AWS, "Amazon ECS service throttle logic" (service-throttle-logic.html): tasks that go "directly from
-PENDING to STOPPED" are started again after a time that grows "up to a maximum of 27 minutes". The document does
-not give the steps: the first two retries at once and doubling from 10 s are ours.
+PENDING to STOPPED" are started again after a time that grows "up to a maximum of 27 minutes". The document
+does not give the steps: the first two retries at once and doubling from 10 s are ours.
 """
 
 from __future__ import annotations

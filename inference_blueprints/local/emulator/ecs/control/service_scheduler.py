@@ -1,7 +1,7 @@
 """The service scheduler: starts and stops the tasks of services, and judges their deployments.
 
-Sources: AWS, "Amazon ECS services" (ecs_services.html), deployment-circuit-breaker.html, service-throttle-logic.html,
-service-event-messages-list.html (wording), API Service and Deployment.
+Sources: AWS, "Amazon ECS services" (ecs_services.html), deployment-circuit-breaker.html,
+service-throttle-logic.html, service-event-messages-list.html (wording), API Service and Deployment.
 """
 
 from __future__ import annotations

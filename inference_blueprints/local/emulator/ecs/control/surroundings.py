@@ -21,7 +21,7 @@ _KEPT_EVENTS = 100
 class TaskRunner(Protocol):
     """Runs the containers of tasks. No call waits; the results come as observations."""
 
-    def start(self, task: EcsTask, instance: EcsInstance | None) -> None:
+    def start(self, task: EcsTask, instance: EcsInstance | None, /) -> None:
         """Start a task. Its address and GPU ids are chosen. Without an instance it is a task of Fargate."""
 
     def stop(self, task: EcsTask) -> None:
@@ -34,33 +34,33 @@ class TaskRunner(Protocol):
 class TargetGroups(Protocol):
     """Target groups of load balancers."""
 
-    def register(self, group: str, address: str, port: int) -> None:
+    def register(self, group: str, address: str, port: int, /) -> None:
         """Register a target, by the ARN of its group."""
 
-    def deregister(self, group: str, address: str, port: int) -> None:
+    def deregister(self, group: str, address: str, port: int, /) -> None:
         """Begin to deregister a target."""
 
-    def is_healthy(self, group: str, address: str, port: int) -> bool:
+    def is_healthy(self, group: str, address: str, port: int, /) -> bool:
         """Whether the health checks of a target pass."""
 
-    def is_unused(self, group: str, address: str, port: int) -> bool:
+    def is_unused(self, group: str, address: str, port: int, /) -> bool:
         """Whether a target has ended its deregistration."""
 
 
 class NoTargetGroups:
-    """Stands for target groups where there are none: every target is healthy, and unused once deregistered."""
+    """Stands for target groups where there are none: targets are healthy, and unused once deregistered."""
 
-    def register(self, group: str, address: str, port: int) -> None:
+    def register(self, *_: object) -> None:
         """Do nothing."""
 
-    def deregister(self, group: str, address: str, port: int) -> None:
+    def deregister(self, *_: object) -> None:
         """Do nothing."""
 
-    def is_healthy(self, group: str, address: str, port: int) -> bool:
+    def is_healthy(self, *_: object) -> bool:
         """Return True."""
         return True
 
-    def is_unused(self, group: str, address: str, port: int) -> bool:
+    def is_unused(self, *_: object) -> bool:
         """Return True."""
         return True
 

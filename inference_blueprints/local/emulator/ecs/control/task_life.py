@@ -17,6 +17,7 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     EcsTask,
     Health,
     StopCode,
+    TaskEnd,
     TaskStatus,
 )
 from inference_blueprints.local.emulator.ecs.control.container_health import task_health
@@ -54,27 +55,27 @@ class TaskLife:
                 continue
             if task.status in STARTING and task.address == "":
                 self._end(task, now)  # it was never given to an agent
-            elif task.status is TaskStatus.RUNNING:
+                continue
+            if task.status is TaskStatus.RUNNING:
                 self._move(task, TaskStatus.DEACTIVATING)
                 for group, port in self._targets(task):
                     self._around.targets.deregister(group, task.address, port)
-            if task.status is TaskStatus.DEACTIVATING and all(
+            left = task.status is TaskStatus.DEACTIVATING and all(
                 self._around.targets.is_unused(group, task.address, port)
                 for group, port in self._targets(task)
-            ):
-                self._to_agent(task)
-            elif task.status in STARTING:
+            )
+            if left or task.status in STARTING:
                 self._to_agent(task)
 
     def observe_start(self, identifier: str) -> None:
-        """The agent has started to prepare a task."""
+        """Take note that the agent prepares a task."""
         if (task := self._known(identifier)) and task.status is TaskStatus.PENDING:
             self._move(task, TaskStatus.ACTIVATING)
 
     def observe_containers(
         self, identifier: str, containers: Mapping[str, ContainerState], now: float
     ) -> None:
-        """The agent tells the states of containers. A task runs once all its essential containers do."""
+        """Take the states of containers. A task runs once all its essential containers do."""
         task = self._known(identifier)
         if task is None:
             return
@@ -96,26 +97,15 @@ class TaskLife:
                     self._around.targets.register(group, task.address, port)
 
     def observe_end(
-        self,
-        identifier: str,
-        containers: Mapping[str, ContainerState],
-        now: float,
-        code: StopCode,
-        reason: str,
+        self, identifier: str, containers: Mapping[str, ContainerState], now: float, end: TaskEnd
     ) -> None:
-        """The agent tells that a task has ended.
-
-        Parameters
-        ----------
-        code, reason
-            Why, unless the control plane stopped it.
-        """
+        """Take note that a task has ended, and why, unless the control plane stopped it."""
         task = self._known(identifier)
         if task is None:
             return
         task.containers = dict(containers)
         if task.wanted is TaskStatus.RUNNING:
-            self.stop(task, now, code, reason)
+            self.stop(task, now, end.code, end.reason)
             for group, port in self._targets(task):
                 self._around.targets.deregister(group, task.address, port)
         self._end(task, now)

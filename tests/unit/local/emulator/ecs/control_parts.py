@@ -13,6 +13,7 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     Health,
     HostPool,
     StopCode,
+    TaskEnd,
     TaskStatus,
 )
 from inference_blueprints.local.emulator.ecs.control.ecs_control import EcsControl
@@ -31,7 +32,7 @@ class PlayedRunner:
         self.started: list[str] = []
         self.stopped: list[str] = []
 
-    def start(self, task: EcsTask, instance: EcsInstance | None) -> None:
+    def start(self, task: EcsTask, _: EcsInstance | None) -> None:
         self.started.append(task.identifier)
 
     def stop(self, task: EcsTask) -> None:
@@ -119,9 +120,8 @@ class Played:
 
     def end(self, task: EcsTask, code: int, stop: StopCode = StopCode.ESSENTIAL_EXITED) -> None:
         states = {"main": ContainerState("STOPPED", exit_code=code)}
-        self.control.told_end(
-            CLUSTER, task.identifier, states, self.now, stop, "Essential container in task exited"
-        )
+        end = TaskEnd(stop, "Essential container in task exited")
+        self.control.told_end(CLUSTER, task.identifier, states, self.now, end)
 
     def tasks(self) -> list[EcsTask]:
         return self.state.tasks_of("model")

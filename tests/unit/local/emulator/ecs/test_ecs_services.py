@@ -18,7 +18,8 @@ def started(played: Played, desired: int = 2, **request: object) -> Played:
 
 
 def test_a_service_gets_hosts_and_reaches_a_steady_state() -> None:
-    # Deployment.rolloutState: COMPLETED once the service is steady. cluster-auto-scaling.html: hosts for what waits.
+    # Deployment.rolloutState: COMPLETED once the service is steady. cluster-auto-scaling.html: hosts for
+    # what waits.
     played = started(Played(), desired=3)
     service = played.state.services["model"]
     assert [task.status for task in played.tasks()] == [TaskStatus.RUNNING] * 3
@@ -172,7 +173,8 @@ def test_tasks_of_a_lost_host_run_elsewhere() -> None:
 
 
 def test_nothing_is_known_of_a_lost_host_whose_agent_was_disconnected() -> None:
-    # API DeregisterContainerInstance: instances with disconnected agents are not deregistered when terminated.
+    # API DeregisterContainerInstance: instances with disconnected agents are not deregistered when
+    # terminated.
     played = started(Played(), desired=1)
     [task] = played.tasks()
     played.control.disconnect_agent(CLUSTER, task.instance or "")
@@ -223,7 +225,7 @@ def test_a_task_that_no_host_takes_says_so_and_launches_nothing() -> None:
 
 
 @pytest.mark.parametrize("blocked", [True, False])
-def test_a_pool_that_is_full_or_without_capacity_says_so(blocked: bool) -> None:
+def test_a_pool_that_is_full_or_without_capacity_says_so(*, blocked: bool) -> None:
     # service-event-messages-list.html: the closest instance and what it lacks.
     played = Played(hosts=1)
     played.control.block_launches(CLUSTER, POOL, blocked=blocked)

@@ -7,8 +7,9 @@ import os
 import signal
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import Health
 from tests.unit.local.emulator.ecs.agent_parts import RealTasks, eventually, shell
 
 WAITS = "echo up; exec sleep 3600"
+LOOP = "while :; do sleep 0.1; done"
 
 
 @pytest.fixture
@@ -26,11 +28,20 @@ def tasks(tmp_path: Path) -> Iterator[RealTasks]:
     running.close()
 
 
+def ask(address: str, document: Mapping[str, object] | None = None) -> Any:
+    """Ask the agent; with a document by PUT."""
+    body, method = (None, "GET") if document is None else (json.dumps(document).encode(), "PUT")
+    request = urllib.request.Request(address, data=body, method=method)  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        return json.load(answer)
+
+
 def test_environment_secrets_gpus_and_metadata(tasks: RealTasks) -> None:
     # specifying-sensitive-data.html, ecs-gpu.html, task-metadata-endpoint-v4.html.
     tasks.service(
         shell(
-            'echo "$PLAIN|$KEY|$FROM_IMAGE|$NVIDIA_VISIBLE_DEVICES|$ECS_CONTAINER_METADATA_URI_V4"; exec sleep 3600',
+            'echo "$PLAIN|$KEY|$FROM_IMAGE|$NVIDIA_VISIBLE_DEVICES|$ECS_CONTAINER_METADATA_URI_V4"; '
+            "exec sleep 3600",
             environment=[{"name": "PLAIN", "value": "text"}],
             secrets=[{"name": "KEY", "valueFrom": "arn:secret:ca::"}],
             resourceRequirements=[{"type": "GPU", "value": "2"}],
@@ -40,10 +51,8 @@ def test_environment_secrets_gpus_and_metadata(tasks: RealTasks) -> None:
     plain, key, image, gpus, metadata = eventually(lambda: tasks.log(task).strip()).split("|")
     assert (plain, key, image, gpus) == ("text", "a secret", "yes", ",".join(task.gpu_ids))
     assert len(task.gpu_ids) == 2
-    with urllib.request.urlopen(f"{metadata}/task") as answer:
-        assert json.load(answer)["TaskARN"] == f"arn:task/platform/{task.identifier}"
-    with urllib.request.urlopen(metadata) as answer:
-        assert json.load(answer)["Networks"][0]["IPv4Addresses"] == [task.address]
+    assert ask(f"{metadata}/task")["TaskARN"] == f"arn:task/platform/{task.identifier}"
+    assert ask(metadata)["Networks"][0]["IPv4Addresses"] == [task.address]
 
 
 def test_a_secret_that_cannot_be_read_stops_the_task(tasks: RealTasks) -> None:
@@ -101,7 +110,7 @@ def test_sigkill_ends_a_container_after_its_stop_timeout(tasks: RealTasks) -> No
 def test_dependencies_start_in_order_and_stop_in_reverse(tasks: RealTasks) -> None:
     # API ContainerDependency: SUCCESS, START; "for container shutdown it is reversed".
     mount = [{"sourceVolume": "cache", "containerPath": "/cache"}]
-    note = "trap 'echo end-of-{0} >> /cache/log; exit 0' TERM; echo {0} >> /cache/log; while :; do sleep 0.1; done"
+    note = "trap 'echo end-of-{0} >> /cache/log; exit 0' TERM; echo {0} >> /cache/log; " + LOOP
     tasks.service(
         shell(
             note.format("main"),
@@ -191,13 +200,10 @@ def test_a_container_protects_its_task(tasks: RealTasks) -> None:
     tasks.service(shell('echo "$ECS_AGENT_URI"; exec sleep 3600'))
     [task] = tasks.running()
     address = eventually(lambda: tasks.log(task).strip()) + "/task-protection/v1/state"
-    body = json.dumps({"ProtectionEnabled": True, "ExpiresInMinutes": 60}).encode()
-    with urllib.request.urlopen(urllib.request.Request(address, data=body, method="PUT")) as answer:
-        assert json.load(answer)["protection"]["ProtectionEnabled"] is True
+    wanted = {"ProtectionEnabled": True, "ExpiresInMinutes": 60}
+    assert ask(address, wanted)["protection"]["ProtectionEnabled"] is True
     assert task.is_protected(tasks.clock())
-    body = json.dumps({"ProtectionEnabled": True, "ExpiresInMinutes": 2881}).encode()
     with pytest.raises(urllib.error.HTTPError, match="400"):
-        urllib.request.urlopen(urllib.request.Request(address, data=body, method="PUT"))
-    body = json.dumps({"ProtectionEnabled": False}).encode()
-    urllib.request.urlopen(urllib.request.Request(address, data=body, method="PUT")).close()
+        ask(address, {"ProtectionEnabled": True, "ExpiresInMinutes": 2881})
+    ask(address, {"ProtectionEnabled": False})
     assert not task.is_protected(tasks.clock())
