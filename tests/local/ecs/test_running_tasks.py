@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 
 import psutil
 import pytest
@@ -108,7 +109,8 @@ def test_a_deployment_that_does_not_start_is_rolled_back(cluster: RunningCluster
     cluster.steady(name)
     check = {"command": ["CMD-SHELL", "exit 1"], "interval": 5, "retries": 1}
     bad = {
-        "exits": lambda: cluster.register(name, FAILS),
+        # Its first check would come after its end.
+        "exits": lambda: cluster.register(name, FAILS, healthCheck={**check, "interval": 300}),
         "image": lambda: cluster.register(name, WAITS, image="registry.example/absent"),
         "unhealthy": lambda: cluster.register(name, WAITS, healthCheck=check),
     }[fault]()
@@ -197,10 +199,69 @@ def test_a_worker_protects_itself_from_scale_in(cluster: RunningCluster) -> None
     cluster.ecs.update_service(cluster=CLUSTER, service="protected", desiredCount=0)
     answer = cluster.ecs.get_task_protection(cluster=CLUSTER, tasks=[task["taskArn"]])["protectedTasks"]
     assert answer[0]["protectionEnabled"] is True
-    assert cluster.running("protected", 1) == cluster.running("protected", 1)
+    assert cluster.service("protected")["desiredCount"] == 0
+    assert cluster.running("protected", 1)[0]["taskArn"] == task["taskArn"]
     cluster.ecs.update_task_protection(cluster=CLUSTER, tasks=[task["taskArn"]], protectionEnabled=False)
-    cluster.running("protected", 0) or eventually(lambda: not cluster.tasks("protected"), "scale-in")
+    eventually(lambda: not cluster.tasks("protected"), "scale-in")
     cluster.delete("protected")
+
+
+def test_cloudformation_waits_for_a_steady_service(cluster: RunningCluster) -> None:
+    # "CREATE_COMPLETE" of AWS::ECS::Service means that the service is steady; a failed deployment fails it.
+    def stack(name: str, program: str) -> str:
+        cloudformation = cluster.emulator.client("cloudformation")
+        breaker = {
+            "Enable": True,
+            "Rollback": True,
+            "ThresholdConfiguration": {"Type": "COUNT", "Value": "2"},
+        }
+        resources = {
+            "Task": {
+                "Type": "AWS::ECS::TaskDefinition",
+                "Properties": {
+                    "Family": name,
+                    "NetworkMode": "host",
+                    "ContainerDefinitions": [
+                        {
+                            "Name": "main",
+                            "Image": "registry.example/engine:1",
+                            "Memory": 64,
+                            "Command": [sys.executable, "-u", "-c", program],
+                            "HealthCheck": {"Command": ["CMD", "true"], "Interval": 300},
+                            "LogConfiguration": {"LogDriver": "awslogs", "Options": {"awslogs-group": "/x"}},
+                        }
+                    ],
+                },
+            },
+            "Service": {
+                "Type": "AWS::ECS::Service",
+                "Properties": {
+                    "Cluster": CLUSTER,
+                    "ServiceName": name,
+                    "TaskDefinition": {"Ref": "Task"},
+                    "DesiredCount": 1,
+                    "CapacityProviderStrategy": [{"CapacityProvider": POOL, "Weight": 1}],
+                    "DeploymentConfiguration": {"DeploymentCircuitBreaker": breaker},
+                },
+            },
+        }
+        cloudformation.create_stack(
+            StackName=name, TemplateBody=json.dumps({"Resources": resources}), OnFailure="DO_NOTHING"
+        )
+
+        def ended() -> str | None:
+            status = str(cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"])
+            return None if status.endswith("_IN_PROGRESS") else status
+
+        return str(eventually(ended, "end of the stack"))
+
+    assert stack("formed", WAITS) == "CREATE_COMPLETE"
+    assert cluster.service("formed")["deployments"][0]["rolloutState"] == "COMPLETED"
+    described = cluster.ecs.describe_task_definition(taskDefinition="formed")["taskDefinition"]
+    assert described["containerDefinitions"][0]["logConfiguration"]["options"] == {"awslogs-group": "/x"}
+    assert stack("unformed", FAILS) != "CREATE_COMPLETE"
+    cluster.delete("formed")
+    cluster.delete("unformed")
 
 
 def test_wrong_requests_are_refused_as_by_ecs(cluster: RunningCluster) -> None:

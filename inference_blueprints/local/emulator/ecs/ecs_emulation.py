@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,17 +86,18 @@ class EcsEmulation:
         for action in self.api.calls:
             ecs._ACTION_MAP[action] = self._handler(action)
         plain_put, plain_tag = ecs._ACTION_MAP["PutClusterCapacityProviders"], ecs._ACTION_MAP["TagResource"]
-        ecs._ACTION_MAP["PutClusterCapacityProviders"] = self._checked(
-            lambda data: (
-                self.api.associate(data["cluster"].rpartition("/")[2], data["capacityProviders"]),
-                plain_put(data),
-            )[1]
-        )
-        ecs._ACTION_MAP["TagResource"] = lambda data: (
-            json_response({}) if self.api.tag(data["resourceArn"], data["tags"]) else plain_tag(data)
-        )
+
+        def put_providers(data: Shape) -> Any:
+            self.api.associate(data["cluster"].rpartition("/")[2], data["capacityProviders"])
+            return plain_put(data)
+
+        def tag(data: Shape) -> Any:
+            return json_response({}) if self.api.tag(data["resourceArn"], data["tags"]) else plain_tag(data)
+
+        ecs._ACTION_MAP["PutClusterCapacityProviders"] = self._checked(put_providers)
+        ecs._ACTION_MAP["TagResource"] = tag
         for name, fault in self._faults().items():
-            ecs._ACTION_MAP[name] = self._checked(lambda data, fault=fault: json_response(fault(data) or {}))
+            ecs._ACTION_MAP[name] = partial(_faulted, fault)
         self._thread.start()
         return self
 
@@ -198,3 +200,7 @@ class EcsEmulation:
         except ecs._SecretResolutionError as error:
             raise SecretError(str(error)) from error
         return found["value"]
+
+
+def _faulted(fault: Callable[[Shape], dict[str, Any] | None], data: Shape) -> Any:
+    return json_response(fault(data) or {})

@@ -15,6 +15,7 @@ from typing import Final
 from inference_blueprints.local.emulator.ecs.agent.container_command import ContainerCommand
 from inference_blueprints.local.emulator.ecs.control.cluster_state import ContainerState, Health, Shape
 from inference_blueprints.local.emulator.ecs.control.container_health import CheckSettings, HealthRecord
+from inference_blueprints.processes import parent_bound
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 
 _STOP_SECONDS: Final = 30.0
@@ -64,6 +65,7 @@ class ContainerProcess:
         self._log_path = log_path
         self._speed = speed
         self._process: RunningProcess | None = None
+        self._has_begun = False
         self._started_at = 0.0
         self._kill_at: float | None = None
         self._settings = CheckSettings.of(definition.get("healthCheck") or {})
@@ -95,8 +97,8 @@ class ContainerProcess:
             log_path=self._log_path,
             working_directory=self._command.folder,
         )
-        self._started_at = time.monotonic()
-        self._check_began = self._started_at
+        self._has_begun = False
+        self._started_at = self._check_began = time.monotonic()
         self._record = HealthRecord(self._settings)
 
     def look(self) -> None:
@@ -108,7 +110,10 @@ class ContainerProcess:
         if code is not None:
             self._has_exited(self._process, code, now)
             return
-        if now - self._started_at >= _SEEN_SECONDS:
+        if not self._has_begun:
+            self._has_begun = _runs_its_command(self._process.pid)
+            self._started_at = self._check_began = now
+        if self._has_begun and now - self._started_at >= _SEEN_SECONDS:
             self.state.status = "RUNNING"
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
@@ -184,6 +189,14 @@ class ContainerProcess:
                 self._check.kill()
             self._check.wait()
             self._check = None
+
+
+def _runs_its_command(pid: int) -> bool:
+    """Whether the program that binds a process to this one has become the command."""
+    try:
+        return parent_bound.__file__.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def is_met(dependency: ContainerProcess, condition: str) -> bool | None:

@@ -150,6 +150,11 @@ class EcsApi:
             raise EcsApiError("InvalidParameterException", "Creation of service was not idempotent.")
         if "taskDefinition" not in request:
             raise EcsApiError("InvalidParameterException", "Task definition can not be blank.")
+        if request.get("loadBalancers"):
+            raise EcsApiError(
+                "InvalidParameterException",
+                "loadBalancers: this stand-in of ECS does not register targets of load balancers yet",
+            )
         self._check_strategy(parts, request)
         given = {
             **request,

@@ -41,8 +41,12 @@ def hosts_for(waiting: Sequence[Needs], size: HostSize) -> int:
     return len(hosts)
 
 
-def reservation_percent(used: int, waiting: int, present: int) -> float:
-    """Return CapacityProviderReservation.
+def wanted_hosts(
+    used: int, waiting: int, present: int, bounds: tuple[int, int | None], settings: Shape
+) -> int:
+    """Return the size that managed scaling asks the group for.
+
+    It keeps CapacityProviderReservation, 100 x (used + waiting) / present, at the target.
 
     Parameters
     ----------
@@ -52,22 +56,6 @@ def reservation_percent(used: int, waiting: int, present: int) -> float:
         Instances more that tasks in PROVISIONING need.
     present
         Instances that the group has.
-    """
-    needed = used + waiting
-    if present == 0:
-        return 200.0 if needed else 100.0
-    return 100.0 * needed / present
-
-
-def wanted_hosts(
-    used: int, waiting: int, present: int, bounds: tuple[int, int | None], settings: Shape
-) -> int:
-    """Return the size that managed scaling asks the group for.
-
-    Parameters
-    ----------
-    used, waiting, present
-        As in `reservation_percent`.
     bounds
         Least and most instances of the group; None without a limit.
     settings

@@ -42,6 +42,27 @@ class PlayedRunner:
         pass
 
 
+class PlayedTargets:
+    """Target groups whose state the test sets."""
+
+    def __init__(self) -> None:
+        self.registered: list[tuple[str, str, int]] = []
+        self.healthy = False
+        self.unused = False
+
+    def register(self, group: str, address: str, port: int, /) -> None:
+        self.registered.append((group, address, port))
+
+    def deregister(self, *_: object) -> None:
+        self.registered.clear()
+
+    def is_healthy(self, *_: object) -> bool:
+        return self.healthy
+
+    def is_unused(self, *_: object) -> bool:
+        return self.unused
+
+
 def container(**keys: Any) -> dict[str, Any]:
     return {"name": "main", "image": "engine", "essential": True, "cpu": 1024, "memory": 1024, **keys}
 

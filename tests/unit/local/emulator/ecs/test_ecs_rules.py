@@ -23,7 +23,6 @@ from inference_blueprints.local.emulator.ecs.control.container_health import (
 from inference_blueprints.local.emulator.ecs.control.host_scaling import (
     HostSize,
     hosts_for,
-    reservation_percent,
     wanted_hosts,
 )
 from inference_blueprints.local.emulator.ecs.control.provider_choice import choose_provider
@@ -240,15 +239,8 @@ def test_a_strategy_fills_its_base_and_then_divides_by_weights() -> None:
     assert (present.count("demand"), present.count("spot")) == (3, 6)
 
 
-def test_the_reservation_of_a_capacity_provider() -> None:
-    # cluster-auto-scaling.html: M / N x 100; 100 and 200 for an empty group.
-    assert reservation_percent(2, 2, 2) == 200
-    assert reservation_percent(1, 0, 2) == 50
-    assert (reservation_percent(0, 0, 0), reservation_percent(0, 1, 0)) == (100, 200)
-
-
 def test_managed_scaling_keeps_its_target_its_steps_and_the_groups_bounds() -> None:
-    # API ManagedScaling.
+    # API ManagedScaling; cluster-auto-scaling.html: M / N x 100.
     assert wanted_hosts(9, 0, 9, (0, None), {"targetCapacity": 90}) == 10
     assert wanted_hosts(0, 1, 0, (0, None), {"minimumScalingStepSize": 2}) == 2
     assert wanted_hosts(0, 9, 0, (0, None), {"maximumScalingStepSize": 4}) == 4

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from inference_blueprints.local.emulator.ecs.control.cluster_state import Health, StopCode, TaskStatus
-from tests.unit.local.emulator.ecs.control_parts import CHECK, CLUSTER, POOL, Played, definition
+from tests.unit.local.emulator.ecs.control_parts import (
+    CHECK,
+    CLUSTER,
+    POOL,
+    Played,
+    PlayedTargets,
+    definition,
+)
 
 BREAKER = {"enable": True, "rollback": True, "thresholdConfiguration": {"type": "COUNT", "value": 3}}
 
@@ -278,3 +285,43 @@ def test_a_daemon_service_runs_once_on_each_host() -> None:
     played.wait(3)
     hosts = [task.instance for task in played.state.tasks_of("exporter")]
     assert sorted(hosts, key=str) == sorted(played.state.instances)
+
+
+def test_a_host_that_drains_does_not_count_as_capacity() -> None:
+    # API UpdateContainerInstancesState: no new tasks there, so managed scaling launches another.
+    played = started(Played(), desired=1)
+    [drained] = played.state.instances.values()
+    played.change(desiredCount=0)
+    played.run_all()
+    played.control.cluster(CLUSTER).hosts.set_status(drained, "DRAINING")
+    played.change(desiredCount=1)
+    played.wait(40)
+    played.run_all()
+    [task] = played.running()
+    assert task.instance != drained.identifier
+
+
+def test_a_target_is_unused_before_its_task_gets_sigterm() -> None:
+    # load-balancer-connection-draining.html: deregister, wait, then stop.
+    played = Played()
+    targets = PlayedTargets()
+    played.control.around.targets = targets
+    group = {"targetGroupArn": "group", "containerName": "main", "containerPort": 8000}
+    played.service(1, loadBalancers=[group])
+    played.wait(31)
+    [task] = played.tasks()
+    played.run(task)
+    played.wait(1)
+    assert targets.registered == [("group", task.address, 8000)]
+    assert played.state.services["model"].primary.rollout_state == "IN_PROGRESS", (
+        "its target is not healthy yet"
+    )
+    targets.healthy = True
+    played.wait(1)
+    assert played.state.services["model"].primary.rollout_state == "COMPLETED"
+    played.change(desiredCount=0)
+    played.wait(30)
+    assert (task.status, played.runner.stopped) == (TaskStatus.DEACTIVATING, [])
+    targets.unused = True
+    played.wait(1)
+    assert (task.status, played.runner.stopped) == (TaskStatus.STOPPING, [task.identifier])
