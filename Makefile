@@ -76,6 +76,7 @@ generate: $(READY) ## rewrite generated files: JSON Schemas, reference tables, b
 	$(BIN)/python scripts/write_choosing_figures.py
 	$(BIN)/python scripts/write_batch_quotas.py
 	$(BIN)/python scripts/write_real_time_figures.py
+	$(BIN)/python scripts/write_streaming_peak.py
 	$(BIN)/python scripts/write_engine_exceptions.py
 	$(BIN)/python scripts/write_engine_differences.py
 	$(BIN)/python scripts/write_chart_schemas.py

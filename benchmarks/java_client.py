@@ -30,11 +30,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.harness.figure import Figure
+from benchmarks.harness.interval import ROUNDS, interval
 from benchmarks.harness.timing import ROOT, BenchmarkError, run
 
-_ROUNDS: Final = 10
-#: 97.5 % of Student's t with 9 degrees of freedom.
-_QUANTILE: Final = 2.262
 _ANSWER_SECONDS, _WARM_SECONDS, _SECONDS = 0.05, 6, 6
 #: Load by name: the kind of loop, and requests per second or callers.
 _LOADS: Final = {"open": 500, "closed": 64}
@@ -52,7 +50,7 @@ def measure() -> list[Figure]:
     command = _built()
     runs: dict[tuple[str, str], list[Run]] = {(load, client): [] for load in _LOADS for client in _CLIENTS}
     with _endpoint() as address:
-        for number in range(_ROUNDS):
+        for number in range(ROUNDS):
             for load in _LOADS:
                 # Each client is as often first as the others.
                 for client in _CLIENTS[number % 3 :] + _CLIENTS[: number % 3]:
@@ -103,9 +101,7 @@ def _figures(load: str, runs: dict[str, list[Run]]) -> Iterator[Figure]:
         for other, goal in _GOALS.items():
             pairs = zip(runs["ours"], runs[other], strict=True)
             logs = [math.log(ours[metric] / theirs[metric]) for ours, theirs in pairs]
-            mean = statistics.mean(logs)
-            half = _QUANTILE * statistics.stdev(logs) / math.sqrt(len(logs))
-            lower, middle, upper = (math.exp(each) for each in (mean - half, mean, mean + half))
+            lower, middle, upper = map(math.exp, interval(logs))
             words = f"of {'openai-java' if other == 'openai' else 'the JDK client'}"
             # The goals are about p99 and processor time; a median is mostly the endpoint's 50 ms.
             bound = None if short == "p50" and other == "openai" else goal

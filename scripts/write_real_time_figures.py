@@ -48,6 +48,7 @@ def edge_of(peak: float) -> EdgeSummary:
         tuple(frontend_size(model, each) for each in model.deployments),
         rules=len(spec.models),
         zones=len(platform_zones(spec.environment)),
+        is_zonal=False,
         worker_usd_per_hour=worker_usd_per_hour(resolve(blueprint, 0, 0), prices),
         prices=prices,
         region=spec.environment.region,

@@ -95,6 +95,7 @@ class PlatformStacks:
             self._app,
             stack_name(self._name, "Stores"),
             signal_store=self._spec.signal_store,
+            stream_signals={job.name: job.signal.name for job in self._spec.streaming},
             vpc=network.vpc,
             vpc_cidr=network.vpc_cidr,
             encryption_key=data.encryption_key,

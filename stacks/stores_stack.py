@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
@@ -19,6 +21,8 @@ class StoresStack(cdk.Stack):
     ----------
     signal_store
         Section of the blueprint.
+    stream_signals
+        Name of the signal of each streaming job, by job.
     vpc, vpc_cidr
         VPC from which the cache is reachable, and its IPv4 range.
     encryption_key
@@ -37,6 +41,7 @@ class StoresStack(cdk.Stack):
         construct_id: str,
         *,
         signal_store: SignalStore,
+        stream_signals: Mapping[str, str],
         vpc: ec2.IVpc,
         vpc_cidr: str,
         encryption_key: kms.IKey,
@@ -53,6 +58,7 @@ class StoresStack(cdk.Stack):
             encryption_key=encryption_key,
             max_gb=signal_store.valkey.max_gb,
             retain=retain,
+            stream_signals=stream_signals,
         )
         cdk.CfnOutput(self, "SignalsHost", value=cache.host)
         cdk.CfnOutput(self, "SignalsPort", value=cache.port)

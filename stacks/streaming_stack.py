@@ -38,6 +38,8 @@ from inference_constructs.streaming.event_cluster import IAM_PORT, EventCluster,
 from inference_constructs.streaming.job_program import JobProgram
 from inference_constructs.streaming.job_tools import JobTools
 from inference_constructs.streaming.stream_alarms import StreamAlarms
+from inference_constructs.streaming.stream_dashboard import ShownStream, StreamDashboard
+from inference_constructs.streaming.stream_metrics import StreamMetrics
 from inference_constructs.streaming.streaming_setup import StreamingSetup
 from inference_constructs.streaming.streaming_store import StreamingStore
 
@@ -49,7 +51,7 @@ _HTTPS: Final = 443
 
 
 class StreamingStack(cdk.Stack):
-    """The Kafka cluster with its topics, and one application with its tools and alarms per job.
+    """The Kafka cluster with its topics, and one application with its tools and alarms per job; a dashboard.
 
     Parameters
     ----------
@@ -116,7 +118,9 @@ class StreamingStack(cdk.Stack):
         self._brokers = (
             kafka.existing.bootstrap_servers if kafka.existing else self._setup.find_brokers(self._cluster)
         )
+        self._shown: list[ShownStream] = []
         functions = {job.name: self._add_job(job) for job in streaming}
+        StreamDashboard(self, "Dashboard", jobs=self._shown)
         cdk.CfnOutput(self, JOB_FUNCTIONS_OUTPUT, value=self.to_json_string(functions))
         cdk.CfnOutput(self, "KafkaServers", value=self._brokers)
 
@@ -217,15 +221,9 @@ class StreamingStack(cdk.Stack):
             vpc=self._vpc,
             security_group=self._group,
         )
-        StreamAlarms(
-            scope,
-            "Alarms",
-            application=name,
-            job=job.name,
-            cluster=self._cluster.name,
-            topic=topics.events,
-            people=self._people,
-        )
+        metrics = StreamMetrics(name, job.name, self._cluster.name, topics.events)
+        alarms = StreamAlarms(scope, "Alarms", metrics=metrics, people=self._people)
+        self._shown.append(ShownStream(job.name, metrics, alarms.alarms))
         return tools.names
 
     def _add_topics(self, scope: Construct, job: StreamingJob, topics: JobTopics) -> list[Construct]:
@@ -264,7 +262,7 @@ class StreamingStack(cdk.Stack):
                 host=signals.host,
                 port=PORT,
                 tls=True,
-                user=signals.writer,
+                user=signals.stream_writer(job.name),
                 authentication="iam",
                 cluster=True,
                 cache_name=signals.cache_name,

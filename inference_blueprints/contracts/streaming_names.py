@@ -20,6 +20,12 @@ JOB_DOCUMENT: Final = "STREAMING_CONFIGURATION"
 #: Metric group of the job, which CloudWatch shows as a dimension beside ``Application``
 #: (https://docs.aws.amazon.com/managed-flink/latest/java/monitoring-metrics-custom.html).
 JOB_METRIC_DIMENSION: Final = ("Service", "enrichment")
+EVENTS_METRIC: Final = "events"
+SESSIONS_METRIC: Final = "sessionsOpen"
+IN_FLIGHT_METRIC: Final = "inFlight"
+CALL_METRICS: Final = ("callMillisP50", "callMillisP99")
+EVENT_TO_SIGNAL_METRICS: Final = ("eventToSignalMillisP50", "eventToSignalMillisP99")
+ANSWER_METRICS: Final = ("answered", "superseded")
 DEAD_LETTERS_METRIC: Final = "deadLetters"
 
 #: Runbooks of the alarms, as paths below the repository.

@@ -37,6 +37,9 @@ class EdgeSummary:
         GB per day between frontends and workers in different zones.
     zones
         Zones of the platform.
+    is_zonal
+        Whether each deployment has its workers in one zone. Its frontends prefer that zone, so no request
+        crosses zones.
     frontend_usd_per_day, balancer_usd_per_day, network_balancer_usd_per_day, cross_zone_usd_per_day
         US dollars per day at the peak all day; None if a price is not known.
     spare_workers_usd_per_day
@@ -60,6 +63,7 @@ class EdgeSummary:
     network_balancer_units: float
     cross_zone_gb_per_day: float
     zones: int
+    is_zonal: bool
     frontend_usd_per_day: float | None
     balancer_usd_per_day: float
     network_balancer_usd_per_day: float

@@ -9,7 +9,7 @@ from inference_blueprints.figures import EdgeSummary
 from inference_blueprints.pricing.edge_price import edge_summary
 from inference_blueprints.pricing.rates import Prices
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.zones import platform_zones
 
@@ -34,14 +34,17 @@ def summarise_edges(spec: Spec, roles: Iterable[ResolvedWorkers], prices: Prices
     for model in spec.models:
         if model.stack.dynamo is None or model.workload.peak_requests_per_second < LEAST_REQUESTS_PER_SECOND:
             continue
+        own = [each for each in workers if each.model.name == model.name]
         yield edge_summary(
             model,
             tuple(frontend_size(model, each) for each in model.deployments),
             rules=len(spec.models),
             zones=zones,
-            worker_usd_per_hour=worker_usd_per_hour(
-                [each for each in workers if each.model.name == model.name], prices
+            is_zonal=all(
+                common_zone([role for role in own if role.deployment.name == each.name])
+                for each in model.deployments
             ),
+            worker_usd_per_hour=worker_usd_per_hour(own, prices),
             prices=prices,
             region=spec.environment.region,
         )

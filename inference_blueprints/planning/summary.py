@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
+from inference_blueprints import catalog
 from inference_blueprints.catalog import InstanceType
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.operating_system import OperatingSystem
@@ -109,7 +110,9 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
             monitoring=_monitoring(blueprint, plan),
             signal_store=signal_store,
             batch_workers=batch_workers,
-            streaming=tuple(streaming_items(kafka, streaming)),
+            streaming=tuple(
+                streaming_items(kafka, streaming, catalog.service_prices(spec.environment.region))
+            ),
         ),
         token_prices=tuple(each for each in token_prices.values() if each),
         without_profile=tuple(

@@ -49,6 +49,7 @@ def edge_summary(
     *,
     rules: int,
     zones: int,
+    is_zonal: bool,
     worker_usd_per_hour: float | None,
     prices: Prices,
     region: str,
@@ -65,6 +66,8 @@ def edge_summary(
         Rules of the load balancer: one per model.
     zones
         Zones of the platform.
+    is_zonal
+        Whether each deployment has its workers in one zone.
     worker_usd_per_hour
         Price of the nodes of one worker; None if it is not known.
     prices
@@ -86,7 +89,7 @@ def edge_summary(
         "rule_units": max(0, rules - _FREE_RULES) * rate / _RULES_PER_UNIT,
     }
     network = max(new / _NETWORK_NEW_PER_UNIT, connections / _NETWORK_ACTIVE_PER_UNIT, gb_per_hour)
-    crossing = gb_per_hour * _HOURS_A_DAY * (zones - 1) / zones
+    crossing = 0.0 if is_zonal else gb_per_hour * _HOURS_A_DAY * (zones - 1) / zones
     vcpus = sum(each.replicas * each.cpu for each in frontends)
     node = prices.usd_per_hour(system_nodes.INSTANCE_TYPE, "onDemand")
     hourly = services.usd("application_load_balancer"), services.usd("load_balancer_capacity_unit")
@@ -106,6 +109,7 @@ def edge_summary(
         network_balancer_units=network,
         cross_zone_gb_per_day=crossing,
         zones=zones,
+        is_zonal=is_zonal,
         frontend_usd_per_day=None if node is None else vcpus / _VCPUS_OF_SYSTEM_NODE * node * _HOURS_A_DAY,
         balancer_usd_per_day=(hourly[0] + max(units.values()) * hourly[1]) * _HOURS_A_DAY,
         network_balancer_usd_per_day=(hourly[0] + network * network_unit) * _HOURS_A_DAY,

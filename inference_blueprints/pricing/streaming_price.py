@@ -2,7 +2,8 @@
 
 Managed Service for Apache Flink bills KPUs per hour, one more per application, and 50 GB of running storage
 per KPU (https://docs.aws.amazon.com/managed-flink/latest/java/how-pricing.html). Express brokers are billed
-per hour, per GB that is written, and per GB-month that is kept (https://aws.amazon.com/msk/pricing/).
+per hour, per GB that is written, and per GB-month that is kept (https://aws.amazon.com/msk/pricing/). An
+alarm is billed per metric that it asks for, and each asks for one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from inference_blueprints.figures import CostItem, KafkaSummary, StreamingSummar
 from inference_blueprints.serving.streaming.broker_load import BrokerLoad
 from inference_blueprints.serving.streaming.job_size import KPU_DISK_GB, StreamingJobSize
 
+#: Alarms of a job.
+ALARMS_PER_STREAM: Final = 5
 _HOURS_A_DAY: Final = 24
 _HOURS_A_MONTH: Final = 730
 _SECONDS_A_DAY: Final = 86_400
@@ -59,7 +62,9 @@ def brokers_usd_per_day(
     return brokers * size.usd_per_hour * _HOURS_A_DAY + written + kept
 
 
-def streaming_items(kafka: KafkaSummary | None, jobs: tuple[StreamingSummary, ...]) -> Iterator[CostItem]:
+def streaming_items(
+    kafka: KafkaSummary | None, jobs: tuple[StreamingSummary, ...], services: ServicePrices
+) -> Iterator[CostItem]:
     """Yield the parts of a month's cost.
 
     Parameters
@@ -68,6 +73,8 @@ def streaming_items(kafka: KafkaSummary | None, jobs: tuple[StreamingSummary, ..
         The cluster; None without streaming.
     jobs
         The jobs.
+    services
+        Prices of services.
     """
     if kafka and kafka.brokers is not None:
         written = f"{kafka.ingress_mb_per_second:,.2g} MB/s written"
@@ -76,6 +83,10 @@ def streaming_items(kafka: KafkaSummary | None, jobs: tuple[StreamingSummary, ..
     for job in jobs:
         kpus = f"{job.kpus} {'KPU' if job.kpus == 1 else 'KPUs'} and one for management, all month"
         yield CostItem(f"streaming job {job.job}", kpus, _month(job.usd_per_day))
+    if jobs:
+        alarms = ALARMS_PER_STREAM * len(jobs)
+        usd = alarms * services.usd("metric_alarm") + services.usd("dashboard")
+        yield CostItem("alarms of streaming", f"{alarms} alarms, 1 dashboard", round(usd, _DECIMALS))
 
 
 def _month(usd_per_day: float | None) -> float | None:

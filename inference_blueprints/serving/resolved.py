@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -250,6 +251,18 @@ def _resolve(
         accelerator=_common_accelerator(pool, instance_types),
         engine=engine,
     )
+
+
+def common_zone(roles: Iterable[ResolvedWorkers]) -> str | None:
+    """Return the only availability zone of all these workers; None if they may be in several.
+
+    Parameters
+    ----------
+    roles
+        Workers of every role of a deployment.
+    """
+    zones = {each.pool.availability_zone for each in roles}
+    return next(iter(zones)) if len(zones) == 1 else None
 
 
 def shape_of(weights: spec.Weights) -> catalog.Model:

@@ -1,10 +1,13 @@
-"""The function `streaming.redrive.handle`: asks the model again for dead letters, and writes the signals.
+"""The function `streaming.redrive.handle`: asks the model again for dead letters, and writes the answers.
 
 One call handles dead letters for at most ten minutes and says where the next one goes on. Nothing is removed
 from the topic: its retention does that. So a redrive can be repeated at any time:
 
 - A dead letter is left out if the store already has its version of the session, or a newer one.
+- It is left out as well if its newest event is older than a signal lives. The store may have forgotten that
+  it had a newer version, so nothing else would keep the old answer from becoming visible.
 - The store compares versions once more when it writes, so an old answer never replaces a newer one.
+- The answer is added to the history first. If the store then fails, the next redrive replaces this line.
 
 A dead letter of an event that the job could not use (`EVENT_REASONS`) has no request. It is left alone
 unless the caller asks to send the event to its topic again.
@@ -22,14 +25,23 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+import boto3
+
 from inference_blueprints.contracts.dead_letters import DeadLetter, DeadLetterError
+from inference_blueprints.contracts.streamed_answers import StreamedAnswer, newest_event_seconds
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import InvalidSignalError, SignalRecord
 from signals.store_errors import StoreError
 from streaming.job_document import job_configuration, store_address
 from streaming.job_topics import Positions, TopicReader, TopicRecord, TopicWriter
-from streaming.redrive_targets import LetterModel, RedriveError, VersionedStore
+from streaming.redrive_targets import (
+    AnswerHistory,
+    LetterModel,
+    ModelAnswer,
+    RedriveError,
+    VersionedStore,
+)
 
 _CALL_SECONDS: Final = 600.0
 _WORKERS: Final = 16
@@ -39,6 +51,7 @@ _MOST_FAILURES: Final = 10
 Outcome = str
 REDRIVEN: Final = "redriven"
 SUPERSEDED: Final = "superseded"
+EXPIRED: Final = "expired"
 FAILED: Final = "failed"
 LEFT: Final = "left"
 UNREADABLE: Final = "unreadable"
@@ -72,7 +85,7 @@ class RedriveOrder:
 class Model(Protocol):
     """Asks the model."""
 
-    def __call__(self, request: Mapping[str, Any], session: str) -> str:
+    def __call__(self, request: Mapping[str, Any], session: str) -> ModelAnswer:
         """Return the answer to a request. Raises RedriveError if there is none."""
 
 
@@ -84,6 +97,13 @@ class SignalTarget(Protocol):
 
     def write(self, record: SignalRecord) -> bool:
         """Write a record, and return whether it is the newest."""
+
+
+class AnswerLog(Protocol):
+    """The history of the job."""
+
+    def add(self, answer: StreamedAnswer) -> None:
+        """Add an answer, in place of an earlier one of this version. Raises RedriveError."""
 
 
 @dataclass(slots=True)
@@ -114,12 +134,14 @@ class Redrive:
         The job.
     order
         What to redrive.
-    ask, store
-        The model and the signal store.
+    ask, store, history
+        The model, the signal store and the history.
     send
         Writes an event to the events' topic.
     clock, sleep
         Seconds, and how to wait.
+    now
+        Seconds since 1970.
     """
 
     def __init__(
@@ -129,13 +151,15 @@ class Redrive:
         *,
         ask: Model,
         store: SignalTarget,
+        history: AnswerLog,
         send: Callable[[bytes], None],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._job, self._order = job, order
-        self._ask, self._store, self._send = ask, store, send
-        self._clock, self._sleep = clock, sleep
+        self._ask, self._store, self._history, self._send = ask, store, history, send
+        self._clock, self._sleep, self._now = clock, sleep, now
         self._next_start = clock()
         self._lock = threading.Lock()
 
@@ -185,23 +209,48 @@ class Redrive:
     def _redrive(self, letter: DeadLetter) -> Outcome:
         if letter.request is None or letter.session is None or letter.version is None:
             return self._send_event(letter)
+        if newest_event_seconds(letter.version) + self._job.signal.ttl_seconds <= self._now():
+            return EXPIRED
         newest = self._store.newest_version(letter.session)
         if newest is not None and newest >= letter.version:
             return SUPERSEDED
         if self._order.dry_run:
             return REDRIVEN
         self._pace()
-        value = self._ask(letter.request, letter.session)
-        now = int(time.time())
+        return self._answer(letter, letter.request, letter.session, letter.version)
+
+    def _answer(self, letter: DeadLetter, request: Mapping[str, Any], session: str, version: int) -> Outcome:
+        """Ask the model, and write its answer to the history and to the store."""
+        began = self._clock()
+        answer = self._ask(request, session)
+        signal, model, digest = self._job.signal, self._job.request.model, request_digest(request)
+        now = self._now()
+        self._history.add(
+            StreamedAnswer(
+                job=self._job.name,
+                signal=signal.name,
+                session=session,
+                version=version,
+                value=answer.text,
+                model=model,
+                prompt_hash=digest,
+                time=round(now * 1000),
+                attempts=letter.attempts + 1,
+                call_millis=round((self._clock() - began) * 1000),
+                prompt_tokens=answer.prompt_tokens,
+                cached_tokens=answer.cached_tokens,
+                answer_tokens=answer.answer_tokens,
+            )
+        )
         record = SignalRecord(
-            name=self._job.signal.name,
-            key=letter.session,
-            value=value,
-            version=letter.version,
-            model=self._job.request.model,
-            prompt_hash=prompt_digest(letter.request),
-            time=now,
-            expires=now + self._job.signal.ttl_seconds,
+            name=signal.name,
+            key=session,
+            value=answer.text,
+            version=version,
+            model=model,
+            prompt_hash=digest,
+            time=int(now),
+            expires=int(now) + signal.ttl_seconds,
         )
         return REDRIVEN if self._store.write(record) else SUPERSEDED
 
@@ -222,16 +271,16 @@ class Redrive:
         self._sleep(start - now)
 
 
-def prompt_digest(request: Mapping[str, Any]) -> str:
-    """Return the digest of a request's messages.
+def request_digest(request: Mapping[str, Any]) -> str:
+    """Return the digest of a request, which is that of the job for the same request.
 
     Parameters
     ----------
     request
         Body of a chat completions request.
     """
-    messages = json.dumps(request["messages"], separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(messages.encode()).hexdigest()
+    body = json.dumps(request, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(body.encode()).hexdigest()
 
 
 def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -264,6 +313,7 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         order,
         ask=LetterModel(job, connections=_WORKERS),
         store=VersionedStore(client, job.signal.name),
+        history=AnswerHistory(boto3.client("s3"), job.history.uri),
         send=writer.write if writer else _refuse,
     )
     try:

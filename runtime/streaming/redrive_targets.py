@@ -1,15 +1,18 @@
-"""What a redrive needs of the platform: the model's endpoint, and the signal store."""
+"""What a redrive needs of the platform: the model's endpoint, the signal store, and the history."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import urllib3
+from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from inference_blueprints.contracts.request_headers import SESSION_HEADER
+from inference_blueprints.contracts.streamed_answers import StreamedAnswer, redriven_name
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from signals.reading import SignalReader
 from signals.record import SignalRecord
@@ -20,7 +23,25 @@ _SHOWN_BYTES: Final = 200
 
 
 class RedriveError(Exception):
-    """A dead letter whose request got no usable answer."""
+    """A dead letter that cannot be redriven now. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """An answer.
+
+    Parameters
+    ----------
+    text
+        What the model wrote.
+    prompt_tokens, cached_tokens, answer_tokens
+        Tokens as the endpoint counts them; 0 if it does not.
+    """
+
+    text: str
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    answer_tokens: int = 0
 
 
 class LetterModel:
@@ -42,7 +63,7 @@ class LetterModel:
             maxsize=connections, timeout=urllib3.Timeout(connect=2.0, read=seconds), retries=False
         )
 
-    def __call__(self, request: Mapping[str, Any], session: str) -> str:
+    def __call__(self, request: Mapping[str, Any], session: str) -> ModelAnswer:
         """Return the answer.
 
         Raises
@@ -60,14 +81,22 @@ class LetterModel:
             words = answer.data[:_SHOWN_BYTES].decode(errors="replace")
             raise RedriveError(f"the endpoint answers {answer.status}: {words}")
         try:
-            text = json.loads(answer.data)["choices"][0]["message"]["content"]
+            document = json.loads(answer.data)
+            text = document["choices"][0]["message"]["content"]
             if self._structured:
                 json.loads(text)
         except (ValueError, LookupError, TypeError) as error:
             raise RedriveError(f"the answer is not usable: {error}") from error
         if not isinstance(text, str) or not text:
             raise RedriveError("the answer is empty")
-        return text
+        usage = document.get("usage") or {}
+        details = usage.get("prompt_tokens_details") or {}
+        return ModelAnswer(
+            text=text,
+            prompt_tokens=usage.get("prompt_tokens") or 0,
+            cached_tokens=details.get("cached_tokens") or 0,
+            answer_tokens=usage.get("completion_tokens") or 0,
+        )
 
 
 class VersionedStore:
@@ -92,3 +121,35 @@ class VersionedStore:
     def write(self, record: SignalRecord) -> bool:
         """Write a record, and return whether it is the newest."""
         return self._writer.write([record]).written == 1
+
+
+class AnswerHistory:
+    """The history of a job in S3.
+
+    Parameters
+    ----------
+    client
+        Client of S3.
+    uri
+        Address of the history, ``s3://<bucket>/<prefix>``.
+    """
+
+    def __init__(self, client: Any, uri: str) -> None:
+        self._client = client
+        self._bucket, _, self._prefix = uri.removeprefix("s3://").partition("/")
+
+    def add(self, answer: StreamedAnswer) -> None:
+        """Write a line. A line of the same version that an earlier redrive wrote is replaced.
+
+        Raises
+        ------
+        RedriveError
+            If S3 does not take it.
+        """
+        name = redriven_name(answer.session, answer.version)
+        try:
+            self._client.put_object(
+                Bucket=self._bucket, Key=f"{self._prefix}/{name}", Body=answer.to_json().encode()
+            )
+        except (BotoCoreError, ClientError) as error:
+            raise RedriveError(f"the history takes no answer: {error}") from error

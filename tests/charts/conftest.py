@@ -67,7 +67,8 @@ def helm_with_values(folder: Path, *words: str, values: Manifest) -> subprocess.
     """Run helm in a folder with values."""
     file = folder / "values.yaml"
     # As CDK passes them on: what PyYAML leaves without quotes, such as `y`, Helm takes for a boolean.
-    file.write_text(json.dumps(values), encoding="utf-8")
+    # CDK's function indents them. One line of a multiple of 4,096 bytes is empty to Helm 4.1.4.
+    file.write_text(json.dumps(values, indent=2), encoding="utf-8")
     command = [str(helm()), *words, "--values", str(file)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 

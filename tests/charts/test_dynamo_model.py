@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.catalog import placement
 from inference_blueprints.catalog.charts import charts
-from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import blueprints_directory, charts_directory
 from inference_blueprints.serving.plan import build_plan
@@ -179,89 +177,6 @@ def test_a_disruption_budget_selects_its_pods_and_never_blocks_a_drain(
     for spec in selected.values():
         assert spec["maxUnavailable"] >= 1
         assert spec["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
-
-
-def test_workers_go_to_their_pool_and_nobody_else_does(
-    render: Render, values: Manifest, deployment: DeploymentPlan
-) -> None:
-    rendered = pods(render(values))
-    for process in deployment.processes:
-        pod = rendered[process.name]
-        required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        [term] = required["nodeSelectorTerms"]
-        rules = {rule["key"]: rule for rule in term["matchExpressions"]}
-        assert rules["kubernetes.io/arch"]["values"] == [process.architecture]
-        pool = rules[placement.POOL_LABEL]
-        if process.pool is None:
-            assert pool["operator"] == "DoesNotExist"
-            assert "tolerations" not in pod
-            continue
-        assert pool["values"] == [process.pool]
-        assert process.resources.accelerators is not None
-        resource = process.resources.accelerators.resource_name
-        of_accelerators, *own = pod["tolerations"]
-        assert of_accelerators == {
-            "key": resource,
-            "operator": "Equal",
-            "value": placement.ACCELERATOR_TAINT_VALUE,
-            "effect": placement.ACCELERATOR_TAINT_EFFECT,
-        }
-        assert [(each["key"], each["value"], each["effect"]) for each in own] == [
-            (each.key, each.value, each.effect) for each in process.tolerations[1:]
-        ]
-        assert main_container(pod)["resources"]["limits"][resource] == str(
-            process.resources.accelerators.count
-        )
-
-
-def test_spreading_is_a_wish_over_the_pods_of_one_process(
-    render: Render, values: Manifest, deployment: DeploymentPlan
-) -> None:
-    rendered = components(render(values))
-    for process in deployment.processes:
-        template = rendered[process.name]["podTemplate"]
-        constraints = template["spec"]["topologySpreadConstraints"]
-        by_zone, by_node = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
-        # A large skew makes the wish smaller than that of standing beside others.
-        assert [(each["topologyKey"], each["maxSkew"]) for each in constraints] == (
-            [(by_zone, 1000)] if process.neighbours else [(by_zone, 1), (by_node, 1)]
-        )
-        for each in constraints:
-            assert each["whenUnsatisfiable"] == "ScheduleAnyway"
-            assert each["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
-
-
-def test_packed_workers_stand_beside_the_workers_of_their_pool(render: Render) -> None:
-    (deployment,) = build_plan(load_blueprint("p5en-disaggregated").blueprint).models[0].deployments
-    rendered = components(render(deployment_values(deployment, weights_bucket=BUCKET)))
-    labels = {
-        process.name: rendered[process.name]["podTemplate"]["metadata"]["labels"]
-        for process in deployment.processes
-    }
-    assert placement.ACCELERATORS_LABEL not in labels["frontend"]
-    assert "podAffinity" not in rendered["frontend"]["podTemplate"]["spec"]["affinity"]
-    weights = {}
-    for name in ("prefill", "decode"):
-        affinity = rendered[name]["podTemplate"]["spec"]["affinity"]["podAffinity"]
-        [(kind, wishes)] = affinity.items()
-        assert kind == "preferredDuringSchedulingIgnoredDuringExecution"
-        for wish in wishes:
-            term = wish["podAffinityTerm"]
-            assert term["topologyKey"] == "kubernetes.io/hostname"
-            selected = [
-                other
-                for other, found in labels.items()
-                if term["labelSelector"]["matchLabels"].items() <= found.items()
-            ]
-            assert len(selected) == 1
-            weights[name, selected[0]] = wish["weight"]
-    # The product of their accelerators, so that a node's score is that of all accelerators in use on it.
-    assert weights == {
-        ("prefill", "prefill"): 1,
-        ("prefill", "decode"): 4,
-        ("decode", "prefill"): 4,
-        ("decode", "decode"): 16,
-    }
 
 
 def test_a_rolling_update_takes_the_strategy_of_the_plan(

@@ -5,8 +5,25 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from inference_blueprints.contracts.streamed_answers import StreamedAnswer
 from inference_blueprints.local.streaming.streaming_clients import read_history
 from tests.local.conftest import Run
+
+REDRIVEN = StreamedAnswer(
+    job="shopper",
+    signal="shopper-intent",
+    session="s",
+    version=1,
+    value="{}",
+    model="m",
+    prompt_hash="h",
+    time=1,
+    attempts=1,
+    call_millis=1,
+    prompt_tokens=1,
+    cached_tokens=1,
+    answer_tokens=1,
+)
 
 
 def test_nothing_is_lost_or_twice_although_the_job_is_killed(tmp_path: Path) -> None:
@@ -38,3 +55,5 @@ def test_nothing_is_lost_or_twice_although_the_job_is_killed(tmp_path: Path) -> 
     assert " from checkpoint " in (run.run_directory / "streaming" / "flink-2.log").read_text()
     rows = read_history(run.run_directory / "streaming" / "history")
     assert all(set(json.loads(row["value"])) == {"intent", "confidence"} for row in rows)
+    # The redrive writes lines with the same fields.
+    assert {tuple(row) for row in rows} == {tuple(json.loads(REDRIVEN.to_json()))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.contracts.dead_letters import DeadLetter, EventPosition
+from inference_blueprints.contracts.streamed_answers import StreamedAnswer
 from inference_blueprints.contracts.streaming_job import JobKafka, StreamingJobConfiguration
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_blueprints.local.streaming.job_processes import KafkaProcess
@@ -20,12 +22,14 @@ from signals.record import SignalRecord
 from signals.store import SignalWriter
 from streaming.job_topics import TopicError, TopicReader, TopicWriter
 from streaming.redrive import Redrive, RedriveOrder, redrive_topic
-from streaming.redrive_targets import VersionedStore
+from streaming.redrive_targets import ModelAnswer, VersionedStore
 
 JOB = StreamingJobConfiguration.from_json(
     (Path(__file__).parents[1] / "runtime" / "streaming" / "job.json").read_text("utf-8")
 )
 LETTERS, EVENTS = "letters", "events"
+#: A version of a session whose newest event is of now.
+NOW = int(time.time()) * 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +52,16 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         opened = open_client(Address("127.0.0.1", server.port), BULK_TIMEOUTS)
         yield opened
         opened.close()
+
+
+class Lines:
+    """A history in memory."""
+
+    def __init__(self) -> None:
+        self.answers: list[StreamedAnswer] = []
+
+    def add(self, answer: StreamedAnswer) -> None:
+        self.answers.append(answer)
 
 
 def letter(session: str, version: int) -> DeadLetter:
@@ -77,18 +91,19 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
         event=b"\xff{",
         source=EventPosition(topic=EVENTS, partition=0, offset=1),
     )
-    SignalWriter(client).write([record("s-7", 9, "newer")])
+    SignalWriter(client).write([record("s-7", NOW + 9, "newer")])
     writer, events = TopicWriter(kafka, LETTERS), TopicWriter(kafka, EVENTS)
     for number in range(40):
-        writer.write(letter(f"s-{number}", 5).to_json().encode())
+        writer.write(letter(f"s-{number}", NOW + 5).to_json().encode())
     writer.write(poison.to_json().encode())
     writer.close()
 
     reader, store, asked = TopicReader(kafka, LETTERS), VersionedStore(client, JOB.signal.name), list[str]()
+    history = Lines()
 
-    def ask(_: Any, session: str) -> str:
+    def ask(request: Any, session: str) -> ModelAnswer:
         asked.append(session)
-        return f"answer to {session}"
+        return ModelAnswer(f"answer to {session}")
 
     event: dict[str, Any] = {"limit": 17}
     seen, done = 0, False
@@ -98,6 +113,7 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
             RedriveOrder(dry_run=False, events=True, per_second=1000.0),
             ask=ask,
             store=store,
+            history=history,
             send=events.write,
         )
         answer = redrive_topic(reader, step, event)
@@ -108,8 +124,10 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
     events.close()
     assert seen == 41
     assert sorted(asked) == sorted(f"s-{number}" for number in range(40) if number != 7)
-    assert store.newest_version("s-7") == 9
-    assert {store.newest_version(session) for session in asked} == {5}
+    assert {(each.session, each.version) for each in history.answers} == {(each, NOW + 5) for each in asked}
+    assert len(history.answers) == len(asked)
+    assert store.newest_version("s-7") == NOW + 9
+    assert {store.newest_version(session) for session in asked} == {NOW + 5}
 
     sent = TopicReader(kafka, EVENTS)
     assert [each.value for each in sent.read(sent.oldest(), sent.newest())] == [b"\xff{"]

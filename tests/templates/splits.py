@@ -69,13 +69,16 @@ def _ways(
     size = workers["tensorParallelSize"]
     if size == 1:
         return [{"pipelineParallelSize": 1, "dataParallelSize": 1}]
-    ways: list[Document] = [{"tensorParallelSize": size // 2, "pipelineParallelSize": 2}]
+    memory = min(each.accelerator.memory_bytes for each in types if each.accelerator)
+    ways: list[Document] = []
+    # The first or last stage holds the vocabulary too.
+    if model.weight_bytes / size <= 0.75 * WEIGHT_SHARE * memory:
+        ways.append({"tensorParallelSize": size // 2, "pipelineParallelSize": 2})
     if not model.experts or model.experts % size:
         return ways
     ways.append({"expertParallel": True})
     others = model.weight_bytes - model.expert_weight_bytes
     each = others + model.expert_weight_bytes / size
-    memory = min(each.accelerator.memory_bytes for each in types if each.accelerator)
     precise = section.get("stack") == {"llmD": {"prefixScorer": "precise"}}
     if each <= 0.75 * WEIGHT_SHARE * memory and not precise:
         ways.append({"tensorParallelSize": 1, "dataParallelSize": size, "expertParallel": True})

@@ -330,7 +330,7 @@ def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
         _some(
             parsers=_some(reasoning=st.just("none"), toolCall=st.sampled_from(["none", "hermes"])),
             objectives=_some(timeToFirstTokenP90Ms=st.just(2000.0), timePerOutputTokenP90Ms=st.just(60.0)),
-            realTime=st.just({"deadlineMillis": 300.0}),
+            realTime=st.just({"deadlineMillis": 300.0, "fallbackPercent": 2.0}),
         )
     )
 

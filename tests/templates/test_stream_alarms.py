@@ -16,6 +16,7 @@ from inference_blueprints.local.emulator.alarms.alarm_definition import MetricSt
 from inference_blueprints.local.emulator.alarms.metric_alarms import evaluate
 from inference_blueprints.local.emulator.alarms.period_statistics import MetricSample
 from inference_constructs.streaming.stream_alarms import StreamAlarms
+from inference_constructs.streaming.stream_metrics import StreamMetrics
 
 # 2026-11-23 09:00:00 UTC
 NOW = 1795424400.0
@@ -34,10 +35,7 @@ def alarms() -> dict[str, dict[str, Any]]:
     StreamAlarms(
         stack,
         "Job",
-        application="try-shopper",
-        job="shopper",
-        cluster="try-events",
-        topic="clicks",
+        metrics=StreamMetrics("try-shopper", "shopper", "try-events", "clicks"),
         people=people,
     )
     found = Template.from_stack(stack).find_resources("AWS::CloudWatch::Alarm")

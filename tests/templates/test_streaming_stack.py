@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 import yaml
 
+from inference_blueprints.contracts.streamed_answers import redriven_name
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
+from inference_blueprints.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
 from tests.templates.conftest import Synthesise
+from tests.templates.streaming_users import user_of
 from tests.templates.support import Templates, listed, statements, text
 
 STACK = "Streaming"
@@ -174,10 +178,8 @@ def test_a_job_finds_its_configuration(templates: Templates) -> None:
     assert job.endpoint.url == "http://qwen3-8b.try.internal"
     store, cache = job.signal.store, templates.only("AWS::ElastiCache::ServerlessCache", "Stores")
     assert (store.tls, store.cluster, store.authentication) == (True, True, "iam")
-    assert (store.cache_name, store.user) == (
-        cache["ServerlessCacheName"],
-        f"{cache['ServerlessCacheName']}-writer",
-    )
+    assert store.cache_name == cache["ServerlessCacheName"]
+    assert store.user == user_of(templates, "shopper-intent")
     assert job.history.uri.endswith("/streaming-history/shopper")
     groups = application(templates, "shopper")["ApplicationConfiguration"]["EnvironmentProperties"]
     [group] = groups["PropertyGroups"]
@@ -257,7 +259,10 @@ def test_a_job_reaches_its_own_topics_group_signals_and_objects_only(templates: 
         "streaming-programs/*",
     }
     cache = templates.only("AWS::ElastiCache::ServerlessCache", "Stores")["ServerlessCacheName"]
-    assert {each.rsplit(":", 1)[-1] for each in found["elasticache:Connect"]} == {cache, f"{cache}-writer"}
+    assert {each.rsplit(":", 1)[-1] for each in found["elasticache:Connect"]} == {
+        cache,
+        user_of(templates, "shopper-intent"),
+    }
     assert {action.split(":")[0] for action in found} == {
         "ec2",
         "elasticache",
@@ -303,8 +308,13 @@ def test_the_redrive_reads_dead_letters_and_writes_signals_and_events(templates:
         "ReadData": {"shopper-dead-letters"},
         "WriteData": {"clicks"},
     }
-    assert any(each.endswith("-writer") for each in found["elasticache:Connect"])
+    users = {each.rsplit(":", 1)[-1] for each in found["elasticache:Connect"] if ":user:" in each}
+    assert users == {user_of(templates, "shopper-intent")}
     assert ends(found["s3:GetObject"]) == {"streaming-configuration/shopper/*"}
+    [key] = ends(found["s3:PutObject"])
+    assert fnmatchcase(f"streaming-history/shopper/{redriven_name('s', 1_795_424_400_000_007)}", key)
+    assert not fnmatchcase("streaming-history/shopper/date=2026-11-23/hour=09/part-1.jsonl", key)
+    assert not fnmatchcase(f"streaming-history/basket/{redriven_name('s', 7)}", key)
 
 
 def test_the_code_of_tools_may_not_make_network_interfaces(templates: Templates) -> None:
@@ -369,7 +379,7 @@ def test_jobs_reach_brokers_models_signals_and_aws_only(templates: Templates) ->
 
 def test_each_alarm_names_a_runbook_that_exists(templates: Templates) -> None:
     alarms = templates.properties("AWS::CloudWatch::Alarm", STACK)
-    assert len(alarms) == 2 * 5
+    assert len(alarms) == 2 * ALARMS_PER_STREAM
     named = {each["AlarmDescription"].rsplit("Runbook: ", 1)[1] for each in alarms}
     assert named == set(STREAMING_RUNBOOKS)
     assert all((root() / each).is_file() for each in named)

@@ -53,6 +53,16 @@ affinity:
               {{- else }}
               operator: DoesNotExist
               {{- end }}
+    {{- with .zone }}
+    {{- /* Beside its workers, because bytes between zones are billed. A preference: other zones are better than none. */}}
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        preference:
+          matchExpressions:
+            - key: topology.kubernetes.io/zone
+              operator: In
+              values: [{{ . | quote }}]
+    {{- end }}
   {{- $process := . }}
   {{- with .packing }}
   {{- /* With the weights of its neighbours, the scheduler prefers the fullest node that has room. */}}
@@ -78,6 +88,8 @@ affinity:
 {{- /* A large skew gives zones little weight: they only decide between nodes that are equally full. */}}
 {{- $topologies = list "topology.kubernetes.io/zone" }}
 {{- $skew = 1000 }}
+{{- else if .process.zone }}
+{{- $topologies = list "kubernetes.io/hostname" }}
 {{- end }}
 topologySpreadConstraints:
   {{- range $topologies }}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -33,6 +34,8 @@ class SignalAccess:
         VPC of the cache.
     vpc_cidr
         IPv4 range of the VPC.
+    stream_writers
+        Names of the users of streaming jobs, by job.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class SignalAccess:
     encryption_key: kms.IKey
     vpc: ec2.IVpc
     vpc_cidr: str
+    stream_writers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_cache(
@@ -84,6 +88,7 @@ class SignalAccess:
             encryption_key=encryption_key,
             vpc=vpc,
             vpc_cidr=vpc_cidr,
+            stream_writers=cache.stream_writers,
         )
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -105,6 +110,28 @@ class SignalAccess:
             Role of the program that writes.
         """
         return self._grant_connect(grantee, self.writer)
+
+    def stream_writer(self, job: str) -> str:
+        """Return the name of the user of a streaming job.
+
+        Parameters
+        ----------
+        job
+            Name of the job.
+        """
+        return self.stream_writers[job]
+
+    def grant_stream(self, grantee: iam.IGrantable, job: str) -> iam.Grant:
+        """Allow connecting to the cache as the user of a streaming job, who writes the job's signal only.
+
+        Parameters
+        ----------
+        grantee
+            Role of the program that writes.
+        job
+            Name of the job.
+        """
+        return self._grant_connect(grantee, self.stream_writer(job))
 
     def grant_write_history(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow adding rows to the history. This does not include permissions for the history's key.

@@ -6,6 +6,9 @@ may change in any release, and would add a package for only four resources.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import aws_cdk as cdk
@@ -35,13 +38,16 @@ _READ: Final = "+hget +hgetall +hmget +exists +ttl +expiretime"
 #: Permissions of the users as Valkey access lists (https://valkey.io/topics/acl/). No user may list keys.
 #: Commands of a script are checked with the permissions of its caller.
 READER_ACCESS: Final = f"on ~signal:* -@all {_CONNECT} {_READ}"
-WRITER_ACCESS: Final = f"on ~signal:* -@all {_CONNECT} +eval +evalsha +hget +hset +expireat"
+_WRITE: Final = "+eval +evalsha +hget +hset +expireat"
+WRITER_ACCESS: Final = f"on ~signal:* -@all {_CONNECT} {_WRITE}"
 
 
 class SignalCache(Construct):
-    """A serverless Valkey cache in private subnets, with one user that reads and one that writes.
+    """A serverless Valkey cache in private subnets, with a user that reads and one that writes all signals.
 
-    Both users authenticate with IAM tokens instead of passwords. There is no user ``default``: a user group
+    Each streaming job has a user of its own besides, which writes the job's signal only.
+
+    All users authenticate with IAM tokens instead of passwords. There is no user ``default``: a user group
     for Valkey does not need one, and accepts none without a password
     (https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/Clusters.RBAC.html).
 
@@ -58,6 +64,8 @@ class SignalCache(Construct):
     retain
         Whether a snapshot is kept when the cache is deleted. The cache itself cannot be kept, because its VPC
         would have to stay too.
+    stream_signals
+        Name of the signal of each streaming job, by job.
     """
 
     def __init__(
@@ -70,6 +78,7 @@ class SignalCache(Construct):
         encryption_key: kms.IKey,
         max_gb: int,
         retain: bool,
+        stream_signals: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(scope, construct_id)
         security_group = ec2.SecurityGroup(
@@ -83,6 +92,10 @@ class SignalCache(Construct):
         ).lower()
         self.reader = f"{self.cache_name}-reader"
         self.writer = f"{self.cache_name}-writer"
+        #: Users by streaming job.
+        self.stream_writers: Mapping[str, str] = {
+            job: f"{self.cache_name}-{_digest(job)}" for job in stream_signals
+        }
         group = elasticache.CfnUserGroup(
             self,
             "Users",
@@ -91,6 +104,10 @@ class SignalCache(Construct):
             user_ids=[
                 self._add_user("Reader", self.reader, READER_ACCESS),
                 self._add_user("Writer", self.writer, WRITER_ACCESS),
+                *(
+                    self._add_user(f"Stream-{job}", self.stream_writers[job], stream_access(signal))
+                    for job, signal in stream_signals.items()
+                ),
             ],
         )
         self._cache = elasticache.CfnServerlessCache(
@@ -133,6 +150,22 @@ class SignalCache(Construct):
             user_name=name,
         )
         return user.ref
+
+
+def stream_access(signal: str) -> str:
+    """Return the permissions of a streaming job's user, as a Valkey access list.
+
+    Parameters
+    ----------
+    signal
+        Name of its signal.
+    """
+    return f"on ~signal:{signal}:* -@all {_CONNECT} {_WRITE}"
+
+
+def _digest(job: str) -> str:
+    """Return a short name of a job: with the cache's name, it is as long as that of the user that writes."""
+    return hashlib.sha256(job.encode()).hexdigest()[: len("writer")]
 
 
 def _incarnation(scope: Construct) -> str:

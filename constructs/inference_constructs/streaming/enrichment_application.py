@@ -128,7 +128,7 @@ class EnrichmentApplication(Construct):
         store.grant_program(role)
         store.grant_document(role, job)
         store.grant_history(role, job)
-        signals.grant_write(role)
+        signals.grant_stream(role, job)
         cluster.grant_read(role, topics.events, job)
         cluster.grant_write(role, topics.dead_letters, idempotent=True)
         log = KeptLogGroup(

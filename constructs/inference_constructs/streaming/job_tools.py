@@ -26,8 +26,8 @@ _TIMEOUT_SECONDS: Final = 900
 class JobTools(Construct):
     """Two functions in the VPC, each with a role of its own.
 
-    The probe may write events and read signals. The redrive may read dead letters, write signals, and write
-    events again that the job could not read.
+    The probe may write events and read signals. The redrive may read dead letters, write the job's signals,
+    add answers to its history, and write events again that the job could not read.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class JobTools(Construct):
     job
         Name of the job.
     document, document_access
-        Address of the job's configuration, and the store that it is in.
+        Address of the job's configuration, and the bucket that has it and the history.
     topics
         Topics of the job.
     cluster
@@ -80,7 +80,7 @@ class JobTools(Construct):
             "Redrive",
             code,
             handler="streaming.redrive.handle",
-            environment={JOB_DOCUMENT: document, "SIGNALS_USER": signals.writer},
+            environment={JOB_DOCUMENT: document, "SIGNALS_USER": signals.stream_writer(job)},
             role_path=role_path,
         )
         for function in (probe, redrive):
@@ -89,7 +89,8 @@ class JobTools(Construct):
         signals.grant_read(probe)
         cluster.grant_read(redrive, topics.dead_letters)
         cluster.grant_write(redrive, topics.events)
-        signals.grant_write(redrive)
+        document_access.grant_redriven(_role(redrive), job)
+        signals.grant_stream(redrive, job)
         #: Names of the functions by what they do.
         self.names: Mapping[str, str] = {PROBE: probe.function_name, REDRIVE: redrive.function_name}
 

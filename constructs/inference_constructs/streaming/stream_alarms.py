@@ -11,17 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from inference_blueprints.contracts import streaming_names
 from inference_constructs.observability.alarm_topic import tell
+from inference_constructs.streaming.stream_metrics import StreamMetrics
 
-_MINUTE: Final = cdk.Duration.minutes(1)
-_FLINK: Final = "AWS/KinesisAnalytics"
-_KAFKA: Final = "AWS/Kafka"
 #: The job commits its position at each checkpoint, that is once a minute.
 _BEHIND_SECONDS: Final = 180
 _OPERATORS: Final = cloudwatch.ComparisonOperator
@@ -33,12 +30,8 @@ class StreamAlarms(Construct):
 
     Parameters
     ----------
-    application
-        Name of the application.
-    job
-        Name of the job, which is its consumer group.
-    cluster, topic
-        Names of the Kafka cluster and of the topic of events.
+    metrics
+        Metrics of the job.
     people
         Topic that is told.
     """
@@ -48,26 +41,15 @@ class StreamAlarms(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        application: str,
-        job: str,
-        cluster: str,
-        topic: str,
+        metrics: StreamMetrics,
         people: sns.ITopic | None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._application, self._job, self._people = application, job, people
+        self._people, job = people, metrics.job
         self._alarms: list[cloudwatch.Alarm] = []
         self._add(
             "behind",
-            # "Time estimate (in seconds) to drain MaxOffsetLag":
-            # https://docs.aws.amazon.com/msk/latest/developerguide/metrics-details-express.html
-            cloudwatch.Metric(
-                namespace=_KAFKA,
-                metric_name="EstimatedMaxTimeLag",
-                dimensions_map={"Cluster Name": cluster, "Consumer Group": job, "Topic": topic},
-                period=_MINUTE,
-                statistic="Maximum",
-            ),
+            metrics.lag(),
             f"{job} is more than {_BEHIND_SECONDS} seconds behind its events for five minutes.",
             runbook=streaming_names.STREAM_BEHIND_RUNBOOK,
             above=_BEHIND_SECONDS,
@@ -75,7 +57,7 @@ class StreamAlarms(Construct):
         )
         self._add(
             "restarting",
-            self._growth("numRestarts"),
+            metrics.growth("numRestarts"),
             f"{job} restarted in three of fifteen minutes.",
             runbook=streaming_names.STREAM_STOPPED_RUNBOOK,
             periods=15,
@@ -84,7 +66,7 @@ class StreamAlarms(Construct):
         self._add(
             "stopped",
             # A job that does not run has no metrics.
-            self._metric("numRestarts", statistic="SampleCount"),
+            metrics.of_flink("numRestarts", statistic="SampleCount"),
             f"{job} does not run for five minutes.",
             runbook=streaming_names.STREAM_STOPPED_RUNBOOK,
             below=1,
@@ -92,7 +74,7 @@ class StreamAlarms(Construct):
         )
         self._add(
             "checkpoints-failing",
-            self._growth("numberOfFailedCheckpoints"),
+            metrics.growth("numberOfFailedCheckpoints"),
             f"Checkpoints of {job} failed in three of ten minutes.",
             runbook=streaming_names.STREAM_CHECKPOINTS_RUNBOOK,
             periods=10,
@@ -100,7 +82,7 @@ class StreamAlarms(Construct):
         )
         self._add(
             "dead-letters",
-            self._growth(streaming_names.DEAD_LETTERS_METRIC, dict([streaming_names.JOB_METRIC_DIMENSION])),
+            metrics.growth_of_job(streaming_names.DEAD_LETTERS_METRIC),
             f"{job} wrote dead letters.",
             runbook=streaming_names.STREAM_DEAD_LETTERS_RUNBOOK,
         )
@@ -109,26 +91,6 @@ class StreamAlarms(Construct):
     def alarms(self) -> Sequence[cloudwatch.Alarm]:
         """The alarms."""
         return self._alarms
-
-    def _metric(
-        self, name: str, dimensions: dict[str, str] | None = None, *, statistic: str = "Average"
-    ) -> cloudwatch.Metric:
-        return cloudwatch.Metric(
-            namespace=_FLINK,
-            metric_name=name,
-            dimensions_map={"Application": self._application, **(dimensions or {})},
-            period=_MINUTE,
-            statistic=statistic,
-        )
-
-    def _growth(self, name: str, dimensions: dict[str, str] | None = None) -> cloudwatch.MathExpression:
-        """Return the growth of a counter, which starts at zero with each start of the job."""
-        return cloudwatch.MathExpression(
-            expression="DIFF(total)",
-            label=name,
-            period=_MINUTE,
-            using_metrics={"total": self._metric(name, dimensions)},
-        )
 
     def _add(
         self,

@@ -8,6 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
+from inference_blueprints.contracts.streamed_answers import REDRIVEN_PREFIX
 from inference_blueprints.contracts.streaming_names import (
     JOB_DOCUMENTS_PREFIX,
     JOB_PROGRAMS_PREFIX,
@@ -123,6 +124,20 @@ class StreamingStore:
             resource_arns=[self.bucket_arn],
         )
         self._grant_key(role, "kms:Decrypt", "kms:GenerateDataKey")
+
+    def grant_redriven(self, role: iam.IRole, job: str) -> None:
+        """Allow adding redriven answers to the history of a job, and nothing else there.
+
+        Parameters
+        ----------
+        role
+            Role of the redrive.
+        job
+            Name of the job.
+        """
+        keys = f"{STREAMING_HISTORY_PREFIX}{job}/date=*/hour=*/{REDRIVEN_PREFIX}*"
+        self._grant(role, ["s3:PutObject"], keys)
+        self._grant_key(role, "kms:GenerateDataKey")
 
     def _grant(self, role: iam.IRole, actions: list[str], keys: str) -> None:
         grant = iam.Grant.add_to_principal(

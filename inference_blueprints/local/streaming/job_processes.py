@@ -156,6 +156,19 @@ class JobProcess:
         self._processes.kill(self._running)
         self._running = None
 
+    @property
+    def pid(self) -> int:
+        """The process id.
+
+        Raises
+        ------
+        RuntimeError
+            If the job is not running.
+        """
+        if self._running is None:
+            raise RuntimeError("the job is not running")
+        return self._running.pid
+
     def counter(self, name: str) -> int | None:
         """Return the sum of a counter of the job over its subtasks, or None if Flink does not answer.
 

@@ -268,7 +268,7 @@ def _platform_parts(job: StreamingJob) -> tuple[PlatformPart, ...]:
         PlatformPart(
             f"Signal store of {job.name}",
             "real",
-            "a Valkey of its own, without TLS and IAM; the history is files",
+            "a Valkey of its own, whose build has no TLS, and without IAM; the history is files",
         ),
         PlatformPart(
             f"Clicks of {job.name}", "simulated", "sessions made of the blueprint's examples and load"

@@ -85,8 +85,13 @@ def edge_sentences(edge: EdgeSummary) -> Iterator[str]:
 
 def _placement(edge: EdgeSummary) -> str:
     """Say whether workers and frontends of one zone each save more than they cost."""
+    if edge.is_zonal:
+        return (
+            f"{edge.model}: each deployment has its workers in one zone, and its frontends prefer that "
+            "zone, so no traffic between zones is counted."
+        )
     saved = (
-        f"{edge.model}: a deployment per zone, with its frontends in its zone, saves up to "
+        f"{edge.model}: a deployment per zone, on a pool with `availabilityZone`, saves up to "
         f"{usd(edge.cross_zone_usd_per_day)} USD per day of traffic between zones"
     )
     if edge.zone_placement_saves is None:

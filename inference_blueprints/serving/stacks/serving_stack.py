@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Engine, Flag
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.estimates.worker_figures import Sizing
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
 from inference_blueprints.serving.stacks.answer_parsers import ParserFlags, parser_arguments
 from inference_blueprints.serving.types import EndpointPicker, Process
 
@@ -91,7 +91,8 @@ class ServingStack(ABC):
 
     def processes(self, roles: tuple[ResolvedWorkers, ...]) -> tuple[Process, ...]:
         """Return the processes of a deployment with workers of these roles, its entry point first."""
-        return (self.entry_point(roles[0]), *map(self.workers, roles))
+        entry_point = replace(self.entry_point(roles[0]), zone=common_zone(roles))
+        return (entry_point, *map(self.workers, roles))
 
     def picker(self, roles: tuple[ResolvedWorkers, ...]) -> EndpointPicker | None:  # noqa: ARG002 -- llm-d's
         """Return the settings of llm-d's router. None for a stack without that router."""

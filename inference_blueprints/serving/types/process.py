@@ -311,6 +311,8 @@ class ProcessBase:
         Processor architecture of the image.
     pool
         Pool whose nodes it runs on. None for the system nodes.
+    zone
+        Availability zone that it prefers: the only one of the workers behind it. None without one.
     tolerations
         Taints of the pool's nodes.
     capabilities
@@ -343,6 +345,7 @@ class ProcessBase:
     resources: Resources
     architecture: Architecture
     pool: NonEmpty | None = None
+    zone: NonEmpty | None = None
     tolerations: tuple[Toleration, ...]
     capabilities: tuple[Capability, ...] = ()
     awaits_weights: NonEmpty | None = None

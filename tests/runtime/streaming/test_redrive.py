@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections import Counter
@@ -12,11 +13,13 @@ from typing import Any, cast
 import pytest
 
 from inference_blueprints.contracts.dead_letters import EVENT_REASONS, DeadLetter, EventPosition
+from inference_blueprints.contracts.streamed_answers import StreamedAnswer, redriven_name
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from signals.record import SignalRecord
 from streaming import redrive
 from streaming.job_topics import Positions, TopicReader, TopicRecord
-from streaming.redrive import Redrive, RedriveError, Redriven, RedriveOrder, redrive_topic
+from streaming.redrive import Redrive, Redriven, RedriveOrder, redrive_topic, request_digest
+from streaming.redrive_targets import AnswerHistory, ModelAnswer, RedriveError
 
 JOB = StreamingJobConfiguration.from_json(Path(__file__).with_name("job.json").read_text("utf-8"))
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "clicks"}]}
@@ -42,6 +45,19 @@ class Store:
             return True
 
 
+class History:
+    """The history: the last line of a version stays."""
+
+    def __init__(self) -> None:
+        self.answers: dict[tuple[str, int], StreamedAnswer] = {}
+        self.full = False
+
+    def add(self, answer: StreamedAnswer) -> None:
+        if self.full:
+            raise RedriveError("the history takes no answer: AccessDenied")
+        self.answers[answer.session, answer.version] = answer
+
+
 class Topic:
     """A topic of dead letters in memory."""
 
@@ -65,17 +81,19 @@ class World:
 
     def __init__(self, **versions: int) -> None:
         self.store = Store(**versions)
+        self.history = History()
+        self.now = 0.0
         self.asked: list[str] = []
         self.sent: list[bytes] = []
         self.broken: set[str] = set()
         self.slept: list[float] = []
 
-    def ask(self, request: Mapping[str, Any], session: str) -> str:
+    def ask(self, request: Mapping[str, Any], session: str) -> ModelAnswer:
         assert request == REQUEST
         self.asked.append(session)
         if session in self.broken:
             raise RedriveError("the endpoint answers 503")
-        return f"answer to {session}"
+        return ModelAnswer(f"answer to {session}", prompt_tokens=5, cached_tokens=3, answer_tokens=2)
 
     def redrive(self, order: RedriveOrder) -> Redrive:
         return Redrive(
@@ -83,6 +101,8 @@ class World:
             order,
             ask=self.ask,
             store=self.store,
+            history=self.history,
+            now=lambda: self.now,
             send=self.sent.append,
             clock=lambda: 0.0,
             sleep=self.slept.append,
@@ -141,15 +161,15 @@ def test_what_the_store_has_already_is_not_asked_again() -> None:
     assert world.asked == ["older"]
 
 
-def test_a_newer_answer_that_comes_while_the_model_answers_stays() -> None:
+def test_a_newer_answer_that_comes_while_the_model_answers_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
 
-    def ask(request: Mapping[str, Any], session: str) -> str:
+    def ask(request: Mapping[str, Any], session: str) -> ModelAnswer:
         world.store.versions[session] = 8
-        return "late"
+        return ModelAnswer("late")
 
-    step = Redrive(JOB, APPLY, ask=ask, store=world.store, send=world.sent.append, sleep=lambda _: None)
-    found = redrive_topic(cast("TopicReader", Topic([letter("s-1", 7)])), step, {})
+    monkeypatch.setattr(world, "ask", ask)
+    found = world.run(Topic([letter("s-1", 7)]), APPLY)
     assert found["counts"] == {"timeout": {"superseded": 1}}
     assert world.store.records == []
 
@@ -226,9 +246,12 @@ def test_many_dead_letters_are_each_done_once() -> None:
 
 def test_counts_of_threads_add_up() -> None:
     result = Redriven()
-    threads = [
-        threading.Thread(target=lambda: [result.add("r", "redriven") for _ in range(2000)]) for _ in range(4)
-    ]
+
+    def count() -> None:
+        for _ in range(2000):
+            result.add("r", "redriven")
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
     for each in threads:
         each.start()
     for each in threads:
@@ -236,16 +259,87 @@ def test_counts_of_threads_add_up() -> None:
     assert result.counts["r"]["redriven"] == 8000
 
 
-def test_every_example_of_the_contract_is_asked_again_or_left() -> None:
+def test_every_example_of_the_contract_is_asked_again_or_left(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = json.loads(Path(__file__).with_name("dead_letters.json").read_text("utf-8"))["letters"]
     world = World()
 
-    def ask(request: Mapping[str, Any], session: str) -> str:
-        return "answer"
+    def ask(request: Mapping[str, Any], session: str) -> ModelAnswer:
+        return ModelAnswer("answer")
 
-    step = Redrive(JOB, APPLY, ask=ask, store=world.store, send=world.sent.append, sleep=lambda _: None)
-    topic = Topic([json.dumps(each).encode() for each in examples])
-    found = redrive_topic(cast("TopicReader", topic), step, {})
+    monkeypatch.setattr(world, "ask", ask)
+    found = world.run(Topic([json.dumps(each).encode() for each in examples]), APPLY)
     assert found["failures"] == []
     for reason, outcomes in found["counts"].items():
         assert set(outcomes) <= ({"left"} if reason in EVENT_REASONS else {"redriven", "superseded"})
+
+
+def test_what_is_redriven_is_in_the_history_so_that_no_version_is_in_neither() -> None:
+    """The dead letters of a topic go after 14 days; the answers to them stay."""
+    world = World(newer=9)
+    world.run(Topic([letter("a", 7), letter("newer", 7), letter("b", 7_000)]), APPLY)
+    assert set(world.history.answers) == {("a", 7), ("b", 7_000)}
+    line = json.loads(world.history.answers["a", 7].to_json())
+    assert line.pop("callMillis") >= 0
+    assert line == {
+        "job": JOB.name,
+        "signal": JOB.signal.name,
+        "session": "a",
+        "version": 7,
+        "value": "answer to a",
+        "model": JOB.request.model,
+        "promptHash": request_digest(REQUEST),
+        "time": 0,
+        "attempts": 3,
+        "promptTokens": 5,
+        "cachedTokens": 3,
+        "answerTokens": 2,
+    }
+
+
+def test_nothing_is_visible_that_the_history_did_not_take() -> None:
+    world, topic = World(), Topic([letter("a", 7)])
+    world.history.full = True
+    assert world.run(topic, APPLY)["counts"] == {"timeout": {"failed": 1}}
+    assert world.store.records == []
+    world.history.full = False
+    assert world.run(topic, APPLY)["counts"] == {"timeout": {"redriven": 1}}
+    assert len(world.history.answers) == 1
+
+
+def test_an_old_answer_does_not_come_back_after_the_newer_one_expired() -> None:
+    world = World()  # The store has forgotten all that it had.
+    world.now = 1_800_000_000.0
+    second = 1_000_000
+    lives = JOB.signal.ttl_seconds
+    old = letter("old", (1_800_000_000 - lives) * second)
+    young = letter("young", (1_800_000_000 - lives + 1) * second)
+    for order in (RedriveOrder(), APPLY):
+        assert world.run(Topic([old, young]), order)["counts"] == {"timeout": {"expired": 1, "redriven": 1}}
+    assert world.asked == ["young"]
+
+
+def test_a_second_redrive_replaces_the_line_of_the_first() -> None:
+    written: dict[tuple[str, str], bytes] = {}
+
+    class Bucket:
+        def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803 - boto3's
+            written[Bucket, Key] = Body
+
+    history, version = AnswerHistory(Bucket(), "s3://bucket/streaming-history/shopper"), 1_795_424_400_000_007
+    world = World()
+    world.history.add = history.add  # type: ignore[method-assign]
+    for _ in range(2):
+        world.store.versions.clear()
+        world.run(Topic([letter("a/é", version)]), APPLY)
+    [(bucket, key)] = written
+    name = redriven_name("a/é", version)
+    assert (bucket, key) == ("bucket", f"streaming-history/shopper/{name}")
+    assert name.startswith("date=2026-11-23/hour=09/redriven-")
+    assert json.loads(written[bucket, key])["session"] == "a/é"
+
+
+def test_the_digest_is_that_of_the_text_that_the_job_wrote() -> None:
+    # As Jackson writes it: compact, in the order of the fields, and without escapes of letters.
+    content = r"café \"x\"\n 🛒"
+    text = '{"model":"m","messages":[{"role":"user","content":"' + content + '"}],"max_tokens":12}'
+    assert request_digest(json.loads(text)) == hashlib.sha256(text.encode()).hexdigest()

@@ -52,6 +52,11 @@ REASONS: dict[str, list[tuple[str, str]]] = {
             r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}"
             r"/streaming-(programs|configuration(/[\w-]+)?|history/[\w-]+)/\*",
         ),
+        (
+            "Streaming",
+            r"s3:PutObject on arn:aws:s3:::\$\{[\w.-]+\}"
+            r"/streaming-history/[\w-]+/date=\*/hour=\*/redriven-\*",
+        ),
     ],
     "lists of alarms, which AWS checks against all alarms of the region": [
         ("Operations", rf"cloudwatch:DescribeAlarms on arn:aws:cloudwatch:{_REGION}:.+:alarm:\*"),

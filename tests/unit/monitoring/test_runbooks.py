@@ -6,13 +6,19 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
+from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
 from inference_blueprints.monitoring.alarm_table import CANARY_RUNBOOK, alarm_rows
 from inference_blueprints.resources import root
 
 _HEADINGS = ["What users see", "Why", "What to do"]
 
 
-_RUNBOOKS = [*(row.runbook for row in alarm_rows()), CANARY_RUNBOOK, *OPERATIONS_RUNBOOKS]
+_RUNBOOKS = [
+    *(row.runbook for row in alarm_rows()),
+    CANARY_RUNBOOK,
+    *OPERATIONS_RUNBOOKS,
+    *STREAMING_RUNBOOKS,
+]
 
 
 @pytest.mark.parametrize("runbook", _RUNBOOKS)

@@ -14,6 +14,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -44,8 +45,18 @@ class ConnectionsTest {
         frame(request, DATA, 1, stream, HostileServer.chat("blue").getBytes(StandardCharsets.UTF_8));
     }
 
-    /** Speaks HTTP/2 after an upgrade. On the first connection, the second request gets a GOAWAY instead of an answer. */
-    private static void goAway(HostileServer.Request request, int connection, AtomicInteger unanswered) throws Exception {
+    /** Answers a stream, and says in the middle of it that the connection takes no more requests. */
+    private static void answerAndGoAway(HostileServer.Request request, int stream) throws IOException {
+        byte[] answer = HostileServer.chat("blue").getBytes(StandardCharsets.UTF_8);
+        int half = answer.length / 2;
+        frame(request, HEADERS, 4, stream, new byte[] {(byte) 0x88});
+        frame(request, DATA, 0, stream, Arrays.copyOf(answer, half));
+        frame(request, GOAWAY, 0, 0, new byte[] {0, 0, 0, (byte) stream, 0, 0, 0, 0});
+        frame(request, DATA, 1, stream, Arrays.copyOfRange(answer, half, answer.length));
+    }
+
+    /** Speaks HTTP/2 after an upgrade. On the first connection, the second request gets what is given. */
+    private static void secondRequest(HostileServer.Request request, int connection, Second second) throws Exception {
         request.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
         frame(request, SETTINGS, 0, 0, new byte[0]);
         request.in.readNBytes(24);
@@ -61,8 +72,7 @@ class ConnectionsTest {
             if (head[3] == SETTINGS && (head[4] & 1) == 0) {
                 frame(request, SETTINGS, 1, 0, new byte[0]);
             } else if (head[3] == HEADERS && connection == 1) {
-                unanswered.incrementAndGet();
-                frame(request, GOAWAY, 0, 0, new byte[] {0, 0, 0, 1, 0, 0, 0, 0});
+                second.gets(request, stream);
             } else if (head[3] == HEADERS) {
                 answerFrame(request, stream);
             }
@@ -74,7 +84,10 @@ class ConnectionsTest {
         AtomicInteger connections = new AtomicInteger();
         AtomicInteger unanswered = new AtomicInteger();
         try (HostileServer server =
-                        new HostileServer(request -> goAway(request, connections.incrementAndGet(), unanswered));
+                        new HostileServer(request -> secondRequest(request, connections.incrementAndGet(), (each, stream) -> {
+                            unanswered.incrementAndGet();
+                            frame(each, GOAWAY, 0, 0, new byte[] {0, 0, 0, 1, 0, 0, 0, 0});
+                        }));
                 EndpointClient client = client(server, EndpointClient.Builder::http2)) {
             assertEquals("blue", client.send(QUESTION).text());
             assertEquals("blue", client.send(QUESTION).text());
@@ -82,6 +95,69 @@ class ConnectionsTest {
             assertEquals(2, connections.get());
             assertEquals("blue", client.send(QUESTION).text());
         }
+    }
+
+    /** Newer JDKs read the rest of the answer. Older ones break the connection, and the request is sent again. */
+    @Test
+    void aGoAwayInTheMiddleOfAnAnswerCostsAtMostARepetition() throws Exception {
+        AtomicInteger connections = new AtomicInteger();
+        AtomicInteger halves = new AtomicInteger();
+        try (HostileServer server =
+                        new HostileServer(request -> secondRequest(request, connections.incrementAndGet(), (each, stream) -> {
+                            halves.incrementAndGet();
+                            answerAndGoAway(each, stream);
+                        }));
+                EndpointClient client = client(server, EndpointClient.Builder::http2)) {
+            for (int call = 0; call < 4; call++) {
+                assertEquals("blue", client.send(QUESTION).text());
+            }
+            assertEquals(1, halves.get(), "the connection that ended got no other request");
+            assertEquals(2, connections.get());
+        }
+    }
+
+    /** A stream that has begun is never repeated: its caller has the parts, and its end or a clear failure. */
+    @Test
+    void aGoAwayInTheMiddleOfAStreamRepeatsNoPart() throws Exception {
+        AtomicInteger connections = new AtomicInteger();
+        try (HostileServer server =
+                        new HostileServer(request -> secondRequest(request, connections.incrementAndGet(), (each, stream) -> {
+                            frame(each, HEADERS, 4, stream, eventStream());
+                            frame(each, DATA, 0, stream, event("{\"choices\":[{\"delta\":{\"content\":\"bl\"}}]}"));
+                            frame(each, GOAWAY, 0, 0, new byte[] {0, 0, 0, (byte) stream, 0, 0, 0, 0});
+                            frame(each, DATA, 0, stream, event("{\"choices\":[{\"delta\":{\"content\":\"ue\"}}]}"));
+                            frame(each, DATA, 1, stream, event("[DONE]"));
+                        }));
+                EndpointClient client = client(server, EndpointClient.Builder::http2)) {
+            assertEquals("blue", client.send(QUESTION).text());
+            StringBuilder parts = new StringBuilder();
+            try (AnswerStream stream = client.stream(QUESTION)) {
+                stream.forEach(parts::append);
+                assertEquals("blue", parts.toString());
+            } catch (EndpointException failure) {
+                assertEquals(EndpointException.Reason.CONNECTION, failure.reason(), failure.getMessage());
+                assertTrue("blue".startsWith(parts.toString()), parts.toString());
+            }
+            assertEquals("blue", client.send(QUESTION).text());
+            assertEquals(2, connections.get());
+        }
+    }
+
+    /** Status 200 and {@code content-type}, name 31 of HPACK's static table (RFC 7541, appendix A). */
+    private static byte[] eventStream() {
+        byte[] type = "text/event-stream".getBytes(StandardCharsets.US_ASCII);
+        byte[] header = Arrays.copyOf(new byte[] {(byte) 0x88, 0x5F, (byte) type.length}, 3 + type.length);
+        System.arraycopy(type, 0, header, 3, type.length);
+        return header;
+    }
+
+    private static byte[] event(String data) {
+        return ("data: " + data + "\n\n").getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** What the second request of the first connection gets. */
+    private interface Second {
+        void gets(HostileServer.Request request, int stream) throws IOException;
     }
 
     @Test

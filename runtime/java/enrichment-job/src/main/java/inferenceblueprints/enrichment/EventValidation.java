@@ -1,6 +1,7 @@
 package inferenceblueprints.enrichment;
 
 import org.apache.flink.api.common.functions.OpenContext;
+import org.apache.flink.metrics.Counter;
 import org.apache.flink.streaming.api.functions.ProcessFunction;
 import org.apache.flink.util.Collector;
 
@@ -10,6 +11,7 @@ final class EventValidation extends ProcessFunction<KafkaRecord, Event> {
 
     private final JobConfiguration.Session fields;
     private transient EventReader reader;
+    private transient Counter arrived;
 
     EventValidation(JobConfiguration.Session fields) {
         this.fields = fields;
@@ -18,10 +20,12 @@ final class EventValidation extends ProcessFunction<KafkaRecord, Event> {
     @Override
     public void open(OpenContext context) {
         reader = new EventReader(fields);
+        arrived = new JobMetrics(getRuntimeContext().getMetricGroup()).counter("events");
     }
 
     @Override
     public void processElement(KafkaRecord record, Context context, Collector<Event> events) {
+        arrived.inc();
         long now = System.currentTimeMillis();
         try {
             events.collect(reader.read(record, now));

@@ -8,4 +8,12 @@ package inferenceblueprints.enrichment;
  * @param version orders the answers of one key
  * @param text the user's message
  */
-public record SessionPrompt(String key, String session, long version, String text) {}
+public record SessionPrompt(String key, String session, long version, String text) {
+    /** Versions that a session may have in one millisecond of its events. */
+    static final int VERSIONS_PER_MILLI = 1000;
+
+    /** Returns the time of the newest event, in milliseconds since 1970. */
+    long newestEvent() {
+        return version / VERSIONS_PER_MILLI;
+    }
+}

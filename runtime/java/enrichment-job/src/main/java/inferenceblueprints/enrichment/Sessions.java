@@ -27,7 +27,7 @@ import org.apache.flink.util.Collector;
 final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> implements CheckpointedFunction {
     private static final long serialVersionUID = 1L;
     /** Versions of events with the same newest time. */
-    private static final int VERSIONS_PER_MILLI = 1000;
+    private static final int VERSIONS_PER_MILLI = SessionPrompt.VERSIONS_PER_MILLI;
 
     private final String job;
     private final JobConfiguration.Session limits;

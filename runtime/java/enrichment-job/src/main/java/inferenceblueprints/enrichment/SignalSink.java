@@ -41,11 +41,14 @@ final class SignalSink implements Sink<Result> {
         private final Semaphore free = new Semaphore(MOST_WRITES);
         private final AtomicReference<Throwable> failure = new AtomicReference<>();
         private final Histogram storeMillis;
+        private final Histogram eventToSignalMillis;
         private volatile boolean closed;
 
         Writer(SignalWrites store, MetricGroup metrics) {
             this.store = store;
-            storeMillis = new JobMetrics(metrics).quantiles("storeMillis");
+            JobMetrics own = new JobMetrics(metrics);
+            storeMillis = own.quantiles("storeMillis");
+            eventToSignalMillis = own.quantiles("eventToSignalMillis");
         }
 
         @Override
@@ -59,6 +62,9 @@ final class SignalSink implements Sink<Result> {
             store.write(result).whenComplete((written, error) -> {
                 if (error == null) {
                     storeMillis.update(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began));
+                    if (written) {
+                        eventToSignalMillis.update(System.currentTimeMillis() - result.prompt().newestEvent());
+                    }
                     free.release();
                 } else if (closed || System.nanoTime() - began > PATIENCE_NANOS) {
                     failure.compareAndSet(null, error instanceof CompletionException ? error.getCause() : error);

@@ -1,0 +1,57 @@
+"""The interval in which the mean of a few rounds lies with 95 % confidence."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from benchmarks.harness.figure import Figure
+
+#: Rounds of a measurement that has an interval.
+ROUNDS: Final = 10
+#: 97.5 % of Student's t with 9 degrees of freedom.
+_QUANTILE: Final = 2.262
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the lower end, the mean and the upper end.
+
+    Parameters
+    ----------
+    values
+        One of each of ten rounds.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer, for which the quantile is another one.
+    """
+    if len(values) != ROUNDS:
+        raise ValueError(f"got {len(values)} rounds; an interval needs {ROUNDS}")
+    mean = statistics.mean(values)
+    half = _QUANTILE * statistics.stdev(values) / math.sqrt(len(values))
+    return mean - half, mean, mean + half
+
+
+def interval_figures(name: str, values: Sequence[float], unit: str, *, goal: float) -> Iterator[Figure]:
+    """Yield the ends and the mean as simulated figures. The goal applies to the upper end.
+
+    Parameters
+    ----------
+    name
+        Name of the figure. Where the interval contains the goal, that of the mean ends with
+        ``_inconclusive``.
+    values
+        One of each of ten rounds.
+    unit
+        Their unit.
+    goal
+        What the value should be at most.
+    """
+    lower, middle, upper = interval(values)
+    doubtful = "_inconclusive" if lower <= goal < upper else ""
+    yield Figure(f"{name}_lower", lower, unit, simulated=True)
+    yield Figure(f"{name}{doubtful}", middle, unit, simulated=True)
+    yield Figure(f"{name}_upper", upper, unit, goal=goal, simulated=True)
