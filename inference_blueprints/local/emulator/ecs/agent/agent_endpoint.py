@@ -47,7 +47,7 @@ class AgentEndpoint:
         self._facts: dict[str, TaskFacts] = {}
         facts = self._facts
 
-        class Handler(BaseHTTPRequestHandler):
+        class _EndpointHandler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self._answer(None)
 
@@ -85,7 +85,7 @@ class AgentEndpoint:
                 self.end_headers()
                 self.wfile.write(body)
 
-        self._server = ThreadingHTTPServer((_LOOPBACK, 0), Handler)
+        self._server = ThreadingHTTPServer((_LOOPBACK, 0), _EndpointHandler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, name="ecs-agent-endpoint", daemon=True).start()
 
