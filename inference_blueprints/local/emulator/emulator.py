@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import boto3
 from inference_blueprints import tools
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.emulator.alarms import EVALUATION_PATH
+from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage, write_images
 from inference_blueprints.local.emulator.records import RecordedRelease, recorded_releases
 from inference_blueprints.local.emulator.serverless_cache import AUTHORITY_FILE
 from inference_blueprints.processes.child_processes import log_tail
@@ -25,6 +27,7 @@ from inference_blueprints.processes.programs import Programs
 LOOPBACK = "127.0.0.1"
 DEFAULT_ACCOUNT = "123456789012"
 _SECRET = "none"  # noqa: S105 - no secret: the emulator is reached from this machine alone
+_ECS_TARGET = "AmazonEC2ContainerServiceV20141113"
 _START_SECONDS = 60.0
 _EVALUATION_SECONDS = 60.0
 _POLL_SECONDS = 0.05
@@ -49,6 +52,10 @@ class Emulator(Programs):
     alarm_speed
         How much faster than time alarms are evaluated: with 60, a period of a minute lasts a second. With 0,
         they are evaluated only by `evaluate_alarms`.
+    task_images
+        What stands for the images of ECS tasks. Without it, tasks are only recorded.
+    task_speed
+        How much faster than time the control plane of ECS waits.
     """
 
     def __init__(
@@ -59,6 +66,8 @@ class Emulator(Programs):
         account: str = DEFAULT_ACCOUNT,
         control_plane: bool = False,
         alarm_speed: float = 1.0,
+        task_images: Mapping[str, StandInImage] | None = None,
+        task_speed: float = 1.0,
     ) -> None:
         super().__init__(grace_seconds=5)
         self._run_directory = run_directory.resolve()
@@ -66,6 +75,8 @@ class Emulator(Programs):
         self._account = account
         self._control_plane = control_plane
         self._alarm_speed = alarm_speed
+        self._task_images = task_images
+        self._task_speed = task_speed
         self._port = 0
 
     @property
@@ -107,6 +118,11 @@ class Emulator(Programs):
     def cache_authority(self) -> Path:
         """Certificate of the authority of serverless caches. It exists once a stack has a cache."""
         return self._caches_directory / AUTHORITY_FILE
+
+    @property
+    def tasks_directory(self) -> Path:
+        """The folder of ECS tasks: their logs, hosts and shared file systems."""
+        return self._run_directory / "tasks"
 
     @property
     def _caches_directory(self) -> Path:
@@ -158,6 +174,27 @@ class Emulator(Programs):
         with urllib.request.urlopen(request, timeout=_EVALUATION_SECONDS) as response:  # noqa: S310
             return tuple(json.load(response))
 
+    def task_fault(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Make a fault of ECS that has no call in AWS, see `EcsEmulation`.
+
+        Parameters
+        ----------
+        name
+            ``KillTask``, ``KillHost``, ``DisconnectAgent``, ``ReconnectAgent``, ``BlockLaunches``, or
+            ``Processes``, which only looks.
+        arguments
+            Its parameters.
+        """
+        key = f"AWS4-HMAC-SHA256 Credential={self._account}/20260101/{self._region}/ecs/aws4_request"
+        request = urllib.request.Request(  # noqa: S310 - our own address
+            self.endpoint_url,
+            data=json.dumps(arguments).encode(),
+            headers={"X-Amz-Target": f"{_ECS_TARGET}.StandIn{name}", "Authorization": key},
+            method="POST",
+        )
+        with urllib.request.urlopen(request, timeout=_EVALUATION_SECONDS) as response:  # noqa: S310
+            return dict(json.load(response))
+
     def recorded_releases(self) -> tuple[RecordedRelease, ...]:
         """Return the Helm releases. Those that are not ``rendered`` are only recorded."""
         return recorded_releases(self.records_directory)
@@ -166,6 +203,9 @@ class Emulator(Programs):
         temporary = self._run_directory / "tmp"
         temporary.mkdir(parents=True, exist_ok=True)
         self.records_directory.mkdir(exist_ok=True)
+        if self._task_images is not None:
+            self.tasks_directory.mkdir(exist_ok=True)
+            write_images(self._task_images, self._images_path)
         with socket.create_server((LOOPBACK, 0)) as listener:
             self._port = listener.getsockname()[1]
             self._processes.start(
@@ -176,6 +216,7 @@ class Emulator(Programs):
                     *("--records", self.records_directory, "--helm", tools.helm()),
                     *("--caches", self._caches_directory),
                     *("--alarm-speed", str(self._alarm_speed)),
+                    *self._task_options(),
                     *(("--control-plane", self.control_planes_directory) if self._control_plane else ()),
                 ],
                 environment=self._process_environment(temporary),
@@ -184,6 +225,16 @@ class Emulator(Programs):
             )
         self._wait_until_healthy()
 
+    @property
+    def _images_path(self) -> Path:
+        return self.tasks_directory / "images.json"
+
+    def _task_options(self) -> list[str | Path]:
+        if self._task_images is None:
+            return []
+        speed = str(self._task_speed)
+        return ["--tasks", self.tasks_directory, "--task-images", self._images_path, "--task-speed", speed]
+
     def _process_environment(self, temporary: Path) -> dict[str, str]:
         path = f"{tools.node().parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         return {
@@ -191,6 +242,7 @@ class Emulator(Programs):
             "PYTHONPATH": os.pathsep.join(sys.path),
             "HOME": str(self._run_directory),
             "TMPDIR": str(temporary),
+            **{f"TASK_{name}": value for name, value in self.environment().items()},
             "GATEWAY_PORT": str(self._port),
             "BIND_HOST": LOOPBACK,
             "MINISTACK_HOST": LOOPBACK,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from hypercorn.asyncio import serve
@@ -14,10 +16,13 @@ from hypercorn.config import Config
 from ministack import app
 
 from inference_blueprints.local.emulator.alarm_schedule import AlarmSchedule
+from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImages
+from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_blueprints.local.emulator.patches import PATCHES
 from inference_blueprints.local.emulator.real_kubernetes.registration import register_real_kubernetes
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
 from inference_blueprints.local.emulator.resource_handlers.composite_alarms import register_composite_alarms
+from inference_blueprints.local.emulator.resource_handlers.ecs_resources import register_ecs
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kafka_clusters import register_kafka_clusters
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
@@ -46,6 +51,11 @@ def main() -> None:
         default=1.0,
         help="how much faster than time alarms are evaluated; 0 evaluates them on request only",
     )
+    parser.add_argument("--tasks", type=Path, help="folder for tasks of ECS; without it, none runs")
+    parser.add_argument("--task-images", type=Path, help="what stands for the images of tasks")
+    parser.add_argument(
+        "--task-speed", type=float, default=1.0, help="how much faster than time the clock of ECS is"
+    )
     arguments = parser.parse_args()
     for apply in PATCHES:
         apply()
@@ -59,10 +69,21 @@ def main() -> None:
         register_real_kubernetes(arguments.control_plane)
     else:
         register_kubernetes(RecordingCluster(arguments.records, arguments.helm))
+    with ExitStack() as stack:
+        if arguments.tasks:
+            images = StandInImages.read(arguments.task_images)
+            variables = {name: value for name, value in os.environ.items() if name.startswith("TASK_AWS_")}
+            given = {name.removeprefix("TASK_"): value for name, value in variables.items()}
+            emulation = EcsEmulation(arguments.tasks, images, arguments.task_speed, given)
+            register_ecs(stack.enter_context(emulation))
+        _serve_until_end(arguments.socket, arguments.alarm_speed)
+
+
+def _serve_until_end(socket: int, alarm_speed: float) -> None:
     configuration = Config()
-    configuration.bind = [f"fd://{arguments.socket}"]
+    configuration.bind = [f"fd://{socket}"]
     configuration.graceful_timeout = _SHUTDOWN_SECONDS
-    asyncio.run(_serve(configuration, AlarmSchedule(arguments.alarm_speed)))
+    asyncio.run(_serve(configuration, AlarmSchedule(alarm_speed)))
 
 
 async def _serve(configuration: Config, alarms: AlarmSchedule) -> None:

@@ -1,0 +1,1 @@
+"""Runs the containers of tasks as processes of this machine."""

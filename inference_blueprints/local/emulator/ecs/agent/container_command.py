@@ -1,0 +1,116 @@
+"""What a container becomes here: a command, an environment and folders.
+
+There is no file system of its own: the folders of mount points are real folders of the run, and each mount
+path in the command and in the environment is replaced by them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage
+from inference_blueprints.local.emulator.ecs.control.cluster_state import Shape
+
+
+@dataclass(frozen=True)
+class ContainerCommand:
+    """A command with its complete environment, started in its own folder."""
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+
+    def check(self, check: Sequence[str], mounts: Mapping[str, Path]) -> list[str]:
+        """Return the command of a health check: CMD or CMD-SHELL (API HealthCheck)."""
+        kind, *words = check
+        words = [with_folders(word, mounts) for word in words]
+        return ["/bin/sh", "-c", words[0]] if kind == "CMD-SHELL" else words
+
+
+@dataclass(frozen=True)
+class TaskFolders:
+    """Folders of a task.
+
+    Parameters
+    ----------
+    task
+        Its own.
+    host
+        That of its host, which its tasks share.
+    shared
+        File systems that all hosts share.
+    """
+
+    task: Path
+    host: Path
+    shared: Path
+
+
+def mount_folders(definition: Shape, container: Shape, folders: TaskFolders) -> dict[str, Path]:
+    """Return the folder of each mount path of a container, created."""
+    volumes = {each["name"]: each for each in definition.get("volumes", ())}
+    mounts = {}
+    for point in container.get("mountPoints", ()):
+        volume = volumes.get(point["sourceVolume"], {})
+        if efs := volume.get("efsVolumeConfiguration"):
+            access = (efs.get("authorizationConfig") or {}).get("accessPointId", "root")
+            folder = folders.shared / efs["fileSystemId"] / access
+        elif source := (volume.get("host") or {}).get("sourcePath"):
+            folder = folders.host / source.strip("/")
+        else:
+            folder = folders.task / "volumes" / point["sourceVolume"]
+        folder.mkdir(parents=True, exist_ok=True)
+        mounts[point["containerPath"]] = folder
+    return mounts
+
+
+def with_folders(text: str, mounts: Mapping[str, Path]) -> str:
+    """Replace each mount path that stands alone or begins a path."""
+    for path in sorted(mounts, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?![\w.-])", str(mounts[path]), text)
+    return text
+
+
+def container_command(
+    container: Shape,
+    override: Shape,
+    image: StandInImage,
+    *,
+    given: Mapping[str, str],
+    folder: Path,
+    mounts: Mapping[str, Path],
+) -> ContainerCommand:
+    """Return the command of a container.
+
+    Parameters
+    ----------
+    container
+        Its definition.
+    override
+        ``containerOverrides`` of RunTask for it.
+    image
+        What stands for its image.
+    given
+        Variables that the agent gives, with the values of secrets.
+    folder
+        Its own folder.
+    """
+    entry = container.get("entryPoint") or image.entry_point
+    command = override.get("command") or container.get("command") or image.command
+    environment = {
+        "PATH": os.pathsep.join([*image.folders, os.environ.get("PATH", os.defpath)]),
+        "HOME": str(folder),
+        "TMPDIR": str(folder / "tmp"),
+        **image.environment,
+        **given,
+    }
+    for each in (*container.get("environment", ()), *override.get("environment", ())):
+        environment[each["name"]] = with_folders(each.get("value", ""), mounts)
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    return ContainerCommand(
+        tuple(with_folders(word, mounts) for word in (*entry, *command)), environment, folder
+    )

@@ -1,0 +1,86 @@
+"""Which local programs stand for a container image."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+
+class PullError(Exception):
+    """No program of this machine stands for an image, as if its registry did not have it."""
+
+
+@dataclass(frozen=True)
+class StandInImage:
+    """Programs of this machine that stand for an image.
+
+    Parameters
+    ----------
+    folders
+        Folders that come first in PATH.
+    environment
+        Variables that the image sets.
+    entry_point
+        The image's entry point, before the command of the container.
+    command
+        The image's command, for containers without one.
+    """
+
+    folders: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    entry_point: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+class StandInImages:
+    """The images that this machine can run, by repository (without tag and digest).
+
+    Parameters
+    ----------
+    images
+        Repository to programs.
+    """
+
+    def __init__(self, images: Mapping[str, StandInImage]) -> None:
+        self._images = images
+
+    @classmethod
+    def read(cls, path: Path) -> StandInImages:
+        """Read what `write_images` wrote."""
+        return cls(
+            {
+                name: StandInImage(
+                    tuple(each["folders"]),
+                    each["environment"],
+                    tuple(each["entry_point"]),
+                    tuple(each["command"]),
+                )
+                for name, each in json.loads(path.read_text()).items()
+            }
+        )
+
+    def pull(self, image: str) -> StandInImage:
+        """Return the programs of an image.
+
+        Raises
+        ------
+        PullError
+            If there are none, with ECS' words (stopped-task-error-codes.html, CannotPullContainerError).
+        """
+        repository = image.partition("@")[0]
+        if ":" in repository.rpartition("/")[2]:
+            repository = repository.rpartition(":")[0]
+        if repository not in self._images:
+            raise PullError(
+                f"CannotPullContainerError: pull image manifest has been retried 1 time(s): {image}: "
+                "not found; "
+                "no program of this machine stands for it"
+            )
+        return self._images[repository]
+
+
+def write_images(images: Mapping[str, StandInImage], path: Path) -> None:
+    """Write the table for the emulator's process."""
+    path.write_text(json.dumps({name: asdict(each) for name, each in images.items()}))

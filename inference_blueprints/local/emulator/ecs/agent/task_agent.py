@@ -1,0 +1,261 @@
+"""The agent of all hosts: turns tasks into processes and tells the control plane what becomes of them.
+
+Sources: task-metadata-endpoint-v4.html, ecs-gpu.html (NVIDIA_VISIBLE_DEVICES),
+specifying-sensitive-data.html (secrets are read when a container starts), stopped-task-error-codes.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints.local.emulator.ecs.agent.agent_endpoint import AgentEndpoint, TaskFacts
+from inference_blueprints.local.emulator.ecs.agent.container_command import (
+    TaskFolders,
+    container_command,
+    mount_folders,
+)
+from inference_blueprints.local.emulator.ecs.agent.container_process import ContainerProcess
+from inference_blueprints.local.emulator.ecs.agent.stand_in_images import PullError, StandInImages
+from inference_blueprints.local.emulator.ecs.agent.task_process import TaskProcess, TaskReports
+from inference_blueprints.local.emulator.ecs.control.cluster_state import (
+    ContainerState,
+    EcsInstance,
+    EcsTask,
+    Shape,
+    StopCode,
+    TaskEnd,
+)
+from inference_blueprints.local.emulator.ecs.control.ecs_control import EcsControl
+from inference_blueprints.local.emulator.ecs.control.scale_in_protection import (
+    ProtectionError,
+    protect,
+    unprotect,
+)
+from inference_blueprints.processes.child_processes import ProcessGroup
+
+
+class SecretError(Exception):
+    """A secret of a container cannot be read."""
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """How the agent runs tasks.
+
+    Parameters
+    ----------
+    directory
+        Folder for tasks, hosts and logs.
+    images
+        What stands for images.
+    environment
+        Variables of every container: the emulator's address, region and credentials.
+    secret
+        Returns the value of a ``valueFrom``, or raises `SecretError`.
+    arn
+        Returns the ARN of a cluster's resource: kind, cluster and id.
+    clock
+        The control plane's clock.
+    wall_time
+        Turns a time of that clock into seconds since 1970.
+    speed
+        How much faster than time that clock is.
+    """
+
+    directory: Path
+    images: StandInImages
+    environment: Mapping[str, str]
+    secret: Callable[[str], str]
+    arn: Callable[[str, str, str], str]
+    clock: Callable[[], float]
+    wall_time: Callable[[float], float]
+    speed: float
+
+
+class TaskAgent:
+    """Runs tasks. It is the `TaskRunner` of the control plane."""
+
+    def __init__(self, settings: AgentSettings) -> None:
+        self._settings = settings
+        self._processes = ProcessGroup()
+        self._running: dict[str, TaskProcess] = {}
+        self._tokens: dict[str, list[str]] = {}
+        self.endpoint = AgentEndpoint()
+        self.control: EcsControl | None = None
+        self._processes.__enter__()
+
+    def close(self) -> None:
+        """End every task."""
+        every = list(self._running.values())
+        for running in every:
+            running.kill()
+        for running in every:
+            running.join()
+        self.endpoint.close()
+        self._processes.stop()
+
+    def pids(self, task: str) -> dict[str, int]:
+        """Return the process ids of a task's containers."""
+        running = self._running.get(task)
+        return running.pids if running else {}
+
+    def start(self, task: EcsTask, instance: EcsInstance | None) -> None:
+        """Start a task's containers in a thread."""
+        cluster = self._cluster_of(task)
+        try:
+            containers = [
+                self._container(cluster, task, instance, each)
+                for each in task.definition["containerDefinitions"]
+            ]
+        except PullError as error:
+            self._fail(cluster, task, str(error))
+            return
+        except SecretError as error:
+            self._fail(cluster, task, f"ResourceInitializationError: {error}")
+            return
+        control = self._control
+        reports = TaskReports(
+            lambda states: control.told_containers(cluster, task.identifier, states, self._settings.clock()),
+            lambda states, end: self._ended(cluster, task, states, end),
+        )
+        running = TaskProcess(f"task-{task.identifier[:8]}", containers, reports)
+        self._running[task.identifier] = running
+        control.told_start(cluster, task.identifier)
+        running.start()
+
+    def stop(self, task: EcsTask) -> None:
+        """Stop a task: SIGTERM, stopTimeout, SIGKILL."""
+        if running := self._running.get(task.identifier):
+            running.stop()
+
+    def kill_host(self, tasks: list[EcsTask]) -> None:
+        """Kill the processes of these tasks."""
+        for task in tasks:
+            if running := self._running.pop(task.identifier, None):
+                running.kill()
+            self._forget(task)
+
+    @property
+    def _control(self) -> EcsControl:
+        if self.control is None:
+            raise RuntimeError("the agent has no control plane")
+        return self.control
+
+    def _container(
+        self, cluster: str, task: EcsTask, instance: EcsInstance | None, container: Shape
+    ) -> ContainerProcess:
+        settings = self._settings
+        image = settings.images.pull(container["image"])
+        overrides = {each["name"]: each for each in task.overrides.get("containerOverrides", ())}
+        root = settings.directory / "tasks" / task.identifier
+        host = instance.identifier if instance else f"fargate-{task.identifier}"
+        folders = TaskFolders(root, settings.directory / "hosts" / host, settings.directory / "shared")
+        mounts = mount_folders(task.definition, container, folders)
+        folder = root / container["name"]
+        command = container_command(
+            container,
+            overrides.get(container["name"], {}),
+            image,
+            given={**settings.environment, **self._given(cluster, task, container)},
+            folder=folder,
+            mounts=mounts,
+        )
+        log = f"{task.definition['family']}-{task.identifier[:8]}-{container['name']}.log"
+        return ContainerProcess(
+            container,
+            command,
+            mounts,
+            processes=self._processes,
+            log_path=settings.directory / "logs" / log,
+            speed=settings.speed,
+        )
+
+    def _given(self, cluster: str, task: EcsTask, container: Shape) -> dict[str, str]:
+        """Return the variables that ECS adds, and the values of secrets."""
+        token = f"{task.identifier}-{container['name']}"
+        self._tokens.setdefault(task.identifier, []).append(token)
+        facts = TaskFacts(
+            lambda: self._container_document(cluster, task, container),
+            lambda: self._task_document(cluster, task),
+            lambda request: self._protection(cluster, task, request),
+        )
+        given = self.endpoint.add(token, facts)
+        if any(need["type"] == "GPU" for need in container.get("resourceRequirements", ())):
+            given["NVIDIA_VISIBLE_DEVICES"] = ",".join(task.gpu_ids)
+        for each in container.get("secrets", ()):
+            given[each["name"]] = self._settings.secret(each["valueFrom"])
+        return given
+
+    def _task_document(self, cluster: str, task: EcsTask) -> dict[str, Any]:
+        arn = self._settings.arn
+        return {
+            "Cluster": arn("cluster", "", cluster),
+            "TaskARN": arn("task", cluster, task.identifier),
+            "Family": task.definition["family"],
+            "Revision": str(task.definition.get("revision", 1)),
+            "DesiredStatus": str(task.wanted),
+            "KnownStatus": str(task.status),
+            "LaunchType": "EC2" if task.instance else "FARGATE",
+            "Containers": [
+                self._container_document(cluster, task, each)
+                for each in task.definition["containerDefinitions"]
+            ],
+        }
+
+    def _container_document(self, cluster: str, task: EcsTask, container: Shape) -> dict[str, Any]:
+        state = task.containers.get(container["name"], ContainerState())
+        return {
+            "Name": container["name"],
+            "Image": container["image"],
+            "Labels": {"com.amazonaws.ecs.task-arn": self._settings.arn("task", cluster, task.identifier)},
+            "DesiredStatus": str(task.wanted),
+            "KnownStatus": state.status,
+            "Networks": [
+                {
+                    "NetworkMode": task.definition.get("networkMode", "bridge"),
+                    "IPv4Addresses": [task.address],
+                }
+            ],
+        }
+
+    def _protection(self, cluster: str, task: EcsTask, request: Mapping[str, Any] | None) -> dict[str, Any]:
+        arn = self._settings.arn("task", cluster, task.identifier)
+        now = self._settings.clock()
+        with self._control.lock:
+            if request is not None:
+                try:
+                    if request.get("ProtectionEnabled"):
+                        protect(task, request.get("ExpiresInMinutes"), now)
+                    else:
+                        unprotect(task)
+                except ProtectionError as error:
+                    return {"error": {"Arn": arn, "Code": str(error), "Message": f"{arn}: {error}"}}
+            if not task.is_protected(now):
+                return {"protection": {"ExpirationDate": None, "ProtectionEnabled": False, "TaskArn": arn}}
+            end = self._settings.wall_time(task.protected_until or now)
+        until = datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {"protection": {"ExpirationDate": until, "ProtectionEnabled": True, "TaskArn": arn}}
+
+    def _fail(self, cluster: str, task: EcsTask, reason: str) -> None:
+        self._forget(task)
+        self._control.told_end(
+            cluster, task.identifier, {}, self._settings.clock(), TaskEnd(StopCode.FAILED_TO_START, reason)
+        )
+
+    def _ended(self, cluster: str, task: EcsTask, states: Mapping[str, ContainerState], end: TaskEnd) -> None:
+        self._running.pop(task.identifier, None)
+        self._forget(task)
+        self._control.told_end(cluster, task.identifier, states, self._settings.clock(), end)
+
+    def _forget(self, task: EcsTask) -> None:
+        for token in self._tokens.pop(task.identifier, ()):
+            self.endpoint.remove(token)
+
+    def _cluster_of(self, task: EcsTask) -> str:
+        return next(
+            parts.state.name for parts in self._control.clusters() if task.identifier in parts.state.tasks
+        )

@@ -1,0 +1,1 @@
+"""The API of ECS, in the shapes that botocore knows."""

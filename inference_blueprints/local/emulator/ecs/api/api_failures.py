@@ -1,0 +1,19 @@
+"""Errors of the ECS API."""
+
+from __future__ import annotations
+
+
+class EcsApiError(Exception):
+    """An answer with an error.
+
+    Parameters
+    ----------
+    code
+        Name of the exception in the API's model.
+    message
+        What is wrong.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,385 @@
+"""The calls of the ECS API about services, tasks, container instances and capacity providers.
+
+Requests are checked against botocore's model. What is described elsewhere (clusters, task definitions)
+stays with ministack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import botocore.session
+from botocore.validate import ParamValidator
+
+from inference_blueprints.local.emulator.ecs.api.api_failures import EcsApiError
+from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
+from inference_blueprints.local.emulator.ecs.control.cluster_state import (
+    EcsInstance,
+    EcsTask,
+    HostPool,
+    Shape,
+)
+from inference_blueprints.local.emulator.ecs.control.ecs_control import ClusterParts, EcsControl
+from inference_blueprints.local.emulator.ecs.control.scale_in_protection import (
+    ProtectionError,
+    protect,
+    unprotect,
+)
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ApiSources:
+    """What the calls need from the emulator.
+
+    Parameters
+    ----------
+    clock
+        The control plane's clock.
+    definition
+        Returns a task definition by ARN, ``family`` or ``family:revision``; None if there is none.
+    has_cluster
+        Whether a cluster exists.
+    pool
+        Returns the host pool of a capacity provider's request.
+    """
+
+    clock: Callable[[], float]
+    definition: Callable[[str], Shape | None]
+    has_cluster: Callable[[str], bool]
+    pool: Callable[[Shape], HostPool]
+
+
+class EcsApi:
+    """Answers calls by name, see `answer`.
+
+    Parameters
+    ----------
+    control
+        The control plane.
+    shapes
+        Builds answers.
+    sources
+        The emulator.
+    """
+
+    def __init__(self, control: EcsControl, shapes: EcsShapes, sources: ApiSources) -> None:
+        self._control = control
+        self._shapes = shapes
+        self._sources = sources
+        self._model = botocore.session.get_session().get_service_model("ecs")
+        self._providers: dict[str, dict[str, Any]] = {}
+        self.calls: Mapping[str, Callable[[Shape], Answer]] = {
+            "CreateService": self._create_service,
+            "UpdateService": self._update_service,
+            "DeleteService": self._delete_service,
+            "DescribeServices": self._describe_services,
+            "ListServices": self._list_services,
+            "RunTask": self._run_task,
+            "StopTask": self._stop_task,
+            "DescribeTasks": self._describe_tasks,
+            "ListTasks": self._list_tasks,
+            "ListContainerInstances": self._list_instances,
+            "DescribeContainerInstances": self._describe_instances,
+            "UpdateContainerInstancesState": self._update_instances,
+            "UpdateTaskProtection": self._update_protection,
+            "GetTaskProtection": self._get_protection,
+            "CreateCapacityProvider": self._create_provider,
+            "DescribeCapacityProviders": self._describe_providers,
+            "DeleteCapacityProvider": self._delete_provider,
+        }
+
+    def answer(self, action: str, request: Shape) -> Answer:
+        """Answer a call.
+
+        Raises
+        ------
+        EcsApiError
+            If the request is wrong.
+        """
+        shape = self._model.operation_model(action).input_shape
+        report = ParamValidator().validate(request, shape)
+        if report.has_errors():
+            raise EcsApiError("InvalidParameterException", report.generate_report())
+        with self._control.lock:
+            return self.calls[action](request)
+
+    def associate(self, cluster: str, providers: Sequence[str]) -> None:
+        """Associate capacity providers with a cluster (PutClusterCapacityProviders)."""
+        for name in providers:
+            if name in self._providers:
+                self._control.add_pool(cluster, self._sources.pool(self._providers[name]))
+            elif name not in ("FARGATE", "FARGATE_SPOT"):
+                raise EcsApiError(
+                    "InvalidParameterException", f"The specified capacity provider {name} was not found."
+                )
+
+    def tag(self, arn: str, tags: Sequence[Shape]) -> bool:
+        """Tag a task or a service; return whether it is one."""
+        kind, _, rest = arn.rpartition(":")[2].partition("/")
+        cluster, _, identifier = rest.partition("/")
+        state = self._control.cluster(cluster).state if identifier else None
+        found = (
+            (state.tasks if kind == "task" else state.services if kind == "service" else {}) if state else {}
+        )
+        if identifier not in found:
+            return False
+        found[identifier].tags.update({each["key"]: each.get("value", "") for each in tags})
+        return True
+
+    def _parts(self, request: Shape) -> ClusterParts:
+        name = _tail(request.get("cluster") or "default")
+        if not self._sources.has_cluster(name):
+            raise EcsApiError("ClusterNotFoundException", "Cluster not found.")
+        return self._control.cluster(name)
+
+    def _definition(self, reference: str) -> Shape:
+        found = self._sources.definition(reference)
+        if found is None or found.get("status") == "INACTIVE":
+            raise EcsApiError("ClientException", f"Unable to describe task definition {reference}.")
+        self._control.around.definitions[found["taskDefinitionArn"]] = found
+        return found
+
+    def _create_service(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        name = request["serviceName"]
+        if name in parts.state.services:
+            raise EcsApiError("InvalidParameterException", "Creation of service was not idempotent.")
+        if "taskDefinition" not in request:
+            raise EcsApiError("InvalidParameterException", "Task definition can not be blank.")
+        if request.get("loadBalancers"):
+            raise EcsApiError(
+                "InvalidParameterException",
+                "loadBalancers: this stand-in of ECS does not register targets of load balancers yet",
+            )
+        self._check_strategy(parts, request)
+        given = {
+            **request,
+            "desiredCount": request.get("desiredCount", 1),
+            "taskDefinition": self._definition(request["taskDefinition"])["taskDefinitionArn"],
+        }
+        self._control.create_service(parts.state.name, name, given, self._sources.clock())
+        return {"service": self._service(parts, name)}
+
+    def _update_service(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        name = self._active(parts, request["service"])
+        self._check_strategy(parts, request)
+        changes = {key: value for key, value in request.items() if key not in ("cluster", "service")}
+        if "taskDefinition" in changes:
+            changes["taskDefinition"] = self._definition(changes["taskDefinition"])["taskDefinitionArn"]
+        self._control.update_service(parts.state.name, name, changes, self._sources.clock())
+        return {"service": self._service(parts, name)}
+
+    def _delete_service(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        name = self._active(parts, request["service"])
+        if parts.state.services[name].desired and not request.get("force"):
+            raise EcsApiError(
+                "InvalidParameterException", "The service cannot be stopped while it is scaled above 0."
+            )
+        self._control.delete_service(parts.state.name, name)
+        return {"service": self._service(parts, name)}
+
+    def _describe_services(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        names = [_tail(each) for each in request["services"]]
+        known = [name for name in names if name in parts.state.services]
+        failures = [
+            {"arn": self._shapes.arn("service", parts.state.name, name), "reason": "MISSING"}
+            for name in names
+            if name not in known
+        ]
+        return {"services": [self._service(parts, name) for name in known], "failures": failures}
+
+    def _list_services(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        arns = [self._shapes.arn("service", parts.state.name, name) for name in parts.state.services]
+        return {"serviceArns": arns}
+
+    def _run_task(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        self._check_strategy(parts, request)
+        definition = self._definition(request["taskDefinition"])
+        tasks = [
+            self._control.run_task(parts.state.name, definition, request, self._sources.clock())
+            for _ in range(int(request.get("count") or 1))
+        ]
+        return {"tasks": [self._shapes.task(parts.state, task) for task in tasks], "failures": []}
+
+    def _stop_task(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        task = self._task(parts, request["task"])
+        self._control.stop_task(
+            parts.state.name, task.identifier, request.get("reason", ""), self._sources.clock()
+        )
+        return {"task": self._shapes.task(parts.state, task)}
+
+    def _describe_tasks(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        found, failures = [], []
+        for each in request["tasks"]:
+            task = parts.state.tasks.get(_tail(each))
+            if task is None:
+                arn = self._shapes.arn("task", parts.state.name, _tail(each))
+                failures.append({"arn": arn, "reason": "MISSING"})
+            else:
+                found.append(self._shapes.task(parts.state, task))
+        return {"tasks": found, "failures": failures}
+
+    def _list_tasks(self, request: Shape) -> Answer:
+        """List tasks, by default those that are wanted to run (API ListTasks, desiredStatus)."""
+        parts = self._parts(request)
+        wanted = request.get("desiredStatus") or "RUNNING"
+        service = _tail(request["serviceName"]) if request.get("serviceName") else None
+        instance = _tail(request["containerInstance"]) if request.get("containerInstance") else None
+        arns = [
+            self._shapes.arn("task", parts.state.name, task.identifier)
+            for task in parts.state.tasks.values()
+            if str(task.wanted) == wanted
+            and service in (None, task.service)
+            and instance in (None, task.instance)
+            and request.get("family") in (None, task.definition["family"])
+            and request.get("startedBy") in (None, task.started_by)
+        ]
+        return {"taskArns": arns}
+
+    def _list_instances(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        return {
+            "containerInstanceArns": [
+                self._shapes.arn("container-instance", parts.state.name, each.identifier)
+                for each in parts.state.instances.values()
+                if request.get("status") in (None, each.status)
+            ]
+        }
+
+    def _describe_instances(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        found, failures = self._instances(parts, request)
+        return {
+            "containerInstances": [self._shapes.instance(parts.state, each) for each in found],
+            "failures": failures,
+        }
+
+    def _update_instances(self, request: Shape) -> Answer:
+        parts = self._parts(request)
+        if request["status"] not in ("ACTIVE", "DRAINING"):
+            raise EcsApiError(
+                "InvalidParameterException", "Container instance status should be ACTIVE or DRAINING."
+            )
+        found, failures = self._instances(parts, request)
+        for each in found:
+            parts.hosts.set_status(each, request["status"])
+        return {
+            "containerInstances": [self._shapes.instance(parts.state, each) for each in found],
+            "failures": failures,
+        }
+
+    def _update_protection(self, request: Shape) -> Answer:
+        parts, now = self._parts(request), self._sources.clock()
+        protected, failures = [], []
+        for each in request["tasks"]:
+            task = self._task(parts, each)
+            try:
+                if request["protectionEnabled"]:
+                    protect(task, request.get("expiresInMinutes"), now)
+                else:
+                    unprotect(task)
+            except ProtectionError as error:
+                if str(error) != "TASK_NOT_VALID":
+                    raise EcsApiError(str(error), "expiresInMinutes must be from 1 to 2880") from error
+                failures.append(
+                    {"arn": self._shapes.arn("task", parts.state.name, task.identifier), "reason": str(error)}
+                )
+            else:
+                protected.append(self._shapes.protection(parts.state.name, task, now))
+        return {"protectedTasks": protected, "failures": failures}
+
+    def _get_protection(self, request: Shape) -> Answer:
+        parts, now = self._parts(request), self._sources.clock()
+        tasks = [self._task(parts, each) for each in request.get("tasks", ())]
+        return {
+            "protectedTasks": [self._shapes.protection(parts.state.name, task, now) for task in tasks],
+            "failures": [],
+        }
+
+    def _create_provider(self, request: Shape) -> Answer:
+        name = request["name"]
+        if name in self._providers:
+            raise EcsApiError("ClientException", f"The specified capacity provider already exists: {name}.")
+        if name.lower().startswith(("aws", "ecs", "fargate")):
+            raise EcsApiError(
+                "ClientException", "The name of a capacity provider cannot start with aws, ecs or fargate."
+            )
+        self._providers[name] = {**request, "status": "ACTIVE"}
+        if cluster := request.get("cluster"):
+            self.associate(_tail(cluster), [name])
+        return {"capacityProvider": self._provider(name)}
+
+    def _describe_providers(self, request: Shape) -> Answer:
+        names = [_tail(each) for each in request.get("capacityProviders", self._providers)]
+        known = [name for name in names if name in self._providers]
+        failures = [{"arn": name, "reason": "MISSING"} for name in names if name not in known]
+        return {"capacityProviders": [self._provider(name) for name in known], "failures": failures}
+
+    def _delete_provider(self, request: Shape) -> Answer:
+        name = _tail(request["capacityProvider"])
+        if name not in self._providers:
+            raise EcsApiError("ClientException", "The specified capacity provider was not found.")
+        answer = self._provider(name)
+        del self._providers[name]
+        return {"capacityProvider": {**answer, "status": "INACTIVE"}}
+
+    def _provider(self, name: str) -> Answer:
+        kept = ("name", "status", "autoScalingGroupProvider", "managedInstancesProvider", "tags")
+        known = self._providers[name]
+        return {
+            "capacityProviderArn": self._shapes.arn("capacity-provider", "", name),
+            **{key: known[key] for key in kept if key in known},
+        }
+
+    def _service(self, parts: ClusterParts, name: str) -> Answer:
+        service = parts.state.services[name]
+        return self._shapes.service(parts.state, service, parts.scheduler.desired(service))
+
+    def _active(self, parts: ClusterParts, reference: str) -> str:
+        name = _tail(reference)
+        if name not in parts.state.services:
+            raise EcsApiError("ServiceNotFoundException", "Service not found.")
+        if parts.state.services[name].status != "ACTIVE":
+            raise EcsApiError("ServiceNotActiveException", "Service was not ACTIVE.")
+        return name
+
+    def _task(self, parts: ClusterParts, reference: str) -> EcsTask:
+        task = parts.state.tasks.get(_tail(reference))
+        if task is None:
+            raise EcsApiError("InvalidParameterException", "The referenced task was not found.")
+        return task
+
+    def _instances(self, parts: ClusterParts, request: Shape) -> tuple[list[EcsInstance], list[Answer]]:
+        found, failures = [], []
+        for each in request["containerInstances"]:
+            instance = parts.state.instances.get(_tail(each))
+            if instance is None:
+                failures.append({"arn": each, "reason": "MISSING"})
+            else:
+                found.append(instance)
+        return found, failures
+
+    def _check_strategy(self, parts: ClusterParts, request: Shape) -> None:
+        known = {*parts.state.pools, "FARGATE", "FARGATE_SPOT"}
+        for each in request.get("capacityProviderStrategy", ()):
+            if each["capacityProvider"] not in known:
+                raise EcsApiError(
+                    "InvalidParameterException",
+                    f"The specified capacity provider '{each['capacityProvider']}' was not found or is not "
+                    "associated with the cluster.",
+                )
+
+
+def _tail(reference: str) -> str:
+    return reference.rpartition("/")[2]

@@ -1,0 +1,315 @@
+"""What the control plane knows of one cluster: container instances, tasks, services, capacity providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+Shape = Mapping[str, Any]
+
+
+class TaskStatus(StrEnum):
+    """The life of a task, in order.
+
+    Source: AWS, "Amazon ECS task lifecycle" (task-lifecycle-explanation.html).
+    """
+
+    PROVISIONING = "PROVISIONING"
+    PENDING = "PENDING"
+    ACTIVATING = "ACTIVATING"
+    RUNNING = "RUNNING"
+    DEACTIVATING = "DEACTIVATING"
+    STOPPING = "STOPPING"
+    DEPROVISIONING = "DEPROVISIONING"
+    STOPPED = "STOPPED"
+
+
+STARTING: Final = frozenset({TaskStatus.PROVISIONING, TaskStatus.PENDING, TaskStatus.ACTIVATING})
+
+
+class StopCode(StrEnum):
+    """Why a task ended. Source: API Task, stopCode."""
+
+    FAILED_TO_START = "TaskFailedToStart"
+    ESSENTIAL_EXITED = "EssentialContainerExited"
+    USER = "UserInitiated"
+    SCHEDULER = "ServiceSchedulerInitiated"
+    SPOT = "SpotInterruption"
+    TERMINATION = "TerminationNotice"
+
+
+class Health(StrEnum):
+    """Health of a container or a task. Source: API HealthCheck."""
+
+    HEALTHY = "HEALTHY"
+    UNHEALTHY = "UNHEALTHY"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a task takes from the instance that it is placed on.
+
+    Parameters
+    ----------
+    cpu
+        CPU units, 1,024 per vCPU.
+    memory_mib
+        In MiB, with shared memory.
+    gpus
+        Number of GPUs.
+    ports
+        Ports of the host that its port mappings reserve.
+    """
+
+    cpu: int
+    memory_mib: int
+    gpus: int
+    ports: frozenset[int]
+
+
+@dataclass
+class EcsInstance:
+    """A container instance.
+
+    Parameters
+    ----------
+    identifier
+        Last part of its ARN.
+    ec2_id
+        Id of its EC2 instance.
+    address
+        Its loopback address.
+    provider
+        Its capacity provider.
+    cpu, memory_mib, gpu_ids
+        What it registered.
+    registered_at
+        Seconds of the control plane's clock.
+    """
+
+    identifier: str
+    ec2_id: str
+    address: str
+    provider: str
+    instance_type: str
+    zone: str
+    cpu: int
+    memory_mib: int
+    gpu_ids: tuple[str, ...]
+    registered_at: float
+    status: str = "ACTIVE"
+    agent_connected: bool = True
+    own_attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether new tasks may be placed here.
+
+        Source: API ContainerInstance, agentConnected: "Only instances connected to an agent can accept task
+        placement requests"; API UpdateContainerInstancesState: none on instances that drain.
+        """
+        return self.status == "ACTIVE" and self.agent_connected
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What ECS gives each instance (task-placement-constraints.html), and what its agent adds."""
+        return {
+            "ecs.availability-zone": self.zone,
+            "ecs.instance-type": self.instance_type,
+            "ecs.os-type": "linux",
+            "ecs.cpu-architecture": "x86_64",
+            **self.own_attributes,
+        }
+
+
+@dataclass
+class ContainerState:
+    """What the agent last said of a container."""
+
+    status: str = "PENDING"
+    health: Health = Health.UNKNOWN
+    exit_code: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class TaskEnd:
+    """Why a task ended, as the agent tells."""
+
+    code: StopCode
+    reason: str
+
+
+@dataclass
+class EcsTask:
+    """A task.
+
+    Parameters
+    ----------
+    identifier
+        Last part of its ARN.
+    definition
+        The task definition as the API describes it.
+    service
+        Name of the service that it belongs to, or an empty string.
+    deployment
+        Id of the service's deployment that started it.
+    provider
+        Its capacity provider.
+    created_at
+        Seconds of the control plane's clock; so are all times.
+    protected_until
+        End of its protection from scale-in.
+    failure_counted
+        Whether the circuit breaker has judged it: once healthy, or once failed.
+    """
+
+    identifier: str
+    definition: Shape
+    needs: Needs
+    service: str
+    deployment: str
+    provider: str
+    created_at: float
+    overrides: Shape = field(default_factory=dict)
+    group: str = ""
+    started_by: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+    status: TaskStatus = TaskStatus.PROVISIONING
+    wanted: TaskStatus = TaskStatus.RUNNING
+    health: Health = Health.UNKNOWN
+    instance: str | None = None
+    gpu_ids: tuple[str, ...] = ()
+    address: str = ""
+    containers: dict[str, ContainerState] = field(default_factory=dict)
+    pending_at: float | None = None
+    running_at: float | None = None
+    stopping_at: float | None = None
+    stopped_at: float | None = None
+    stop_code: StopCode | None = None
+    stopped_reason: str | None = None
+    protected_until: float | None = None
+    failure_counted: bool = False
+    target_healthy: bool = True
+    version: int = 1
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is wanted and has not ended."""
+        return self.wanted is TaskStatus.RUNNING and self.status is not TaskStatus.STOPPED
+
+    def is_protected(self, now: float) -> bool:
+        """Whether scale-in and deployments leave it alone (API UpdateTaskProtection)."""
+        return self.protected_until is not None and now < self.protected_until
+
+
+@dataclass
+class EcsDeployment:
+    """A deployment of a service. Source of the states: API Deployment, status and rolloutState."""
+
+    identifier: str
+    task_definition: str
+    created_at: float
+    status: str = "PRIMARY"
+    rollout_state: str = "IN_PROGRESS"
+    rollout_reason: str = ""
+    failed_tasks: int = 0
+    breaker_count: int = 0
+    retry_at: float = 0.0
+    failed_starts: int = 0
+
+
+@dataclass
+class EcsService:
+    """A service.
+
+    Parameters
+    ----------
+    request
+        What CreateService and UpdateService gave, in the API's names.
+    events
+        Time, id and message, the newest first.
+    """
+
+    name: str
+    request: dict[str, Any]
+    created_at: float
+    status: str = "ACTIVE"
+    deployments: list[EcsDeployment] = field(default_factory=list)
+    events: list[tuple[float, str, str]] = field(default_factory=list)
+    tags: dict[str, str] = field(default_factory=dict)
+    was_steady: bool = False
+
+    @property
+    def desired(self) -> int:
+        """The desired number of tasks."""
+        return int(self.request.get("desiredCount", 1)) if self.status == "ACTIVE" else 0
+
+    @property
+    def primary(self) -> EcsDeployment:
+        """The deployment whose tasks are wanted."""
+        return next(each for each in self.deployments if each.status == "PRIMARY")
+
+
+@dataclass
+class HostPool:
+    """A capacity provider that is not Fargate.
+
+    Parameters
+    ----------
+    request
+        What CreateCapacityProvider gave, in the API's names.
+    instance_types
+        Types that it may launch, the wanted one first.
+    zones
+        Availability zones that it may use.
+    minimum, maximum
+        Bounds of its Auto Scaling group. Managed Instances have no bounds: 0 and None.
+    wanted
+        Number of instances that the group is asked for.
+    launches_blocked
+        Whether EC2 has no capacity for it: a fault that tests set.
+    attributes
+        Attributes that the agents of its hosts add.
+    """
+
+    name: str
+    request: Shape
+    instance_types: tuple[str, ...]
+    zones: tuple[str, ...]
+    minimum: int = 0
+    maximum: int | None = None
+    wanted: int = 0
+    launches_blocked: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    empty_since: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class ClusterState:
+    """Everything of one cluster, by name or id."""
+
+    name: str
+    instances: dict[str, EcsInstance] = field(default_factory=dict)
+    tasks: dict[str, EcsTask] = field(default_factory=dict)
+    services: dict[str, EcsService] = field(default_factory=dict)
+    pools: dict[str, HostPool] = field(default_factory=dict)
+
+    def tasks_of(self, service: str) -> list[EcsTask]:
+        """Return the tasks of a service that have not stopped, the oldest first."""
+        return [
+            task
+            for task in self.tasks.values()
+            if task.service == service and task.status is not TaskStatus.STOPPED
+        ]
+
+    def tasks_on(self, instance: str) -> list[EcsTask]:
+        """Return the tasks on an instance that have not stopped."""
+        return [
+            task
+            for task in self.tasks.values()
+            if task.instance == instance and task.status is not TaskStatus.STOPPED
+        ]
