@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
         return ModelAnswer(f"answer to {session}")
 
     event: dict[str, Any] = {"limit": 17}
-    seen, done = 0, False
+    seen, done, outcomes = 0, False, Counter[str]()
     while not done:
         step = Redrive(
             JOB,
@@ -119,10 +120,13 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
         answer = redrive_topic(reader, step, event)
         seen, done = seen + answer["seen"], answer["done"]
         assert answer["failures"] == []
+        for counts in answer["counts"].values():
+            outcomes.update(counts)
         event |= {"start": answer["start"], "end": answer["end"]}
     reader.close()
     events.close()
     assert seen == 41
+    assert outcomes == {"redriven": 40, "superseded": 1}
     assert sorted(asked) == sorted(f"s-{number}" for number in range(40) if number != 7)
     assert {(each.session, each.version) for each in history.answers} == {(each, NOW + 5) for each in asked}
     assert len(history.answers) == len(asked)

@@ -58,6 +58,12 @@ REASONS: dict[str, list[tuple[str, str]]] = {
             r"/streaming-history/[\w-]+/date=\*/hour=\*/redriven-\*",
         ),
     ],
+    "tasks of the workers' own cluster, whose IDs nobody knows beforehand": [
+        (
+            "Batch",
+            rf"ecs:UpdateTaskProtection on arn:aws:ecs:{_REGION}:.+:task/\$\{{WorkerCluster\w+\}}/\*",
+        ),
+    ],
     "lists of alarms, which AWS checks against all alarms of the region": [
         ("Operations", rf"cloudwatch:DescribeAlarms on arn:aws:cloudwatch:{_REGION}:.+:alarm:\*"),
     ],

@@ -13,7 +13,16 @@ import yaml
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.structure import keys, section_at, walk
-from inference_blueprints.spec.types import Alarms, BatchWorkers, CapacityBlock, ExpressKafka, Kafka, Network
+from inference_blueprints.spec.types import (
+    Alarms,
+    BatchWorkers,
+    CapacityBlock,
+    Cluster,
+    EcsCluster,
+    ExpressKafka,
+    Kafka,
+    Network,
+)
 from inference_blueprints.spec.wording import path_text
 
 TEXT = (Path(__file__).parent / "every_key.yaml").read_text(encoding="utf-8")
@@ -25,6 +34,8 @@ LEFT_OUT = {
     (Network, "cidr"): "excludes existing",
     (BatchWorkers, "eks"): "excludes ecs",
     (CapacityBlock, "tags"): "excludes id",
+    (Cluster, "ecs"): "excludes eks",
+    **{(EcsCluster, key): "excludes eks" for key in keys(EcsCluster)},
     (Kafka, "express"): "excludes existing",
     (ExpressKafka, "brokers"): "excludes existing",
     (ExpressKafka, "instanceType"): "excludes existing",
