@@ -89,7 +89,9 @@ def _run(command: Sequence[str], client: str, load: str, address: str) -> Run:
     settings = (client, load, str(_LOADS[load]), address, str(_WARM_SECONDS), str(_SECONDS))
     result = json.loads(run([*command, *settings]))
     if not result["requests"]:
-        raise BenchmarkError(f"{client}, {load}: no request was answered in {_SECONDS} s; is the machine busy?")
+        raise BenchmarkError(
+            f"{client}, {load}: no request was answered in {_SECONDS} s; is the machine busy?"
+        )
     if result["failures"]:
         raise BenchmarkError(f"{client}, {load}: {result['failures']} requests failed: {result['failure']}")
     return {name: float(result[name]) for name in _METRICS}
