@@ -41,14 +41,19 @@ from rich.console import Console
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.interval import ROUNDS, interval_figures
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX, JobSignalStore
+from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from inference_blueprints.local.java import java_programs
 from inference_blueprints.local.run_state import RunningModel
 from inference_blueprints.local.run_steps import Steps
 from inference_blueprints.local.streaming.click_stream import Click
-from inference_blueprints.local.streaming.job_processes import MODULES, JobProcess, KafkaProcess
+from inference_blueprints.local.streaming.job_processes import (
+    MODULES,
+    JobProcess,
+    KafkaProcess,
+    local_signal_store,
+)
 from inference_blueprints.local.streaming.streaming_clients import ClickProducer
 from inference_blueprints.local.streaming.streaming_run import run_streaming
 from inference_blueprints.processes.child_processes import ProcessGroup
@@ -113,22 +118,13 @@ def _calls(blueprint: Blueprint, url: str, directory: Path) -> tuple[float, floa
         kafka.start({job.events.topic: (4 * _SUBTASKS, 24), letters: (1, 24)})
         with ClickProducer(kafka.address, job.events.topic, _one_event_each(job), 0.0):
             pass  # it sends all at once, and waits until Kafka has them
-        store = JobSignalStore(
-            host=LOOPBACK,
-            port=valkey.port,
-            tls=False,
-            user=None,
-            authentication="none",
-            cluster=False,
-            cache_name=None,
-        )
         planned = job_configuration(
             job,
             platform=blueprint.metadata.name,
             bootstrap_servers=kafka.address,
             kafka_authentication="none",
             endpoint_url=url,
-            store=store,
+            store=local_signal_store(valkey.port),
             history_uri=(directory / "history").resolve().as_uri(),
         )
         endpoint = replace(

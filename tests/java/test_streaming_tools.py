@@ -29,8 +29,6 @@ JOB = StreamingJobConfiguration.from_json(
     (Path(__file__).parents[1] / "runtime" / "streaming" / "job.json").read_text("utf-8")
 )
 LETTERS, EVENTS = "letters", "events"
-#: A version of a session whose newest event is of now.
-NOW = int(time.time()) * 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +81,8 @@ def record(session: str, version: int, value: str) -> SignalRecord:
 
 
 def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka, client: Any) -> None:
+    # A version of a session whose newest event is of now.
+    now = int(time.time()) * 1_000_000
     poison = DeadLetter(
         job=JOB.name,
         reason="poison",
@@ -92,10 +92,10 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
         event=b"\xff{",
         source=EventPosition(topic=EVENTS, partition=0, offset=1),
     )
-    SignalWriter(client).write([record("s-7", NOW + 9, "newer")])
+    SignalWriter(client).write([record("s-7", now + 9, "newer")])
     writer, events = TopicWriter(kafka, LETTERS), TopicWriter(kafka, EVENTS)
     for number in range(40):
-        writer.write(letter(f"s-{number}", NOW + 5).to_json().encode())
+        writer.write(letter(f"s-{number}", now + 5).to_json().encode())
     writer.write(poison.to_json().encode())
     writer.close()
 
@@ -128,10 +128,10 @@ def test_dead_letters_of_a_topic_become_signals_in_several_calls(kafka: JobKafka
     assert seen == 41
     assert outcomes == {"redriven": 40, "superseded": 1}
     assert sorted(asked) == sorted(f"s-{number}" for number in range(40) if number != 7)
-    assert {(each.session, each.version) for each in history.answers} == {(each, NOW + 5) for each in asked}
+    assert {(each.session, each.version) for each in history.answers} == {(each, now + 5) for each in asked}
     assert len(history.answers) == len(asked)
-    assert store.newest_version("s-7") == NOW + 9
-    assert {store.newest_version(session) for session in asked} == {NOW + 5}
+    assert store.newest_version("s-7") == now + 9
+    assert {store.newest_version(session) for session in asked} == {now + 5}
 
     sent = TopicReader(kafka, EVENTS)
     assert [each.value for each in sent.read(sent.oldest(), sent.newest())] == [b"\xff{"]

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
-from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from inference_blueprints.contracts.streaming_job import JobSignalStore, StreamingJobConfiguration
 from inference_blueprints.errors import UserError
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK
 from inference_blueprints.local.java import java_programs
 from inference_blueprints.local.real_time.real_time_run import wait_for_line
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
@@ -199,6 +200,25 @@ class JobProcess:
         url = f"{self._flink}/jobs/{self._job}{path}"
         with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 - Flink's own address
             return json.load(answer)
+
+
+def local_signal_store(port: int) -> JobSignalStore:
+    """Return a job's settings for a Valkey server of this machine, without TLS and users.
+
+    Parameters
+    ----------
+    port
+        Its TCP port.
+    """
+    return JobSignalStore(
+        host=LOOPBACK,
+        port=port,
+        tls=False,
+        user=None,
+        authentication="none",
+        cluster=False,
+        cache_name=None,
+    )
 
 
 def _job_jar() -> Path:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX, JobSignalStore
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_blueprints.local.java import java_programs
 from inference_blueprints.local.run_state import RunningModel
 from inference_blueprints.local.run_steps import Step, Steps
@@ -18,7 +18,12 @@ from inference_blueprints.local.streaming.click_stream import (
     click_stream,
     expected_of,
 )
-from inference_blueprints.local.streaming.job_processes import MODULES, JobProcess, KafkaProcess
+from inference_blueprints.local.streaming.job_processes import (
+    MODULES,
+    JobProcess,
+    KafkaProcess,
+    local_signal_store,
+)
 from inference_blueprints.local.streaming.streaming_clients import (
     ClickProducer,
     SignalWatch,
@@ -151,22 +156,13 @@ def _start(
     letters = job.name + DEAD_LETTERS_SUFFIX
     hours = job.events.retention_hours
     kafka.start({job.events.topic: (size.partitions, hours), letters: (DEAD_LETTER_PARTITIONS, hours)})
-    store = JobSignalStore(
-        host=LOOPBACK,
-        port=valkey.port,
-        tls=False,
-        user=None,
-        authentication="none",
-        cluster=False,
-        cache_name=None,
-    )
     configuration = job_configuration(
         job,
         platform=blueprint.metadata.name,
         bootstrap_servers=kafka.address,
         kafka_authentication="none",
         endpoint_url=base_url.removesuffix("/v1"),
-        store=store,
+        store=local_signal_store(valkey.port),
         history_uri=(directory / "history").resolve().as_uri(),
     )
     process = JobProcess(directory, processes, configuration, min(size.parallelism, _MOST_PARALLELISM))
