@@ -30,6 +30,7 @@ from inference_blueprints.targets.local.platform_parts import PlatformPart, Repl
 from inference_blueprints.targets.local.process_commands import FRONTEND_ENDS_AT_ONCE
 from inference_blueprints.targets.local.readiness import (
     registered_workers,
+    wait_until_answered,
     wait_until_forgotten,
     wait_until_ready,
 )
@@ -359,7 +360,7 @@ class LocalServing:
         return self._directory / "logs" / f"{name.replace(' ', '-')}.log"
 
     def _wait(self, on_progress: Callable[[str], None]) -> None:
-        """Wait until all workers are registered with their frontends."""
+        """Wait until all workers are registered with their frontends, and roles work together."""
         deadline = time.monotonic() + self._engines.ready_seconds
         for frontend, port in self._frontend_ports:
             deployment = frontend.deployment
@@ -372,6 +373,10 @@ class LocalServing:
                 deadline=deadline,
                 check=self.check,
             )
+            if len(deployment.workers) > 1:
+                wait_until_answered(
+                    frontend.name, port, deployment.model.name, deadline=deadline, check=self.check
+                )
 
     def _endpoint(self, model: str) -> LocalEndpoint:
         """Describe the endpoint of a model."""

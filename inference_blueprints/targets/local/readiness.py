@@ -1,4 +1,4 @@
-"""Waits until a frontend lists its model and all of its workers, or no longer lists dead workers."""
+"""Waits until a frontend lists its model and all of its workers, answers, or no longer lists dead workers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class NotReady(Exception):  # noqa: N818 - the name says what happened
     ----------
     name
         The frontend.
-    found, expected
-        Number of registered workers, and the expected number.
+    missing
+        What it does not do yet.
     """
 
-    def __init__(self, name: str, found: int, expected: int) -> None:
-        super().__init__(f"{name} was not ready in time: {found} of {expected} workers are registered")
+    def __init__(self, name: str, missing: str) -> None:
+        super().__init__(f"{name} was not ready in time: {missing}")
 
 
 def wait_until_ready(
@@ -52,7 +52,30 @@ def wait_until_ready(
         If they are not registered in time.
     """
     while (found := registered_workers(port, model) or 0) < workers:
-        _pause(name, found, workers, deadline, check)
+        _pause(name, _registered(found, workers), deadline, check)
+
+
+def wait_until_answered(
+    name: str, port: int, model: str, *, deadline: float, check: Callable[[], None]
+) -> None:
+    """Ask a frontend for one token until it gives it.
+
+    With separate prefill workers, Dynamo 1.6.1 lists a model before its prefill routing is active. Until then
+    it answers 503 ("prefill routing … is still activating", seen on a busy machine). No page shows it.
+
+    Parameters
+    ----------
+    name, port, model, deadline, check
+        As for `wait_until_ready`.
+
+    Raises
+    ------
+    NotReady
+        If it gives none in time.
+    """
+    body = json.dumps({"model": model, "prompt": "ready", "max_tokens": 1})
+    while not _gives(port, body, deadline - time.monotonic()):
+        _pause(name, "it answers no request", deadline, check)
 
 
 def wait_until_forgotten(
@@ -73,13 +96,17 @@ def wait_until_forgotten(
         If it still lists dead workers.
     """
     while (found := registered_workers(port, model)) is None or found > workers:
-        _pause(name, found or 0, workers, deadline, check)
+        _pause(name, _registered(found or 0, workers), deadline, check)
 
 
-def _pause(name: str, found: int, workers: int, deadline: float, check: Callable[[], None]) -> None:
+def _registered(found: int, expected: int) -> str:
+    return f"{found} of {expected} workers are registered"
+
+
+def _pause(name: str, missing: str, deadline: float, check: Callable[[], None]) -> None:
     check()
     if time.monotonic() > deadline:
-        raise NotReady(name, found, workers)
+        raise NotReady(name, missing)
     time.sleep(_PERIOD_SECONDS)
 
 
@@ -102,6 +129,21 @@ def registered_workers(port: int, model: str) -> int | None:
     if health is None:
         return None
     return sum(instance["endpoint"] == "generate" for instance in health.get("instances", []))
+
+
+def _gives(port: int, body: str, seconds: float) -> bool:
+    """Return whether a frontend answers a completion with 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=max(seconds, _REQUEST_SECONDS))
+    try:
+        connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        response.read()
+    except (OSError, http.client.HTTPException):
+        return False
+    else:
+        return response.status == http.client.OK
+    finally:
+        connection.close()
 
 
 def _get(port: int, path: str) -> dict[str, list[dict[str, str]]] | None:

@@ -30,7 +30,7 @@ def test_random_scale_downs_cut_no_stream(blueprint: Blueprint, tmp_path: Path) 
         await workers.at_random(6, seed=3, each=done.append)
 
     with serving(blueprint, tmp_path, finish_seconds=1) as running:
-        streamed = stream_while(running, scale_down, answers=(20, 400))
+        streamed = stream_while(running, scale_down, answers=(200, 400))
         running.check()
     assert len(done) == 6
     assert streamed.count.faults == []

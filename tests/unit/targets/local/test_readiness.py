@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -13,6 +14,7 @@ import pytest
 from inference_blueprints.targets.local.readiness import (
     NotReady,
     registered_workers,
+    wait_until_answered,
     wait_until_forgotten,
     wait_until_ready,
 )
@@ -25,6 +27,7 @@ class Frontend(BaseHTTPRequestHandler):
     """Answers with what a test says."""
 
     answers: ClassVar[Mapping[str, object]] = {}
+    statuses: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
         if self.path not in self.answers:
@@ -35,6 +38,10 @@ class Frontend(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_error(self.statuses.pop())
 
     def log_message(self, *_: object) -> None:
         pass
@@ -78,3 +85,15 @@ def test_a_frontend_that_does_not_answer_is_neither_ready_nor_rid_of_workers(clo
     for wait in (wait_until_ready, wait_until_forgotten):
         with pytest.raises(NotReady):
             wait("frontend", closed_port, "qwen3-8b", 1, deadline=0.0, check=lambda: None)
+
+
+def test_a_frontend_that_answers_503_is_asked_again(port: int) -> None:
+    """Prefill routing starts after the frontend lists the model."""
+    Frontend.statuses.extend([200, 503, 503])
+    wait_until_answered("frontend", port, "qwen3-8b", deadline=time.monotonic() + 60, check=lambda: None)
+    assert Frontend.statuses == []
+
+
+def test_a_frontend_that_answers_no_request_is_not_ready(closed_port: int) -> None:
+    with pytest.raises(NotReady, match="frontend was not ready in time: it answers no request"):
+        wait_until_answered("frontend", closed_port, "qwen3-8b", deadline=0.0, check=lambda: None)
