@@ -176,20 +176,20 @@ class LocalPlatform:
         described = emulator_parts.describe(
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
         )
-        batch = self._batch
         return Deployed(
             endpoints,
             (*parts, *described),
             serving.replacements(),
-            batch.running if batch else None,
-            batch.running_signals if batch else None,
+            self._batch.running if self._batch else None,
+            self._batch.running_signals if self._batch else None,
             serving.served_processes(),
         )
 
     @property
     def is_elastic(self) -> bool:
-        """Whether the number of some workers follows the load."""
-        return self._engines.scales and self._plan.is_elastic
+        """Whether some workers follow the load here: KEDA's decisions can be made here, those of ECS not."""
+        on_eks = bool(self._loaded.blueprint.spec.cluster.eks)
+        return on_eks and self._engines.scales and self._plan.is_elastic
 
     @property
     def is_controlled(self) -> bool:

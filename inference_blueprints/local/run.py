@@ -68,8 +68,13 @@ def run(
     Raises
     ------
     UserError
-        If a step fails. No process is left running.
+        If a step fails, or the blueprint has no Kubernetes API server. No process is left running.
     """
+    if control_plane and loaded.blueprint.spec.cluster.eks is None:
+        raise UserError(
+            f"--control-plane: got {loaded.file}, which runs on ECS; only a blueprint on EKS has a "
+            "Kubernetes API server; leave the option out"
+        )
     plan = build_plan(loaded.blueprint)
     kind = ENGINE_KINDS[engines](loaded.blueprint)
     print_plan(summarise(loaded.blueprint, plan), console)

@@ -13,7 +13,7 @@ from inference_blueprints.deployment.aws.account import Account, described, read
 from inference_blueprints.errors import UserError
 
 #: Kinds of stacks on which others depend, the lowest first. All other stacks depend on all of these.
-FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Platform", "Capacity")
+FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Discovery", "Platform", "Capacity")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from inference_blueprints.local.emulator.serverless_cache import RESOURCE_TYPE
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 _CHART_TYPE = "Custom::AWSCDK-EKS-HelmChart"
+_EKS_CLUSTER = "AWS::EKS::Cluster"
+_ECS_SERVICE, _TASK_DEFINITION = "AWS::ECS::Service", "AWS::ECS::TaskDefinition"
 
 
 def describe(
@@ -47,13 +49,33 @@ def describe(
             "emulated",
             f"CloudFormation and the services that it calls, by ministack {version('ministack')}",
         ),
-        *(_control_plane(assembly_directory) if control_plane else _records(releases)),
+        *_orchestrator(assembly_directory, counts, releases, control_plane=control_plane),
         *(_caches() if counts[RESOURCE_TYPE] else ()),
         *(
             PlatformPart(resource_type, "stubbed", f"{counts[resource_type]}: {stubs[resource_type]}")
             for resource_type in sorted((counts.keys() & stubs.keys()) - made)
         ),
     )
+
+
+def _orchestrator(
+    assembly_directory: Path,
+    counts: Counter[str],
+    releases: tuple[RecordedRelease, ...],
+    *,
+    control_plane: bool,
+) -> Iterator[PlatformPart]:
+    """Yield what stands for Kubernetes, or for Amazon ECS."""
+    if counts[_EKS_CLUSTER]:
+        yield from _control_plane(assembly_directory) if control_plane else _records(releases)
+    if counts[_ECS_SERVICE]:
+        yield PlatformPart(
+            "Amazon ECS",
+            "stubbed",
+            f"{counts[_ECS_SERVICE]} services and {counts[_TASK_DEFINITION]} task definitions are recorded; "
+            "no task runs. The processes of models are started from the same plan, and find each other by "
+            "files instead of etcd",
+        )
 
 
 def _caches() -> Iterator[PlatformPart]:

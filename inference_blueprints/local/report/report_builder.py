@@ -167,11 +167,22 @@ def curl_line(endpoint: str, model: str) -> str:
 def _capacity(
     models: Collection[str], summary: PlanSummary, scaling: ScalingOutcome | None
 ) -> ServingCapacity:
-    """Return what served some models: of workers that followed the load, only what they held."""
+    """Return what served some models: of elastic workers, only what they held.
+
+    Where nothing makes them follow the load, they run in their smallest number.
+    """
     planned = capacity_of(models, summary)
-    if scaling is None or not any(model in scaling.unused_gpus for model in models):
-        return planned
-    return planned.without(sum(scaling.unused_gpus.get(model, 0.0) for model in models))
+    if scaling is None:
+        unused = float(
+            sum(
+                (process.replicas - process.replicas_least) * process.accelerators
+                for process in summary.processes
+                if process.model in models
+            )
+        )
+    else:
+        unused = sum(scaling.unused_gpus.get(model, 0.0) for model in models)
+    return planned.without(unused) if unused else planned
 
 
 def _model(

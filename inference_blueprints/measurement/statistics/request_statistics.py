@@ -174,7 +174,7 @@ def _cost(usages: Sequence[TokenUsage], basis: Basis) -> tuple[PerTokens | None,
     load = (
         f"At the replayed load, which is not the maximum of {accelerators} accelerators"
         if at_most is None
-        else f"Workers followed the load and held {accelerators:.1f} of {at_most} accelerators on average"
+        else f"Elastic workers held {accelerators:.1f} of {at_most} accelerators on average"
     )
     note = f"{load}: tokens of the answered requests over {basis.elapsed_seconds:.0f} s."
     if usd_per_hour is None:

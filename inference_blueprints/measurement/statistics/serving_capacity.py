@@ -22,7 +22,7 @@ class ServingCapacity:
     price_note
         Kind of the price, with its date, source and region.
     at_most
-        Largest number of accelerators of workers that followed the load. None if their number was fixed.
+        Largest number of accelerators of elastic workers. None if their number is fixed.
     """
 
     accelerators: float
@@ -31,7 +31,7 @@ class ServingCapacity:
     at_most: int | None = None
 
     def without(self, unused: float) -> ServingCapacity:
-        """Return what workers held that followed the load.
+        """Return what elastic workers held.
 
         Parameters
         ----------

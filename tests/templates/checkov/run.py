@@ -83,10 +83,13 @@ def _write(blueprint: Path, name: str, folder: Path) -> None:
     template of CloudFormation.
     """
     templates = write_templates(blueprint, folder / "cloudformation" / name)
+    loaded = load_blueprint(str(blueprint)).blueprint
+    if loaded.spec.cluster.eks is None:
+        return
     folder = folder / "kubernetes" / name
     folder.mkdir(parents=True)
     objects = [each for stack in templates.by_stack for each in templates.manifests(stack)]
-    for model in build_plan(load_blueprint(str(blueprint)).blueprint).models:
+    for model in build_plan(loaded).models:
         for deployment in model.deployments:
             values = folder / "values.json"
             values.write_text(

@@ -79,8 +79,15 @@ STUBS: Mapping[str, Stub] = MappingProxyType(
             {"AssociationArn": "{id}", "AssociationId": "a-{unique}"},
             ("ClusterName", "Namespace", "RoleArn", "ServiceAccount"),
         ),
+        "AWS::ECS::CapacityProvider": Stub(
+            "a capacity provider is recorded; no host starts",
+            "{Name}",
+            {},
+            # CloudFormation would choose a name, and services of this library name their provider.
+            ("Name",),
+        ),
         "AWS::ECS::ClusterCapacityProviderAssociations": Stub(
-            "a cluster's capacity providers are recorded; no task runs on Fargate",
+            "a cluster's capacity providers are recorded; no task runs on them",
             "{Cluster}",
             {},
             ("Cluster",),

@@ -14,6 +14,7 @@ from inference_blueprints.local.emulator.emulator_parts import describe
 def assembly(tmp_path: Path) -> Path:
     chart = "Custom::AWSCDK-EKS-HelmChart"
     resources = {
+        "Cluster": {"Type": "AWS::EKS::Cluster", "Properties": {}},
         "Entry": {"Type": "AWS::EKS::AccessEntry", "Properties": {}},
         "Address": {"Type": "AWS::EC2::EIP", "Properties": {}},
         "Karpenter": {"Type": chart, "Properties": {"Chart": "karpenter"}},
@@ -53,3 +54,18 @@ def test_without_one_kubernetes_and_access_entries_are_stubbed(assembly: Path) -
     assert found["Kubernetes"][0] == "stubbed"
     assert found["AWS::EKS::AccessEntry"][0] == "stubbed"
     assert "Nodes" not in found
+
+
+def test_on_ecs_tasks_are_recorded_and_nothing_is_said_of_kubernetes(tmp_path: Path) -> None:
+    resources = {
+        "Capacity": {"Type": "AWS::ECS::CapacityProvider", "Properties": {}},
+        "Worker": {"Type": "AWS::ECS::Service", "Properties": {}},
+        "Frontend": {"Type": "AWS::ECS::Service", "Properties": {}},
+        "Task": {"Type": "AWS::ECS::TaskDefinition", "Properties": {}},
+    }
+    (tmp_path / "x.template.json").write_text(json.dumps({"Resources": resources}))
+    found = states(tmp_path, control_plane=False)
+    assert found["Amazon ECS"][0] == "stubbed"
+    assert found["Amazon ECS"][1].startswith("2 services and 1 task definitions are recorded; no task runs")
+    assert found["AWS::ECS::CapacityProvider"][0] == "stubbed"
+    assert "Kubernetes" not in found

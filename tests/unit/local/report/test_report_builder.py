@@ -7,10 +7,12 @@ import shlex
 
 import jsonschema
 import pytest
+import yaml
 
 from inference_blueprints.local.report import as_dict, curl_line
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.statistics.serving_capacity import capacity_of
+from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.spec.types import Objectives
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 from tests.unit.local.report.samples import (
@@ -64,6 +66,13 @@ def test_scaling_is_reported_and_absent_where_no_role_is_elastic(report_of) -> N
     jsonschema.validate(json.loads(json.dumps(document, allow_nan=False)), SCHEMA)
     assert (document["scaling"]["workersMax"], document["scaling"]["gpuHours"]) == (3, 0.2)
     assert document["scaling"]["decisions"][0]["readings"] == {"queue-length": None}
+
+
+def test_elastic_workers_that_follow_nothing_are_priced_in_their_smallest_number(report_of) -> None:
+    """On ECS nothing decides here, so two of at most twelve workers run."""
+    document = yaml.safe_load((blueprints_directory() / "elastic-g6e.yaml").read_text(encoding="utf-8"))
+    report = report_of(run_of(result_of(answered(0.0, 100.0))), plan=summary_of(document))
+    assert "held 2.0 of 12 accelerators on average" in report.measurement.cost_note
 
 
 def test_workers_that_followed_the_load_are_priced_by_the_gpus_that_they_held(report_of, summary) -> None:
