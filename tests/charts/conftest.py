@@ -30,11 +30,13 @@ Render = Callable[..., list[Manifest]]
 
 
 def shipped_deployments() -> list[DeploymentPlan]:
-    """Return every deployment of every shipped blueprint."""
+    """Return every deployment of every shipped blueprint that runs on EKS."""
+    blueprints = [load_blueprint(name).blueprint for name in shipped()]
     return [
         deployment
-        for name in shipped()
-        for model in build_plan(load_blueprint(name).blueprint).models
+        for blueprint in blueprints
+        if blueprint.spec.cluster.eks
+        for model in build_plan(blueprint).models
         for deployment in model.deployments
     ]
 

@@ -20,7 +20,8 @@ from tests.cluster.group_tokens import GroupTokens
 from tests.cluster.state import namespace_object
 from tests.templates.support import Templates
 
-_PLATFORMS = [*sorted(shipped()), matrix.NAME]
+_ON_EKS = [name for name in sorted(shipped()) if load_blueprint(name).blueprint.spec.cluster.eks]
+_PLATFORMS = [*_ON_EKS, matrix.NAME]
 #: No assets are copied to the cloud assembly.
 _CONTEXT = {"aws:cdk:disable-asset-staging": True}
 
@@ -87,13 +88,13 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Temp
 
 @pytest.fixture(scope="session")
 def platforms(synthesise: Callable[[str], Templates]) -> dict[str, Templates]:
-    """Templates of all shipped blueprints and of the one with every kind of pool, by name."""
+    """Templates of all shipped blueprints on EKS and of the one with every kind of pool, by name."""
     return {name: synthesise(name) for name in _PLATFORMS}
 
 
 @pytest.fixture(scope="session", params=_PLATFORMS)
 def platform(request: pytest.FixtureRequest, synthesise: Callable[[str], Templates]) -> Templates:
-    """Templates of each shipped blueprint, and of the one with every kind of pool."""
+    """Templates of each shipped blueprint on EKS, and of the one with every kind of pool."""
     return synthesise(request.param)
 
 
