@@ -42,7 +42,7 @@ _NO_FP8 = "vLLM quantises 16-bit weights only, and this machine computes with 32
 _NO_FP8_CACHE = "FP8 KV cache needs AVX-512 or AMX, which not every machine has"
 # ``v1/kv_offload/cpu/spec.py``
 _NO_HOST_CACHE = "vLLM copies KV cache to host memory from GPUs only"
-_NO_LMCACHE = "the environment of this machine has no LMCache"
+_NO_LMCACHE = "workers of this machine do not use LMCache yet"
 # ``apply`` of ``fused_moe/experts/cpu_moe.py`` ignores which experts a process has. Data parallel ranks need
 # ``all_gatherv``, which ``CpuCommunicator`` has not (``device_communicators/base_device_communicator.py``).
 _NO_EXPERTS = "vLLM cannot spread experts over processes of a CPU"

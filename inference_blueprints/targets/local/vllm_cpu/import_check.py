@@ -9,8 +9,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-#: Dynamo's worker; NIXL, which moves the KV cache between workers.
-_MODULES = ("dynamo.vllm.main", "nixl._api")
+#: Dynamo's worker; NIXL, which moves the KV cache between workers; LMCache, which keeps it beside them.
+_MODULES = ("dynamo.vllm.main", "nixl._api", "lmcache.integration.vllm.lmcache_mp_connector")
 _PACKAGES = ("vllm", "ai-dynamo", "nixl", "torch")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -233,6 +234,8 @@ def test_the_packages_are_those_of_the_pinned_release_with_hashes() -> None:
     for package in ("ai-dynamo", "ai-dynamo-runtime"):
         assert f"{package}=={installation.locked_version(package)} \\" in locked
     assert installation.locked_version("nixl") == installation.locked_version("nixl-cu13")
+    flags = json.loads((root() / "tests/unit/serving/lmcache_flags.json").read_text(encoding="utf-8"))
+    assert flags["source"].startswith(f"lmcache=={installation.locked_version('lmcache')}:")
 
 
 def test_idle_transfers_leave_the_processor_to_others(uv: FakeUv) -> None:
