@@ -102,7 +102,7 @@ class StreamingStack(cdk.Stack):
         self._program = JobProgram(
             self,
             "Program",
-            sources=runtime / "java",
+            maven_build=runtime / "java",
             starter=runtime / "image_build",
             store=self._store,
             encryption_key=encryption_key,

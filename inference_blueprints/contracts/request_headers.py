@@ -12,9 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-_NAMES: Final[dict[str, Any]] = json.loads(
-    Path(__file__).with_name("request_headers.json").read_text(encoding="utf-8")
-)
+#: The names. Builds of the Java client copy this file into the jar.
+HEADERS_FILE: Final = Path(__file__).with_name("request_headers.json")
+_NAMES: Final[dict[str, Any]] = json.loads(HEADERS_FILE.read_text(encoding="utf-8"))
 
 #: The class of the router's queues that requests of batch wait in.
 BATCH_CLASS: Final[str] = _NAMES["batch"]["class"]

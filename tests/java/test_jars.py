@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from inference_blueprints.resources import root, runtime_directory
+from inference_blueprints.resources import runtime_directory
+from inference_constructs.streaming.job_program import JOB_MODULE, MAVEN_COMMAND, copy_sources
 
 JAVA = runtime_directory() / "java"
 MODULES = {
@@ -57,7 +57,7 @@ def test_the_client_brings_jackson_and_failsafe_only() -> None:
 
 
 def test_the_job_is_one_jar_without_flink() -> None:
-    with zipfile.ZipFile(jar("enrichment-job")) as archive:
+    with zipfile.ZipFile(jar(JOB_MODULE)) as archive:
         names = set(archive.namelist())
         manifest = archive.read("META-INF/MANIFEST.MF").decode()
     assert "Main-Class: inferenceblueprints.enrichment.EnrichmentJob\r\n" in manifest
@@ -78,19 +78,32 @@ def test_the_job_is_one_jar_without_flink() -> None:
     assert "inferenceblueprints/endpoint/request_headers.json" in names
 
 
-def test_another_build_gives_the_same_bytes(tmp_path: Path) -> None:
-    """In another folder, from the sources alone, with the libraries that the first build downloaded."""
-    build = tmp_path / "runtime" / "java"
-    shutil.copytree(JAVA, build, ignore=shutil.ignore_patterns("target", "test"))
-    shared = Path("inference_blueprints", "contracts", "request_headers.json")
-    (tmp_path / shared).parent.mkdir(parents=True)
-    shutil.copy(root() / shared, tmp_path / shared)
-    maven = ("mvn", "--offline", "--batch-mode", "--quiet", "--file", str(build), "-DskipTests")
-    modules = ("--projects", ",".join(MODULES))
-    ran = subprocess.run(
-        [*maven, *modules, "package"], capture_output=True, text=True, check=False, timeout=300
+def build_of_the_cloud(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command of CodeBuild, with the libraries that the first build downloaded."""
+    maven, *arguments = MAVEN_COMMAND
+    return subprocess.run(
+        [maven, "--offline", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
+
+
+def test_the_build_of_the_cloud_gives_the_same_jars(tmp_path: Path) -> None:
+    """From what a deployment uploads for CodeBuild. The job's jar has all others in it."""
+    copy_sources(JAVA, tmp_path)
+    ran = build_of_the_cloud(tmp_path)
     assert ran.returncode == 0, ran.stdout
-    for module in MODULES:
-        again = build / module / "target" / jar(module).name
+    for module in (*MODULES, JOB_MODULE):
+        [again] = (tmp_path / "runtime" / "java" / module / "target").glob(f"{module}-*[0-9].jar")
         assert again.read_bytes() == jar(module).read_bytes(), module
+
+
+def test_a_build_without_the_shared_names_of_headers_fails(tmp_path: Path) -> None:
+    copy_sources(JAVA, tmp_path)
+    (tmp_path / "inference_blueprints" / "contracts" / "request_headers.json").unlink()
+    ran = build_of_the_cloud(tmp_path)
+    assert ran.returncode != 0
+    assert "The names of headers that the client shares with the Python library are missing." in ran.stdout

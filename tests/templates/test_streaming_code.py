@@ -5,17 +5,32 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 from inference_blueprints.resources import root
 from inference_constructs.code_staging import stage_packages
-from inference_constructs.streaming.job_program import JOB_MODULE, source_files
+from inference_constructs.streaming.job_program import JOB_MODULE, copy_sources
+
+_POM = {"m": "http://maven.apache.org/POM/4.0.0"}
 
 
-def test_the_build_has_the_sources_and_neither_tests_nor_former_output() -> None:
-    found = {str(each) for each in source_files(root() / "runtime" / "java")}
-    assert "pom.xml" in found
-    assert any(each.startswith("signal-reader/src/main/java/") for each in found)
+def test_the_build_has_the_sources_and_neither_tests_nor_former_output(tmp_path: Path) -> None:
+    copy_sources(root() / "runtime" / "java", tmp_path)
+    found = {each.relative_to(tmp_path).as_posix() for each in tmp_path.rglob("*") if each.is_file()}
+    assert "runtime/java/pom.xml" in found
+    assert any(each.startswith("runtime/java/signal-reader/src/main/java/") for each in found)
     assert not [each for each in found if "/test/" in each or "target" in Path(each).parts]
+
+
+def test_the_build_has_the_files_that_the_jar_shares_with_this_library(tmp_path: Path) -> None:
+    """Maven skips resources that do not exist, so a jar would lack them silently."""
+    copy_sources(root() / "runtime" / "java", tmp_path)
+    here = root() / "runtime" / "java" / "endpoint-client" / "pom.xml"
+    pom = ElementTree.parse(here)  # noqa: S314 - our own file
+    [folder] = pom.iterfind(".//m:properties/m:contracts", _POM)
+    [name] = pom.iterfind(".//m:properties/m:headers", _POM)
+    shared = Path(f"{folder.text}/{name.text}".replace("${checkout}/", ""))
+    assert (tmp_path / shared).read_bytes() == (root() / shared).read_bytes()
 
 
 def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
+from inference_blueprints.contracts.request_headers import HEADERS_FILE
 from inference_blueprints.contracts.streaming_names import JOB_PROGRAMS_PREFIX
 from inference_constructs.build_start import start_build
 from inference_constructs.streaming.streaming_store import StreamingStore
@@ -23,6 +24,16 @@ from inference_constructs.streaming.streaming_store import StreamingStore
 _BUILD_MINUTES: Final = 14
 #: Module of the Maven build that makes the jar.
 JOB_MODULE: Final = "enrichment-job"
+#: Folder of the Maven build in the sources, as in a checkout: it reads shared files beside itself.
+_MAVEN_FOLDER: Final = Path("runtime", "java")
+#: Files that the Java programs share with this library, by their paths in the sources. The jar contains them.
+_SHARED: Final = {Path("inference_blueprints", "contracts", HEADERS_FILE.name): HEADERS_FILE}
+#: Builds the jar from the sources.
+MAVEN_COMMAND: Final = (
+    *("mvn", "--batch-mode", "--quiet", "--file", _MAVEN_FOLDER.as_posix()),
+    *("--also-make", "--projects", JOB_MODULE, "-Dmaven.test.skip", "package"),
+)
+_TARGET: Final = (_MAVEN_FOLDER / JOB_MODULE / "target").as_posix()
 #: One object per content of the sources: what exists is not built again, and nothing is overwritten. The
 #: image has Maven and this JDK (https://docs.aws.amazon.com/codebuild/latest/userguide/available-runtimes.html).
 _BUILD_SPECIFICATION: Final = {
@@ -32,10 +43,9 @@ _BUILD_SPECIFICATION: Final = {
         "build": {
             "commands": [
                 'if aws s3api head-object --bucket "$BUCKET" --key "$PREFIX$TAG.jar"; then exit 0; fi',
-                f"mvn --batch-mode --quiet --also-make --projects {JOB_MODULE} -Dmaven.test.skip package",
-                f"rm -f {JOB_MODULE}/target/original-*.jar",
-                f"aws s3 cp --only-show-errors {JOB_MODULE}/target/{JOB_MODULE}-*.jar"
-                ' "s3://$BUCKET/$PREFIX$TAG.jar"',
+                " ".join(MAVEN_COMMAND),
+                f"rm -f {_TARGET}/original-*.jar",
+                f'aws s3 cp --only-show-errors {_TARGET}/{JOB_MODULE}-*.jar "s3://$BUCKET/$PREFIX$TAG.jar"',
             ]
         },
     },
@@ -44,16 +54,26 @@ _BUILD_SPECIFICATION: Final = {
 _LEFT_OUT: Final = frozenset({"target", "test"})
 
 
-def source_files(sources: Path) -> Iterator[Path]:
-    """Iterate over the files of the program, relative to the folder of its Maven build.
+def copy_sources(maven_build: Path, folder: Path) -> None:
+    """Copy everything that the build of the jar reads, in the places of a checkout.
 
     Parameters
     ----------
-    sources
-        The folder.
+    maven_build
+        Folder of the Maven build.
+    folder
+        Where the copies go.
     """
-    for path in sorted(sources.rglob("*")):
-        relative = path.relative_to(sources)
+    files = {_MAVEN_FOLDER / each: maven_build / each for each in _program_files(maven_build)}
+    for relative, file in (files | _SHARED).items():
+        target = folder / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+
+
+def _program_files(maven_build: Path) -> Iterator[Path]:
+    for path in sorted(maven_build.rglob("*")):
+        relative = path.relative_to(maven_build)
         if path.is_file() and not _LEFT_OUT & set(relative.parts):
             yield relative
 
@@ -64,19 +84,16 @@ class _Sources:
 
     Parameters
     ----------
-    sources
+    maven_build
         Folder of the Maven build.
     """
 
-    def __init__(self, sources: Path) -> None:
-        self._sources = sources
+    def __init__(self, maven_build: Path) -> None:
+        self._maven_build = maven_build
 
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
         """Copy everything into the folder."""
-        for relative in source_files(self._sources):
-            target = Path(output_dir) / relative
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(self._sources / relative, target)
+        copy_sources(self._maven_build, Path(output_dir))
         return True
 
 
@@ -85,7 +102,7 @@ class JobProgram(Construct):
 
     Parameters
     ----------
-    sources
+    maven_build
         Folder of the Maven build.
     starter
         Folder of the package that starts the build.
@@ -100,7 +117,7 @@ class JobProgram(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        sources: Path,
+        maven_build: Path,
         starter: Path,
         store: StreamingStore,
         encryption_key: kms.IKey,
@@ -109,12 +126,12 @@ class JobProgram(Construct):
         source = s3_assets.Asset(
             self,
             "Source",
-            path=str(sources),
+            path=str(maven_build),
             asset_hash_type=cdk.AssetHashType.OUTPUT,
             bundling=cdk.BundlingOptions(
                 # CDK requires an image but never pulls it: `try_bundle` copies the files.
                 image=cdk.DockerImage.from_registry("none"),
-                local=_Sources(sources),
+                local=_Sources(maven_build),
             ),
         )
         log = logs.LogGroup(
