@@ -10,6 +10,7 @@ import inspect
 import json
 import math
 import os
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -27,13 +28,34 @@ RESULTS = Path(FOLDER) / "results.json"
 PAGE = Path("docs") / "real-engines.md"
 BEGIN = "<!-- result: written by make test-engines -->"
 END = "<!-- end of result -->"
+# A case that was interrupted in its setup; it is not written.
+_NOT_ENDED = "not ended"
 _OUTCOMES = ("passed", "failed", "skipped", "expected to fail")
 _NAMES = {"vllm": "vLLM", "ai-dynamo": "Dynamo", "nixl": "NIXL", "torch": "torch"}
 
 
 @dataclass
+class EngineCase:
+    """The last result of a case.
+
+    Parameters
+    ----------
+    commit
+        The commit of this library that ran. None if none was recorded.
+    wall_seconds, processor_seconds
+        Its cost. The first case that uses engines pays for their start. None if none was recorded.
+    """
+
+    outcome: str
+    date: str
+    commit: str | None
+    wall_seconds: float | None
+    processor_seconds: float | None
+
+
+@dataclass
 class EngineTest:
-    """The last result of a test function.
+    """The last results of a test function.
 
     Parameters
     ----------
@@ -42,15 +64,17 @@ class EngineTest:
     where
         Versions of the engine's packages, and the machine.
     cases
-        Outcome of each case by its parameters; a function without parameters has one, without a name.
+        Its cases by their parameters; a function without parameters has one, without a name.
     """
 
     shows: str
-    date: str
     where: str
-    cases: dict[str, str] = field(default_factory=dict)
-    wall_seconds: float = 0.0
-    processor_seconds: float = 0.0
+    cases: dict[str, EngineCase] = field(default_factory=dict)
+
+    @property
+    def dates(self) -> list[str]:
+        """The days on which its cases ran."""
+        return sorted({case.date for case in self.cases.values()})
 
 
 Results = dict[str, EngineTest]
@@ -59,7 +83,14 @@ Results = dict[str, EngineTest]
 def read(root: Path) -> Results:
     path = root / RESULTS
     found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return {name: EngineTest(**values) for name, values in found.items()}
+    return {
+        name: EngineTest(
+            values["shows"],
+            values["where"],
+            {case: EngineCase(**each) for case, each in values["cases"].items()},
+        )
+        for name, values in found.items()
+    }
 
 
 def merged(earlier: Results, new: Results, whole: Iterable[str], root: Path) -> Results:
@@ -70,6 +101,25 @@ def merged(earlier: Results, new: Results, whole: Iterable[str], root: Path) -> 
             test.cases = {**kept[name].cases, **test.cases}
         kept[name] = test
     return dict(sorted(kept.items()))
+
+
+def disagreements(results: Results, collected: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return a line for each case that exists without a result, and for each result without a case.
+
+    Parameters
+    ----------
+    collected
+        The cases of each test that exists.
+    """
+    known = {(name, case) for name, test in results.items() for case in test.cases}
+    existing = {(name, case) for name, cases in collected.items() for case in cases}
+    told = [(each, "no result of this case") for each in existing - known]
+    told += [(each, "a result of a case that does not exist any more") for each in known - existing]
+    return [
+        f"{RESULTS}: {name}{f'[{case}]' if case else ''}: {what}; "
+        f"run: make test-engines ONLY={FOLDER}/{name.partition('::')[0]}"
+        for (name, case), what in sorted(told)
+    ]
 
 
 def _exists(name: str, root: Path) -> bool:
@@ -100,26 +150,43 @@ def with_section(page: str, results: Results) -> str:
 def section(results: Results) -> str:
     if not results:
         return "The tests have not run yet.\n"
-    counts = Counter(
-        outcome.partition(":")[0] for test in results.values() for outcome in test.cases.values()
-    )
+    every = [case for test in results.values() for case in test.cases.values()]
+    counts = Counter(case.outcome.partition(":")[0] for case in every)
     outcomes = ", ".join(f"{counts[name]} {name}" for name in _OUTCOMES if counts[name])
-    wall = math.ceil(sum(test.wall_seconds for test in results.values()) / 60)
-    processor = math.ceil(sum(test.processor_seconds for test in results.values()) / 60)
+    wall = math.ceil(sum(case.wall_seconds or 0.0 for case in every) / 60)
+    processor = math.ceil(sum(case.processor_seconds or 0.0 for case in every) / 60)
+    unknown = sum(case.wall_seconds is None for case in every)
+    cost = f"Cost: {wall} min, {processor} min of processor time"
     lines = [
-        f"{sum(counts.values())} cases of {len(results)} tests: {outcomes}. Cost: {wall} min, "
-        f"{processor} min of processor time.",
+        f"{len(every)} cases of {len(results)} tests: {outcomes}. {cost}"
+        f"{f', without {unknown} cases whose cost was not recorded' if unknown else ''}.",
         "",
     ]
     for where in sorted({test.where for test in results.values()}):
-        dates = sorted({test.date for test in results.values() if test.where == where})
+        dates = sorted({date for test in results.values() if test.where == where for date in test.dates})
         span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
         lines.append(f"- {span}: {where}")
-    lines += ["", "| What it shows | Test | Result | Date |", "|---|---|---|---|"]
+    lines += ["", "| What it shows | Test | Result | Cost | Date and commit |", "|---|---|---|---|---|"]
     for name, test in results.items():
-        cells = (test.shows, f"`{name.partition('::')[0]}`", _result(test.cases), test.date)
+        cells = (
+            test.shows,
+            f"`{name.partition('::')[0]}`",
+            _result({case: each.outcome for case, each in test.cases.items()}),
+            _cost(test),
+            "; ".join(sorted({_when(case) for case in test.cases.values()})),
+        )
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _cost(test: EngineTest) -> str:
+    seconds = [case.wall_seconds for case in test.cases.values()]
+    known = [each for each in seconds if each is not None]
+    return f"{math.ceil(sum(known))} s" if len(known) == len(seconds) else "not recorded"
+
+
+def _when(case: EngineCase) -> str:
+    return f"{case.date}, `{case.commit}`" if case.commit else case.date
 
 
 def _result(cases: Mapping[str, str]) -> str:
@@ -140,6 +207,19 @@ def environment() -> str:
     return f"{', '.join(packages)}; {os.cpu_count()} cores, {memory:.0f} GiB of memory"
 
 
+def commit(root: Path) -> str | None:
+    """Return the commit of a folder, and whether files other than the results differ from it."""
+    if not (root / ".git").exists():
+        return None
+    changed = _git(root, "status", "--porcelain", "--", ".", f":!{RESULTS}", f":!{PAGE}")
+    return _git(root, "rev-parse", "--short=8", "HEAD") + (" with changes" if changed else "")
+
+
+def _git(root: Path, *words: str) -> str:
+    ran = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True)
+    return ran.stdout.strip()
+
+
 def shows(item: pytest.Function) -> str:
     """Return the first paragraph of the test's docstring, or the words of its name."""
     paragraph = (inspect.getdoc(item.function) or "").partition("\n\n")[0]
@@ -156,6 +236,7 @@ class EngineResults:
         self._new: Results = {}
         self._items: dict[str, pytest.Function] = {}
         self._part: set[str] = set()
+        self._commit = commit(root)
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         self._part |= {function_name(item) for item in items if isinstance(item, pytest.Function)}
@@ -170,17 +251,21 @@ class EngineResults:
         item = self._items.get(report.nodeid)
         if item is None:
             return
-        name = function_name(item)
-        if name not in self._new:
-            self._new[name] = EngineTest(shows(item), datetime.now(UTC).date().isoformat(), "")
-        test = self._new[name]
-        test.wall_seconds = round(test.wall_seconds + report.duration, 1)
-        test.processor_seconds = round(test.processor_seconds + self._cost(report), 1)
-        case = item.callspec.id if hasattr(item, "callspec") else ""
+        test = self._new.setdefault(function_name(item), EngineTest(shows(item), ""))
+        key = item.callspec.id if hasattr(item, "callspec") else ""
+        if key not in test.cases:
+            test.cases[key] = EngineCase(
+                _NOT_ENDED, datetime.now(UTC).date().isoformat(), self._commit, 0.0, 0.0
+            )
+        case = test.cases[key]
+        case.wall_seconds = round((case.wall_seconds or 0.0) + report.duration, 1)
+        case.processor_seconds = round((case.processor_seconds or 0.0) + self._cost(report), 1)
         if report.when == "call" or report.outcome != "passed":
-            test.cases[case] = _outcome(report)
+            case.outcome = _outcome(report)
 
     def pytest_sessionfinish(self) -> None:
+        for test in self._new.values():
+            test.cases = {key: case for key, case in test.cases.items() if case.outcome != _NOT_ENDED}
         finished = {name: test for name, test in self._new.items() if test.cases}
         if not finished:
             return

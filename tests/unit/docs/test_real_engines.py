@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from inference_blueprints.resources import root
 from tests.plugins import engine_results
+from tests.plugins.engine_results import EngineCase, EngineTest
+
+pytest_plugins = ["pytester"]
 
 _TESTS = '''
 import pytest
@@ -29,11 +34,15 @@ def test_other():
 '''
 
 
+TWO_CASES = r"\| 2 cases passed \| \d+ s \| 20"
+
+
 class Checkout:
     """A folder with a page and tests of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self._pytester = pytester
+        folder = self.folder = pytester.path
         for part in ("docs", "tests/engines"):
             (folder / part).mkdir(parents=True)
         self.page.write_text(f"# Page\n\n{engine_results.BEGIN}\n\nold\n\n{engine_results.END}\n\nrest\n")
@@ -46,29 +55,55 @@ class Checkout:
     def add(self, name: str, text: str) -> None:
         (self.folder / engine_results.FOLDER / name).write_text(text)
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str) -> pytest.RunResult:
         plugins = ["-p", "tests.plugins.cost", "-p", "tests.plugins.engine_results", "-p", "no:cacheprovider"]
         settings = ["-c", os.devnull, "--rootdir", str(self.folder), "-o", "markers=engines"]
-        command = [sys.executable, "-m", "pytest", *plugins, *settings, *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(root()), "XDG_CACHE_HOME": str(self.folder / "cache")}
-        return subprocess.run(
-            [*command, "-m", "engines"],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        # In this process: starting one for each run would take most of the time of these tests.
+        return self._pytester.runpytest_inprocess(*plugins, *settings, *arguments, "-m", "engines")
 
     def write(self, *arguments: str) -> str:
         ran = self.run(*arguments, "--engine-results", ".")
-        assert "error" not in ran.stdout + ran.stderr
+        assert ran.ret in {
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        }
         return self.page.read_text()
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    return Checkout(tmp_path)
+def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file is written twice within a second
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
+    return Checkout(pytester)
+
+
+def recorded(*cases: str) -> EngineTest:
+    return EngineTest("It works.", "here", {case: EngineCase("passed", "", None, 0, 0) for case in cases})
+
+
+@pytest.mark.parametrize(
+    ("existing", "told"),
+    [
+        ({"test_a.py::test_b": ["x", "y"]}, []),
+        ({"test_a.py::test_b": ["x"]}, ["test_a.py::test_b[y]: a result of a case that does not exist"]),
+        ({}, ["test_a.py::test_b[x]: a result of", "test_a.py::test_b[y]: a result of"]),
+        (
+            {"test_a.py::test_b": ["x", "y"], "test_a.py::test_c": [""]},
+            [
+                "test_a.py::test_c: no result of this case; "
+                "run: make test-engines ONLY=tests/engines/test_a.py"
+            ],
+        ),
+    ],
+)
+def test_a_case_without_a_result_and_a_result_without_a_case_are_told(
+    existing: dict[str, Iterable[str]], told: list[str]
+) -> None:
+    lines = engine_results.disagreements({"test_a.py::test_b": recorded("x", "y")}, existing)
+    assert len(lines) == len(told)
+    for line, part in zip(lines, told, strict=True):
+        assert line.startswith(f"tests/engines/results.json: {part}")
 
 
 def test_the_page_shows_the_recorded_results() -> None:
@@ -99,17 +134,18 @@ def test_a_run_of_some_tests_keeps_the_other_results_with_their_date(checkout: C
     checkout.write("tests/engines")
     results = engine_results.read(checkout.folder)
     for test in results.values():
-        test.date = "2026-01-02"
+        for case in test.cases.values():
+            case.date = "2026-01-02"
     engine_results.write(checkout.folder, results)
     checkout.add("test_b.py", 'def test_more():\n    """More."""\n')
     page = checkout.write("tests/engines/test_b.py")
     assert page.count(" | 2026-01-02 |") == 3
-    assert "| More. | `test_b.py` | passed | 20" in page
+    assert re.search(r"\| More\. \| `test_b\.py` \| passed \| \d+ s \| 20", page)
 
     page = checkout.write("tests/engines/test_a.py::test_sides[left]")
-    assert "| 2 cases passed | 20" in page, "the other case stays"
+    assert re.search(TWO_CASES, page), "the other case stays"
     page = checkout.write("tests/engines", "-k", "test_sides and right")
-    assert "| 2 cases passed | 20" in page
+    assert re.search(TWO_CASES, page)
     (checkout.folder / "tests/engines/test_b.py").unlink()
     checkout.add(
         "test_a.py", _TESTS.format(sides="{'left', 'right'}").replace('["left", "right"]', '["left"]')
@@ -121,7 +157,7 @@ def test_a_run_of_some_tests_keeps_the_other_results_with_their_date(checkout: C
 
 def test_without_the_option_or_without_tests_the_page_stays(checkout: Checkout) -> None:
     before = checkout.page.read_text()
-    assert checkout.run("tests/engines").returncode == 0
+    assert checkout.run("tests/engines").ret == 0
     assert checkout.write("tests/engines", "-k", "nothing") == before
 
 
@@ -133,4 +169,30 @@ def test_a_test_without_docstring_shows_what_its_name_says(checkout: Checkout) -
 def test_other_tests_are_not_marked(checkout: Checkout) -> None:
     (checkout.folder / "tests/unit").mkdir()
     (checkout.folder / "tests/unit/test_c.py").write_text("def test_plain():\n    pass\n")
-    assert "1 deselected" in checkout.run("tests/unit").stdout
+    assert "1 deselected" in checkout.run("tests/unit").stdout.str()
+
+
+def test_a_case_has_its_own_cost_and_the_commit_that_ran(checkout: Checkout) -> None:
+    def git(*words: str) -> str:
+        names = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+        return subprocess.run(
+            ["git", *names, *words], cwd=checkout.folder, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    checkout.add(
+        "test_a.py",
+        "import time, pytest\n\n@pytest.mark.parametrize('wait', [0, 1])\n"
+        "def test_waits(wait):\n    time.sleep(wait)\n",
+    )
+    git("init", "--quiet")
+    (checkout.folder / ".gitignore").write_text("__pycache__\n")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "tests")
+    commit = git("rev-parse", "--short=8", "HEAD")
+    assert f"`{commit}` |" in checkout.write("tests/engines")
+    [test] = engine_results.read(checkout.folder).values()
+    costs = [case.wall_seconds or 0.0 for case in test.cases.values()]
+    assert costs[0] < 1 <= costs[1]
+    assert f"`{commit}` |" in checkout.write("tests/engines"), "the first results are no change"
+    checkout.add("test_a.py", "def test_waits():\n    pass\n")
+    assert f"`{commit} with changes` |" in checkout.write("tests/engines")
