@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,10 +115,19 @@ def _take(stream: Stream, line: str) -> None:
         stream.error += json.dumps(event["error"]) if "error" in event else ""
         stream.usage = event.get("usage") or stream.usage
         for choice in event.get("choices", []):
-            stream.text += choice.get("text") or choice.get("delta", {}).get("content") or ""
+            stream.text += choice.get("text") or words_of(choice.get("delta", {}))
             stream.finish = choice.get("finish_reason") or stream.finish
     elif line:
         stream.error += line
+
+
+def words_of(message: Mapping[str, Any]) -> str:
+    """Return the reasoning and the text of a message, or of a part of it.
+
+    Dynamo names reasoning ``reasoning_content``, and vLLM 0.31.0 ``reasoning``.
+    """
+    names = ("reasoning_content", "reasoning", "content")
+    return "".join(message.get(name) or "" for name in names)
 
 
 async def _all(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints import resources
+from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.isolation import Isolation
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
@@ -61,6 +66,40 @@ class RunningEngines:
             if each.name.startswith(name)
             for value in re.findall(rf"^vllm:{metric}{{[^}}]*}} (\S+)$", _page(each.url), re.MULTILINE)
         )
+
+    def start_inside(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str]
+    ) -> RunningProcess:
+        """Start a program of this checkout where the frontends and workers run.
+
+        Parameters
+        ----------
+        name
+            Name of the process and of its log.
+        command
+            Arguments of Python.
+        environment
+            Its variables.
+        """
+        holders = [each.pid for each in self.processes.processes if each.name == "network namespace"]
+        return self.processes.start(
+            name,
+            Isolation(holders[0]).command([sys.executable, *command]),
+            environment={**environment, "PYTHONPATH": str(resources.root())},
+            log_path=self.directory / "logs" / f"{name}.log",
+            working_directory=resources.root(),
+        )
+
+    def ask_inside(self, base_url: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a request to a worker itself, at its address in the namespace, and return its answer."""
+        answer = self.directory / "answer.json"
+        answer.unlink(missing_ok=True)
+        command = ["-m", "tests.engines.ask_inside", base_url, path, json.dumps(body), str(answer)]
+        process = self.start_inside("request", command, {})
+        code = process.popen.wait(_PAGE_SECONDS)
+        assert code == 0, process.log_path.read_text()
+        self.processes.forget(process)
+        return dict(json.loads(answer.read_text(encoding="utf-8")))
 
 
 @contextmanager

@@ -14,6 +14,9 @@ from tests.engines.running import running_engines
 from tests.engines.worker_control import WorkerControl
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600)]
+_FAILED_TRANSFERS = "nixl_num_failed_transfers_total"
+_TRANSFERS = "nixl_xfer_time_seconds_count"
+_PROMPTS = ("num_requests_running", "num_requests_waiting")
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +56,28 @@ def test_requests_that_come_without_a_prefill_worker_are_refused(control: Worker
 def test_a_prefill_worker_killed_while_prompts_wait_for_it_leaves_no_call_hanging(
     control: WorkerControl,
 ) -> None:
-    """A prefill worker killed while KV cache moves: no call hangs, and no wrong word arrives."""
+    """A prefill worker killed between transfers of KV cache: no call hangs, and no wrong word arrives."""
     victim = control.worker("prefill")
+    before = {name: control.counted("decode", name) for name in (_TRANSFERS, _FAILED_TRANSFERS)}
+    waiting = moved = 0.0
+
+    def kill() -> None:
+        nonlocal waiting, moved
+        moved = control.counted("decode", _TRANSFERS) - before[_TRANSFERS]
+        waiting = sum(control.counted(victim.name, name) for name in _PROMPTS)
+        control.kill(victim)
+
     streams = stream_while(
-        control.urls(),
-        lambda: control.kill(victim),
-        streams=32,
-        words=50,
-        prompt_words=3000,
-        begun=1,
-        begun_streams=1,
+        control.urls(), kill, streams=32, words=50, prompt_words=3000, begun=1, begun_streams=1
     )
+    assert waiting > 0, "the worker that died had no prompts"
+    assert 0 < moved < len(streams), "no KV cache had moved, or that of every prompt"
     for each in streams:
         assert each.is_beginning, each
         assert each.is_whole or each.error or each.finish == "error", each
+    # Without another prefill worker, only a prompt whose KV cache was read, or not read and then computed
+    # again, has an answer: the others were lost with the worker.
+    read = control.counted("decode", _TRANSFERS) - before[_TRANSFERS]
+    computed = control.counted("decode", _FAILED_TRANSFERS) - before[_FAILED_TRANSFERS]
+    assert sum(each.is_whole for each in streams) <= read + computed
+    assert any(not each.is_whole for each in streams), "the worker died after its last prompt"

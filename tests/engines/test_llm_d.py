@@ -19,9 +19,11 @@ import psutil
 import pytest
 
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.targets.local.llm_d.sidecar_stand_in import prefill_request
 from inference_blueprints.targets.local.vllm_cpu.machine import Machine
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
 from inference_blueprints.targets.local.worker_process import WorkerProcess
+from tests.engines.counting_client import words_of
 from tests.engines.running import RunningEngines, running_engines
 
 pytestmark = pytest.mark.engines
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.engines
 #: Memory for two prefill workers and one decode worker of two processes.
 _MACHINE = Machine(memory_gib=15.0, processors=2)
 _MODEL = "qwen3-32b"
+_FAILED_TRANSFERS = "nixl_num_failed_transfers_total"
 #: Bounds a hang, not a speed.
 _SECONDS = 300.0
 _WORDS = "one two three four five six seven eight nine ten "
@@ -73,6 +76,13 @@ class LlmD:
         """Return the first worker of a role."""
         (found,) = (each for each in self.running.serving.first_workers() if each.role == role)
         return found
+
+    def ask_worker(self, role: str, body: dict[str, object]) -> dict[str, Any]:
+        """Send a chat completion to the first worker of a role, past the router and the sidecar."""
+        worker = self.worker(role)
+        placed = self.running.serving.workers.placed[worker.name]
+        url = f"http://{placed.place.address}:{worker.kind.planned.ports[0].number}"
+        return self.running.ask_inside(url, "/v1/chat/completions", body)
 
     def process(self, worker: WorkerProcess) -> psutil.Process:
         """Return the process of a worker that serves its API."""
@@ -175,6 +185,31 @@ def test_prompts_of_a_killed_prefill_worker_are_refused_and_the_other_takes_over
     _wait_until(lambda: all(llm_d.ask(f"after {number}").status == 200 for number in range(4)))
     llm_d.running.serving.replace_killed(print)
     assert [llm_d.ask(f"again {number}").status for number in range(4)] == [200] * 4
+
+
+def test_a_prompt_that_cannot_be_read_from_its_prefill_worker_is_computed_again(llm_d: LlmD) -> None:
+    """A prefill worker killed before its KV cache is read: the decode worker computes the prompt itself."""
+    asked = {
+        "model": _MODEL,
+        "messages": [{"role": "user", "content": f"read too late {_WORDS * 30}"}],
+        "max_tokens": 16,
+        "temperature": 0,
+        "ignore_eos": True,
+    }
+    # Another salt: neither answer may use the blocks of the other.
+    alone = llm_d.ask_worker("decode", {**asked, "cache_salt": "alone"})
+    salted = {**asked, "cache_salt": "from the prefill worker"}
+    computed = llm_d.ask_worker("prefill", prefill_request(salted, ("max_tokens",)))
+    transfer = computed["kv_transfer_params"]
+    assert transfer["do_remote_prefill"] is True
+    failed = llm_d.running.counted("decode", _FAILED_TRANSFERS)
+    llm_d.running.serving.kill(llm_d.worker("prefill"))
+    answer = llm_d.ask_worker("decode", {**salted, "kv_transfer_params": transfer})
+    assert llm_d.running.counted("decode", _FAILED_TRANSFERS) > failed
+    assert answer["usage"]["completion_tokens"] == 16
+    (choice,), (expected,) = answer["choices"], alone["choices"]
+    assert words_of(choice["message"]) == words_of(expected["message"]) != ""
+    llm_d.running.serving.replace_killed(print)
 
 
 def test_a_decode_worker_completes_its_streams_after_sigterm(llm_d: LlmD) -> None:

@@ -19,10 +19,19 @@ PATIENCE_SECONDS = 240.0
 
 
 class Run:
-    """One `blueprints local up`, with every process that it was observed to have."""
+    """One `blueprints local up`, with every process that it was observed to have.
 
-    def __init__(self, run_directory: Path, *options: str) -> None:
+    Parameters
+    ----------
+    patience_seconds
+        How long each wait may take. It bounds a hang, not a speed.
+    """
+
+    def __init__(
+        self, run_directory: Path, *options: str, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         self.run_directory = run_directory
+        self._patience_seconds = patience_seconds
         self.output_path = run_directory.with_suffix(".out")
         self.seen: set[psutil.Process] = set()
         command = [str(BLUEPRINTS), "local", "up", *options, "--run-directory", str(run_directory)]
@@ -38,17 +47,26 @@ class Run:
     def wait_for(self, text: str) -> None:
         self._wait(lambda: text in self.output, f"{text!r} in the output")
 
+    def wait_for_process(self, words: str) -> None:
+        """Wait for a process whose command line contains these words."""
+        self._wait(lambda: any(self._have(words)), f"process of {words!r}")
+
     def wait_for_end(self) -> int:
         self._wait(lambda: self.process.poll() is not None, "the end")
         return self.process.wait()
 
     def find(self, words: str) -> psutil.Process:
         """Return the running process whose command line contains these words."""
+        found = next(self._have(words), None)
+        assert found is not None, f"no process of {words}"
+        return found
+
+    def _have(self, words: str) -> Iterator[psutil.Process]:
+        """Yield the running processes whose command line contains these words."""
         for each in self.seen:
             with contextlib.suppress(psutil.NoSuchProcess):
                 if words in " ".join(each.cmdline()):
-                    return each
-        raise AssertionError(f"no process of {words}")
+                    yield each
 
     def processes_left(self) -> list[str]:
         """Return the processes that still run after a short wait for the kernel."""
@@ -56,7 +74,7 @@ class Run:
         return [f"{each.pid} {each.name()}" for each in alive]
 
     def _wait(self, happened: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + self._patience_seconds
         while not happened():
             self.look()
             assert self.process.poll() is None or happened(), f"ended before {what}:\n{self.output}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,6 @@ from inference_blueprints import resources
 from inference_blueprints.catalog import Model
 from inference_blueprints.processes.child_processes import RunningProcess
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.isolation import Isolation
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
 from inference_blueprints.targets.local.process_commands import environment
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
@@ -99,15 +97,7 @@ class Layout:
 
     def start_inside(self, name: str, command: Sequence[str]) -> RunningProcess:
         """Start a program where the frontends run."""
-        processes = self.running.processes
-        holders = [each.pid for each in processes.processes if each.name == "network namespace"]
-        return processes.start(
-            name,
-            Isolation(holders[0]).command([sys.executable, *command]),
-            environment={**environment({}, self.home), "PYTHONPATH": str(resources.root())},
-            log_path=self.running.directory / "logs" / f"{name}.log",
-            working_directory=resources.root(),
-        )
+        return self.running.start_inside(name, command, environment({}, self.home))
 
 
 @contextmanager

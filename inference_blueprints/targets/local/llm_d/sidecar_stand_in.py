@@ -92,7 +92,7 @@ class SidecarStandIn:
         try:
             answer = await forward(
                 request,
-                json.dumps(_prefill_request(content, _LENGTH_LIMITS[request.path])).encode(),
+                json.dumps(prefill_request(content, _LENGTH_LIMITS[request.path])).encode(),
                 (host, int(port)),
                 self._session,
                 without=(PREFILL_HEADER,),
@@ -134,7 +134,7 @@ class SidecarStandIn:
             return await carry_with_cached_tokens(answer, request, cached_tokens)
 
 
-def _prefill_request(content: Mapping[str, Any], limits: tuple[str, ...]) -> dict[str, Any]:
+def prefill_request(content: Mapping[str, Any], limits: tuple[str, ...]) -> dict[str, Any]:
     """Return the request that computes a prompt: one token, in one piece, with its blocks kept."""
     kept = {name: value for name, value in content.items() if name != "stream_options"}
     return {**kept, **dict.fromkeys(limits, 1), "stream": False, _TRANSFER: dict(_FOR_ANOTHER_WORKER)}

@@ -1,0 +1,144 @@
+"""Reads the processes of a run from the kernel, and how each differs from its process in the plan.
+
+It knows nothing of the rules that make the differences: it compares the plan with ``/proc``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from inference_blueprints.serving.types import OwnAddress, Process
+
+_NOT_SET, _LEFT_OUT, _SET = "not set", "left out", "set"
+#: What every process of a run has and no plan states: where programs are, and the run that it belongs to.
+_OF_EVERY_PROCESS = frozenset({"PATH", "INFERENCE_BLUEPRINTS_PROCESS_GROUP", "LC_CTYPE"})
+_EVENTS_PORT = re.compile(r"(?<=tcp://\*:)\d+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """A setting of a process that is not that of the plan, as the table of exceptions writes it."""
+
+    setting: str
+    planned: str
+    here: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundProcess:
+    """A process that runs.
+
+    Parameters
+    ----------
+    words
+        Its arguments, without the program.
+    variables
+        The variables that it was started with, without those of every process.
+    """
+
+    words: tuple[str, ...]
+    variables: Mapping[str, str]
+
+    @property
+    def address(self) -> str:
+        """The address that it was given."""
+        return self.variables["DYN_SYSTEM_HOST"]
+
+    def arguments_after(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the arguments after those that the command of the plan begins with."""
+        begins = tuple(command[1:])
+        assert self.words[: len(begins)] == begins, f"{self.words} is no {command}"
+        return self.words[len(begins) :]
+
+
+def with_log(processes: Iterable[psutil.Process], log_file: Path, command: Sequence[str]) -> FoundProcess:
+    """Return the process of a planned command whose output goes to a file, without its descendants.
+
+    Parameters
+    ----------
+    processes
+        All processes of the run.
+    command
+        The command of the plan, which begins with a program.
+    """
+    found = {
+        each.pid: each
+        for each in processes
+        if each.is_running()
+        and each.status() != psutil.STATUS_ZOMBIE
+        and _output(each) == log_file
+        and tuple(each.cmdline()[1 : len(command)]) == tuple(command[1:])
+    }
+    oldest = [each for each in found.values() if each.ppid() not in found]
+    assert len(oldest) == 1, f"{log_file}: {oldest} instead of one process"
+    [process] = oldest
+    variables = {name: value for name, value in process.environ().items() if name not in _OF_EVERY_PROCESS}
+    return FoundProcess(tuple(process.cmdline()[1:]), variables)
+
+
+def differences(planned: Process, found: FoundProcess, home: Path) -> set[Difference]:
+    """Return every setting that a process has otherwise than the plan.
+
+    Parameters
+    ----------
+    home
+        The folder of its deployment, which the table of exceptions shows as ``…``.
+    """
+    before = {**_by_flag(planned.arguments), **_planned_variables(planned)}
+    arguments = _by_flag(found.arguments_after(planned.command))
+    shown = {name: _shown(value, found, home) for name, value in {**arguments, **found.variables}.items()}
+    if "--kv-events-config" in before and "--kv-events-config" in shown:
+        shown["--kv-events-config"] = _relative_port(
+            before["--kv-events-config"], shown["--kv-events-config"], found.address
+        )
+    return {
+        Difference(name, before.get(name, _NOT_SET), shown.get(name, _LEFT_OUT))
+        for name in {*before, *shown}
+        if before.get(name) != shown.get(name)
+    }
+
+
+def _output(process: psutil.Process) -> Path:
+    return Path(f"/proc/{process.pid}/fd/1").readlink()
+
+
+def _by_flag(words: Iterable[str]) -> dict[str, str]:
+    """Return the text after each argument. The last of two equal arguments counts, as for the programs."""
+    found: dict[str, list[str]] = {}
+    values: list[str] = []
+    for word in words:
+        if word.startswith("--"):
+            found[word] = values = []
+        else:
+            values.append(word)
+    assert found, words
+    return {flag: " ".join(each) or _SET for flag, each in found.items()}
+
+
+def _planned_variables(planned: Process) -> dict[str, str]:
+    variables = {}
+    for name, value in planned.environment.items():
+        assert isinstance(value, str | OwnAddress), f"{name}: {value!r} has no words here"
+        variables[name] = value if isinstance(value, str) else "the pod's address"
+    return variables
+
+
+def _shown(value: str, found: FoundProcess, home: Path) -> str:
+    """Return a value without what differs from one worker and from one run to another."""
+    if value == str(home) or value.startswith(f"{home}/"):
+        return f"…{value.removeprefix(str(home))}"
+    if value == found.address and not value.endswith(".1"):
+        return f"{value.rpartition('.')[0]}.x"
+    return value
+
+
+def _relative_port(planned: str, here: str, address: str) -> str:
+    """Return the configuration of KV events with its port as the planned one and ten times the address."""
+    [port], [own] = _EVENTS_PORT.findall(planned), _EVENTS_PORT.findall(here)
+    assert int(own) == int(port) + 10 * int(address.rpartition(".")[2]), here
+    return _EVENTS_PORT.sub(f"{port}+10x", here)
