@@ -36,7 +36,7 @@ ROWS: Final = {
     "streaming": ("the same", "the same; jobs call the model by its name"),
     "observability": (
         "the CloudWatch add-on, Prometheus, the exporter of GPU metrics",
-        "Prometheus on Fargate with the same recorded series; no canary, traces and GPU metrics yet",
+        "Prometheus on Fargate with the same recorded series, a task per host for GPU metrics; no traces yet",
     ),
     "gpuHealth": ("node conditions and GPU metrics", "refused: not built yet"),
     "capacityShift": ("limits of KEDA and Kueue", "refused: not built yet"),

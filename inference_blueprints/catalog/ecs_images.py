@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 #: Programs that have an image.
-EcsProgram = Literal["prometheus", "cloudwatch-agent", "python"]
+EcsProgram = Literal["prometheus", "cloudwatch-agent", "python", "dcgm-exporter"]
 
 
 def ecs_image(program: EcsProgram) -> str:

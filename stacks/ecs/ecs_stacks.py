@@ -5,7 +5,7 @@ from __future__ import annotations
 from inference_blueprints.catalog.ecs_hosts import ecs_host_image
 from inference_blueprints.spec.types import EcsBatchWorkers
 from inference_blueprints.targets.ecs.ecs_target import EcsTarget
-from inference_blueprints.targets.ecs.pool_capacity import managed_pools
+from inference_blueprints.targets.ecs.pool_capacity import managed_pools, measured_pools
 from inference_constructs.serving.model_targets import listener_priorities
 from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack
@@ -133,9 +133,9 @@ class EcsStacks(TargetStacks):
             models=spec.models,
             pools=spec.pools,
             gpu_health=spec.gpu_health,
-            # No exporter of GPU metrics runs on the hosts yet; `validate` says so.
-            gpu_metrics=False,
-            retention_days=spec.observability.logs.retention_days,
+            measured_pools=measured_pools(foundation.blueprint, foundation.plan),
+            observability=spec.observability,
+            gateway=foundation.network.models.gateway,
             encryption_key=foundation.data.encryption_key,
             env=foundation.env,
         )

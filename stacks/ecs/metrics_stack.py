@@ -1,8 +1,9 @@
-"""Metrics of a platform on ECS: Prometheus, the publisher of loads, and the CloudWatch agent."""
+"""Metrics of a platform on ECS: Prometheus, the publisher of loads, the CloudWatch agent, and the canary."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -13,17 +14,27 @@ from inference_blueprints.contracts.task_tags import LABEL_TAGS
 from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import GpuHealth, Model, Pool
+from inference_blueprints.spec.types import GpuHealth, Model, Observability, Pool
+from inference_blueprints.targets.ecs.gpu_metrics_task import (
+    gpu_metrics_service,
+    gpu_metrics_tags,
+    gpu_metrics_task,
+)
 from inference_blueprints.targets.ecs.metrics_task import METRICS_SERVICE, metrics_log_group, metrics_task
 from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register
+from inference_constructs.ecs.host_service import HostService
 from inference_constructs.ecs.serving_service import ServiceNetwork, ServiceProperties, ServingService
 from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
+from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.policy_statements import Statement
+from stacks.canary import add_canary
 
 
 class EcsMetricsStack(cdk.Stack):
     """One Fargate service that scrapes the platform's tasks, records series, and publishes loads.
+
+    A service per pool measures the GPUs of its hosts, and a function asks the models.
 
     Parameters
     ----------
@@ -37,10 +48,12 @@ class EcsMetricsStack(cdk.Stack):
         The serving plan.
     models, pools, gpu_health
         Sections of the blueprint.
-    gpu_metrics
-        Whether hosts run the exporter of GPU metrics.
-    retention_days
-        Days for which logs are kept.
+    measured_pools
+        Pools whose hosts run the exporter of GPU metrics.
+    observability
+        Section of the blueprint.
+    gateway
+        Load balancer of the models, for the canary.
     encryption_key
         KMS key of the logs.
     env
@@ -59,8 +72,9 @@ class EcsMetricsStack(cdk.Stack):
         models: Sequence[Model],
         pools: Sequence[Pool],
         gpu_health: GpuHealth | None,
-        gpu_metrics: bool,
-        retention_days: int,
+        measured_pools: Sequence[str],
+        observability: Observability,
+        gateway: Gateway,
         encryption_key: kms.IKey,
         env: cdk.Environment,
     ) -> None:
@@ -69,7 +83,7 @@ class EcsMetricsStack(cdk.Stack):
             self,
             "Log",
             name=metrics_log_group(cluster_name),
-            retention_days=retention_days,
+            retention_days=observability.logs.retention_days,
             encryption_key=encryption_key,
         )
         role = TaskRole(
@@ -88,7 +102,9 @@ class EcsMetricsStack(cdk.Stack):
                 cluster_name, plan, models=models, pools=pools, gpu_health=gpu_health, region=self.region
             )
         )
-        task = metrics_task(cluster_name, plan, rules=rules, gpu_metrics=gpu_metrics, region=self.region)
+        task = metrics_task(
+            cluster_name, plan, rules=rules, gpu_metrics=bool(measured_pools), region=self.region
+        )
         references = TaskReferences(
             region=self.region,
             task_role_arn=role.role_arn,
@@ -119,6 +135,27 @@ class EcsMetricsStack(cdk.Stack):
         )
         # The permission to pull must exist before the first task starts.
         service.node.add_dependency(execution, role, log)
+        exporter = to_register(gpu_metrics_task(cluster_name), replace(references, task_role_arn=None))
+        for pool in measured_pools:
+            measured = HostService(
+                self,
+                f"Gpu-{pool}",
+                cluster_name=cluster_name,
+                name=gpu_metrics_service(pool),
+                pool=pool,
+                task=exporter,
+                tags=gpu_metrics_tags(cluster_name, pool),
+            )
+            measured.node.add_dependency(execution, log)
+        add_canary(
+            self,
+            platform=cluster_name,
+            observability=observability,
+            models=models,
+            vpc=vpc,
+            gateway=gateway,
+            encryption_key=encryption_key,
+        )
 
 
 def _log_arn(stack: cdk.Stack, platform: str) -> str:

@@ -10,10 +10,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints import resources
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import charts
-from inference_blueprints.catalog.log_groups import canary_log_group
 from inference_blueprints.catalog.releases import Releases
 from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.monitoring.recording_rules import rule_groups
@@ -22,11 +20,10 @@ from inference_blueprints.spec.types import GpuHealth, Model, Observability, Poo
 from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_blueprints.targets.eks.insights_configuration import insights_configuration
 from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.function_code import function_code
 from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.container_insights import ContainerInsights
-from inference_constructs.observability.model_canary import ModelCanary
+from stacks.canary import add_canary
 
 
 class ObservabilityStack(cdk.Stack):
@@ -117,27 +114,15 @@ class ObservabilityStack(cdk.Stack):
             # Both charts are in one namespace, which the first one creates.
             exporter.node.add_dependency(prometheus)
 
-        if observability.canary:
-            ModelCanary(
-                self,
-                "Canary",
-                code=function_code(resources.runtime_directory() / "canary"),
-                platform=access.cluster_name,
-                models=[
-                    {
-                        "name": model.name,
-                        "url": f"{gateway.scheme}://{model.name}.{gateway.zone_name}/v1",
-                        "task": model.task,
-                    }
-                    for model in models
-                ],
-                every_minutes=observability.canary.every_minutes,
-                vpc=vpc,
-                gateway=gateway,
-                log_name=canary_log_group(access.cluster_name),
-                retention_days=observability.logs.retention_days,
-                encryption_key=encryption_key,
-            )
+        add_canary(
+            self,
+            platform=access.cluster_name,
+            observability=observability,
+            models=models,
+            vpc=vpc,
+            gateway=gateway,
+            encryption_key=encryption_key,
+        )
 
     def _install(self, construct_id: str, name: str, **variables: Any) -> HelmRelease:
         """Install one chart with its values and wait for its pods."""

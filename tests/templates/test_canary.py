@@ -16,9 +16,10 @@ from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, statements
 
 
-@pytest.fixture(scope="module")
-def templates(synthesise: Synthesise) -> Templates:
-    return synthesise(lambda spec: spec.update(observability={"canary": {"everyMinutes": 10}}))
+@pytest.fixture(scope="module", params=[{"eks": {"version": "1.35"}}, {"ecs": {}}], ids=["eks", "ecs"])
+def templates(request: pytest.FixtureRequest, synthesise: Synthesise) -> Templates:
+    canary = {"canary": {"everyMinutes": 10}}
+    return synthesise(lambda spec: spec.update(cluster=request.param, observability=canary))
 
 
 def of_canary(templates: Templates, kind: str) -> dict[str, Any]:

@@ -1,18 +1,26 @@
-"""The stack of metrics on ECS, for a blueprint with elastic workers."""
+"""The stack of metrics on ECS, for a blueprint with elastic workers and a pool of an Auto Scaling group."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
+from botocore.session import Session
+from botocore.validate import ParamValidator
 
 from inference_blueprints.contracts import scale_metrics
 from inference_blueprints.contracts.scale_metrics import read_roles
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Observability
+from inference_blueprints.targets.ecs.gpu_metrics_task import gpu_metrics_task
 from inference_blueprints.targets.ecs.scaling_policies import published_roles
+from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register
+from inference_constructs.network.gateway import Gateway
 from stacks.ecs.metrics_stack import EcsMetricsStack
 
 BLUEPRINT = load_blueprint("elastic-g6e").blueprint
@@ -35,17 +43,30 @@ def template() -> Template:
         models=BLUEPRINT.spec.models,
         pools=BLUEPRINT.spec.pools,
         gpu_health=None,
-        gpu_metrics=False,
-        retention_days=30,
+        measured_pools=["l40s"],
+        observability=Observability(),
+        gateway=Gateway(vpc.vpc_id, "listener", "chat.internal", "http", "sg-1"),
         encryption_key=kms.Key(network, "Key"),
         env=env,
     )
     return Template.from_stack(stack)
 
 
+def _service(template: Template, name: str) -> dict[str, Any]:
+    [found] = template.find_resources("AWS::ECS::Service", {"Properties": {"ServiceName": name}}).values()
+    properties: dict[str, Any] = found["Properties"]
+    return properties
+
+
+def _definition(template: Template, family: str) -> dict[str, Any]:
+    wanted = {"Properties": {"Family": family}}
+    [found] = template.find_resources("AWS::ECS::TaskDefinition", wanted).values()
+    properties: dict[str, Any] = found["Properties"]
+    return properties
+
+
 def test_one_private_task_that_a_deployment_replaces_first(template: Template) -> None:
-    [service] = template.find_resources("AWS::ECS::Service").values()
-    properties = service["Properties"]
+    properties = _service(template, "metrics")
     assert properties["DesiredCount"] == 1
     deployment = properties["DeploymentConfiguration"]
     assert (deployment["MinimumHealthyPercent"], deployment["MaximumPercent"]) == (100, 200)
@@ -55,8 +76,8 @@ def test_one_private_task_that_a_deployment_replaces_first(template: Template) -
 
 
 def test_the_publisher_knows_the_roles_of_the_plan(template: Template) -> None:
-    [task] = template.find_resources("AWS::ECS::TaskDefinition").values()
-    [targets] = [each for each in task["Properties"]["ContainerDefinitions"] if each["Name"] == "targets"]
+    definitions = _definition(template, "chat-metrics")["ContainerDefinitions"]
+    [targets] = [each for each in definitions if each["Name"] == "targets"]
     environment = {each["Name"]: each["Value"] for each in targets["Environment"]}
     assert read_roles(environment[scale_metrics.ROLES]) == published_roles(PLAN)
     assert environment[scale_metrics.CLUSTER] == "chat"
@@ -75,3 +96,45 @@ def test_it_reads_one_cluster_and_changes_nothing(template: Template) -> None:
         *("ecs:DescribeTasks", "ec2:DescribeInstances", "cloudwatch:PutMetricData"),
         *("logs:CreateLogStream", "logs:PutLogEvents"),
     }
+
+
+class TestGpuMetrics:
+    def test_each_host_of_the_pool_has_one_exporter_that_prometheus_finds(self, template: Template) -> None:
+        properties = _service(template, "gpu-metrics-l40s")
+        assert (properties["SchedulingStrategy"], properties["LaunchType"]) == ("DAEMON", "EC2")
+        assert "CapacityProviderStrategy" not in properties
+        [constraint] = properties["PlacementConstraints"]
+        assert constraint["Expression"] == "attribute:inference-blueprints.pool == l40s"
+        # The keys that `task_targets.scrape_targets` reads.
+        assert {
+            each["Key"].removeprefix("inference-blueprints/"): each["Value"] for each in properties["Tags"]
+        } == {
+            "platform": "chat",
+            "pool": "l40s",
+            "metrics-job": "gpu",
+            "metrics-port": "9400",
+        }
+
+    def test_it_sees_every_gpu_and_has_no_other_privilege(self, template: Template) -> None:
+        definition = _definition(template, "chat-gpu-metrics")
+        [container] = definition["ContainerDefinitions"]
+        assert container["Environment"] == [{"Name": "NVIDIA_VISIBLE_DEVICES", "Value": "all"}]
+        assert container["LinuxParameters"] == {
+            "Capabilities": {"Drop": ["ALL"]},
+            "InitProcessEnabled": False,
+        }
+        assert container["User"] == "1000:1000"
+        assert "ResourceRequirements" not in container
+        assert "TaskRoleArn" not in definition
+        # On the bridge, a mapping without the host's port gets any free one, which nobody knows.
+        assert definition["NetworkMode"] == "bridge"
+        assert container["PortMappings"] == [{"ContainerPort": 9400, "HostPort": 9400, "Protocol": "tcp"}]
+
+    def test_the_request_is_one_of_the_api(self) -> None:
+        references = TaskReferences(
+            region="us-west-2", task_role_arn=None, execution_role_arn="execution", discovery_secret=str
+        )
+        request = to_register(gpu_metrics_task("chat"), references)
+        shape = Session().get_service_model("ecs").operation_model("RegisterTaskDefinition").input_shape
+        report = ParamValidator().validate(request, shape)
+        assert not report.has_errors(), report.generate_report()

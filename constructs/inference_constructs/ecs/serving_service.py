@@ -9,28 +9,11 @@ from typing import Any
 from aws_cdk import aws_ecs as ecs
 from constructs import Construct
 
-from inference_constructs.findings import acknowledge
+from inference_constructs.ecs.task_definition import task_definition
 
 #: Number of tasks that fail to start until a deployment is taken back. It is small, because each task loads
 #: a model.
 _FAILED_TASKS = 3
-#: Property by field of the request.
-_FIELDS = {
-    "containerDefinitions": "container_definitions",
-    "cpu": "cpu",
-    "executionRoleArn": "execution_role_arn",
-    "ephemeralStorage": "ephemeral_storage",
-    "family": "family",
-    "memory": "memory",
-    "networkMode": "network_mode",
-    "placementConstraints": "placement_constraints",
-    "requiresCompatibilities": "requires_compatibilities",
-    "runtimePlatform": "runtime_platform",
-    "taskRoleArn": "task_role_arn",
-    "volumes": "volumes",
-}
-#: Fields of one object, which jsii takes only as its class.
-_STRUCTURES = frozenset({"ephemeralStorage", "runtimePlatform"})
 
 
 @dataclass(frozen=True)
@@ -130,8 +113,7 @@ class ServingService(Construct):
         service: ServiceProperties,
     ) -> None:
         super().__init__(scope, construct_id)
-        definition = _definition(self, task)
-        acknowledge(definition, {"ECS2": "The variables contain names and addresses, but no secrets."})
+        definition = task_definition(self, task)
         network, target = service.network, service.target
         #: The service.
         self.service = ecs.CfnService(
@@ -180,34 +162,6 @@ class ServingService(Construct):
         )
         for key, value in service.tags.items():
             self.service.tags.set_tag(key, value)
-
-
-def _definition(scope: Construct, task: Mapping[str, Any]) -> ecs.CfnTaskDefinition:
-    """Add the task definition. CloudFormation has the fields of the request, so its lists are passed on.
-
-    Raises
-    ------
-    ValueError
-        If the request has a field that is not passed on.
-    """
-    unknown = task.keys() - _FIELDS.keys()
-    if unknown:
-        raise ValueError(f"no property of the task definition for {', '.join(sorted(unknown))}")
-    platform, storage = task.get("runtimePlatform"), task.get("ephemeralStorage")
-    return ecs.CfnTaskDefinition(
-        scope,
-        "Task",
-        runtime_platform=ecs.CfnTaskDefinition.RuntimePlatformProperty(
-            cpu_architecture=platform["cpuArchitecture"],
-            operating_system_family=platform["operatingSystemFamily"],
-        )
-        if platform
-        else None,
-        ephemeral_storage=ecs.CfnTaskDefinition.EphemeralStorageProperty(size_in_gib=storage["sizeInGiB"])
-        if storage
-        else None,
-        **{_FIELDS[name]: value for name, value in task.items() if name not in _STRUCTURES},
-    )
 
 
 def _network(network: ServiceNetwork) -> ecs.CfnService.NetworkConfigurationProperty:

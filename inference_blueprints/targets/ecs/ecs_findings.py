@@ -64,10 +64,25 @@ def size_findings(index: int, rendered: RenderedDeployment) -> Iterator[Finding]
             yield Finding(("spec", "models", index, "engine"), message)
 
 
-def capacity_findings(capacities: Iterable[PoolCapacity]) -> Iterator[Finding]:
-    """Yield a warning for each pool whose largest number of hosts has no effect."""
+def capacity_findings(capacities: Iterable[PoolCapacity], *, observed: bool) -> Iterator[Finding]:
+    """Yield warnings for each pool of Managed Instances.
+
+    Parameters
+    ----------
+    capacities
+        What runs each pool, in the order of the blueprint.
+    observed
+        Whether the blueprint has `observability`.
+    """
     for place, capacity in enumerate(capacities):
         if capacity.kind == "managed":
+            if observed:
+                message = (
+                    "ECS Managed Instances run no exporter of GPU metrics, because ECS replaces a host whose "
+                    "exporter stops, so panels and alarms about the GPUs of this pool have no data; set "
+                    "cluster: {ecs: {managedInstances: never}} for these metrics"
+                )
+                yield Finding(("spec", "pools", place), message, "warning")
             message = (
                 "ECS Managed Instances have no largest number of hosts: the numbers of workers limit it; set "
                 "cluster: {ecs: {managedInstances: never}} for a limit"

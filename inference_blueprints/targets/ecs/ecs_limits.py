@@ -156,19 +156,9 @@ def _capacity_shift(blueprint: Blueprint) -> Iterator[Path]:
         yield ("spec", "capacityShift")
 
 
-def _canary(blueprint: Blueprint) -> Iterator[Path]:
-    if blueprint.spec.observability and blueprint.spec.observability.canary:
-        yield ("spec", "observability", "canary")
-
-
 def _traces(blueprint: Blueprint) -> Iterator[Path]:
     if blueprint.spec.observability and blueprint.spec.observability.traces:
         yield ("spec", "observability", "traces")
-
-
-def _observability(blueprint: Blueprint) -> Iterator[Path]:
-    if blueprint.spec.observability:
-        yield ("spec", "observability")
 
 
 def _keys_of_eks(blueprint: Blueprint) -> Iterator[Path]:
@@ -326,27 +316,11 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         _capacity_shift,
     ),
     EcsLimit(
-        "canary",
-        "`observability: {canary: …}`",
-        "not built for ECS yet: the stack of metrics has no canary there",
-        "remove 'canary'",
-        _canary,
-    ),
-    EcsLimit(
         "traces",
         "`observability: {traces: …}`",
         "not built for ECS yet: no collector of traces runs there",
         "remove 'traces'",
         _traces,
-    ),
-    EcsLimit(
-        "gpu-metrics",
-        "`observability`: metrics of GPUs",
-        "not built for ECS yet: the exporter of GPU metrics does not run there, so panels and alarms about "
-        "GPUs have no data",
-        "look at the metrics of workers instead",
-        _observability,
-        "warning",
     ),
     EcsLimit(
         "keys-of-eks",

@@ -88,7 +88,8 @@ class EcsTarget(Target[RenderedDeployment]):
         for index, model in enumerate(plan.models):
             for rendered in target.render(model):
                 yield from size_findings(index, rendered)
-        yield from capacity_findings(pool_capacities(blueprint, plan))
+        observed = blueprint.spec.observability is not None
+        yield from capacity_findings(pool_capacities(blueprint, plan), observed=observed)
 
     def render(self, model: ModelPlan) -> tuple[RenderedDeployment, ...]:
         """Return the services of each deployment, in the order of the plan.

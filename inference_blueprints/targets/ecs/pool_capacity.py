@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
+from inference_blueprints import catalog
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool
 
@@ -57,6 +58,21 @@ def pool_capacities(blueprint: Blueprint, plan: ServingPlan) -> tuple[PoolCapaci
 def managed_pools(blueprint: Blueprint, plan: ServingPlan) -> frozenset[str]:
     """Return the names of the pools that Managed Instances run."""
     return frozenset(each.pool for each in pool_capacities(blueprint, plan) if each.kind == "managed")
+
+
+def measured_pools(blueprint: Blueprint, plan: ServingPlan) -> tuple[str, ...]:
+    """Return the names of the pools whose hosts run the exporter of GPU metrics.
+
+    These are Auto Scaling groups with GPUs. On Managed Instances, ECS replaces a host whose exporter stops
+    (Amazon ECS Developer Guide, "Amazon ECS Managed Daemons"), so none runs there.
+    """
+    with_gpus = {
+        pool.name
+        for pool in blueprint.spec.pools
+        if any(catalog.instance_type(name).accelerator for name in pool.instance_types)
+    }
+    groups = (each.pool for each in pool_capacities(blueprint, plan) if each.kind == "group")
+    return tuple(pool for pool in groups if pool in with_gpus)
 
 
 def _capacity(pool: Pool, workers: list[Process], *, never: bool) -> PoolCapacity:

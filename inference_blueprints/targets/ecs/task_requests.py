@@ -34,7 +34,7 @@ class TaskReferences:
     region
         Region of the logs.
     task_role_arn
-        Role of the programs.
+        Role of the programs. None for programs that call nothing of AWS.
     execution_role_arn
         Role with which ECS pulls images, reads secrets and writes logs.
     discovery_secret
@@ -44,7 +44,7 @@ class TaskReferences:
     """
 
     region: str
-    task_role_arn: str
+    task_role_arn: str | None
     execution_role_arn: str
     discovery_secret: Callable[[str], str]
     weights_bucket: str | None = None
@@ -108,7 +108,7 @@ def _container(
         memoryReservation=container.reservation_mib,
         environment=[{"name": name, "value": plain[name]} for name in sorted(plain)],
         secrets=[{"name": name, "valueFrom": secret[name]} for name in sorted(secret)],
-        portMappings=[{"containerPort": container.port, "protocol": "tcp"}] if container.port else None,
+        portMappings=[_port(task, container.port)] if container.port else None,
         resourceRequirements=[{"type": "GPU", "value": str(container.gpus)}] if container.gpus else None,
         linuxParameters=_linux_parameters(task, container),
         ulimits=[{"name": "memlock", "softLimit": -1, "hardLimit": -1}] if container.locks_memory else None,
@@ -135,6 +135,12 @@ def _container(
     )
 
 
+def _port(task: RenderedTask, port: int) -> dict[str, Any]:
+    """Return the mapping of a port. On the bridge, the host's port would be any free one (PortMapping)."""
+    on_host = {"hostPort": port} if task.network == "bridge" else {}
+    return {"containerPort": port, "protocol": "tcp", **on_host}
+
+
 def _linux_parameters(task: RenderedTask, container: RenderedContainer) -> dict[str, Any]:
     """Return the parameters of Linux. Fargate can add only SYS_PTRACE (API reference, KernelCapabilities)."""
     added = {"add": list(container.capabilities)} if container.capabilities else {}
@@ -142,7 +148,7 @@ def _linux_parameters(task: RenderedTask, container: RenderedContainer) -> dict[
         # The engine must be the process that gets SIGTERM.
         initProcessEnabled=False,
         capabilities={"drop": ["ALL"], **added},
-        sharedMemorySize=container.shared_memory_mib if task.compute == "group" else None,
+        sharedMemorySize=(container.shared_memory_mib or None) if task.compute == "group" else None,
         devices=[
             {"hostPath": device, "containerPath": device, "permissions": ["read", "write"]}
             for device in container.devices

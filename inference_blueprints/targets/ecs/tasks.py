@@ -124,7 +124,7 @@ class RenderedContainer:
     user
         User and group, by number. None for those of the image.
     port
-        Port that the load balancer sends requests to. None for a container that it does not reach.
+        Port that others send requests to. None for a container that nobody reaches.
     gpus
         GPUs that belong to it alone.
     shared_memory_mib
@@ -181,7 +181,8 @@ class RenderedTask:
     compute
         What runs its tasks.
     network
-        Network mode: an address of its own on Fargate, else that of the host.
+        Network mode: an address of its own on Fargate, that of the host for workers, or Docker's bridge for
+        other programs of a host, where the host's port leads to the container's.
     architecture
         Processor architecture.
     cpu_units, memory_mib
@@ -200,7 +201,7 @@ class RenderedTask:
 
     family: str
     compute: Compute
-    network: TaskNetwork
+    network: TaskNetwork | Literal["bridge"]
     architecture: Architecture
     cpu_units: int | None = None
     memory_mib: int | None = None

@@ -64,9 +64,7 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "gpu-health": _spec(gpuHealth={}),
     "repaired-by-gpu-health": _pool(repairedBy="gpuHealth"),
     "capacity-shift": _spec(capacityShift={}),
-    "canary": _spec(observability={"canary": {}}),
     "traces": _spec(observability={"traces": {}}),
-    "gpu-metrics": _spec(observability={}),
     "keys-of-eks": lambda spec: spec["cluster"]["ecs"].update({"extendedSupport": True}),
     "taints": _pool(taints=[{"key": "team"}]),
     "labels": _pool(labels={"team": "serving"}),
@@ -123,6 +121,16 @@ def test_batch_has_no_pods() -> None:
     found = yaml.safe_load(on_ecs("batch-g6e"))
     found["spec"]["batch"]["workers"] = {"eks": {}}
     assert _OF_BATCH in _found(_problems(found))
+
+
+@pytest.mark.parametrize(("managed", "told"), [("allowed", True), ("never", False)])
+def test_pools_without_gpu_metrics_are_told(document: Document, managed: str, *, told: bool) -> None:
+    document["spec"]["observability"] = {}
+    document["spec"]["cluster"] = {"ecs": {"managedInstances": managed}}
+    found = [each for each in _problems(document) if "exporter of GPU metrics" in each.message]
+    assert [each.path for each in found] == (["spec.pools[0]"] if told else [])
+    del document["spec"]["observability"]
+    assert not [each for each in _problems(document) if "exporter of GPU metrics" in each.message]
 
 
 def test_workers_of_batch_are_tasks_unless_the_file_chooses() -> None:

@@ -1,0 +1,65 @@
+"""The canary of a platform, which is the same on every target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+
+from inference_blueprints import resources
+from inference_blueprints.catalog.log_groups import canary_log_group
+from inference_blueprints.spec.types import Model, Observability
+from inference_constructs.function_code import function_code
+from inference_constructs.network.gateway import Gateway
+from inference_constructs.observability.model_canary import ModelCanary
+
+
+def add_canary(
+    stack: cdk.Stack,
+    *,
+    platform: str,
+    observability: Observability,
+    models: Sequence[Model],
+    vpc: ec2.IVpc,
+    gateway: Gateway,
+    encryption_key: kms.IKey,
+) -> None:
+    """Add the function that asks every model, if the blueprint has one.
+
+    Parameters
+    ----------
+    stack
+        Stack of the platform's metrics.
+    platform
+        `metadata.name`.
+    observability, models
+        Sections of the blueprint.
+    vpc, gateway
+        Network of the models, and their load balancer.
+    encryption_key
+        KMS key of its log.
+    """
+    if observability.canary is None:
+        return
+    ModelCanary(
+        stack,
+        "Canary",
+        code=function_code(resources.runtime_directory() / "canary"),
+        platform=platform,
+        models=[
+            {
+                "name": model.name,
+                "url": f"{gateway.scheme}://{model.name}.{gateway.zone_name}/v1",
+                "task": model.task,
+            }
+            for model in models
+        ],
+        every_minutes=observability.canary.every_minutes,
+        vpc=vpc,
+        gateway=gateway,
+        log_name=canary_log_group(platform),
+        retention_days=observability.logs.retention_days,
+        encryption_key=encryption_key,
+    )
