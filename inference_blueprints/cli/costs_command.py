@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,6 +45,12 @@ def costs(
         datetime,
         typer.Option("--to", formats=_FORMATS, metavar=_METAVAR, help="End in UTC, a full hour too."),
     ],
+    rates: Annotated[
+        Path | None,
+        typer.Option(
+            "--rates", help="Your own prices, also for spot and reserved capacity.", metavar="FILE.yaml"
+        ),
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what nodes cost in a time, by model and team. What is not known is unattributed."""
@@ -54,7 +61,8 @@ def costs(
     from inference_blueprints.deployment.costs.attributed_costs import attributed_costs
     from inference_blueprints.deployment.costs.batch_tokens import batch_tokens
     from inference_blueprints.loading import load_blueprint
-    from inference_blueprints.monitoring.platform_rules import node_prices
+    from inference_blueprints.pricing.node_rates import node_rate, pools_without_price
+    from inference_blueprints.pricing.rates import load_rates, prices_for
     from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
 
     blueprint = load_blueprint(name_or_path).blueprint
@@ -63,6 +71,8 @@ def costs(
         raise UserError(f"{name} has no section 'observability', so CloudWatch has none of its metrics")
     start, end = full_hours(start, end)
     region = spec.environment.region
+    own = load_rates(rates, region) if rates else None
+    prices = prices_for(region, own)
     account = Account(region)
     account.demand(spec.environment.account)
     client = account.client("cloudwatch")
@@ -80,9 +90,9 @@ def costs(
         ),
         start=start,
         end=end,
+        rate=node_rate(prices, spec.pools) if own else None,
     )
-    priced = {price.pool for price in node_prices(spec.pools, region)}
-    unpriced = [pool.name for pool in spec.pools if pool.name not in priced]
+    unpriced = pools_without_price(prices, spec.pools)
     if output is Output.JSON:
         print_json(costs_document(found, name, start, end, unpriced))
     else:
@@ -129,6 +139,15 @@ def costs_document(
         "hours": found.hours,
         "hoursWithNodes": found.hours_with_nodes,
         "poolsWithoutPrice": unpriced,
+        "nodesWithoutPrice": [
+            {
+                "pool": nodes.pool,
+                "instanceType": nodes.instance_type,
+                "purchase": nodes.purchase,
+                "nodeHours": nodes.node_hours,
+            }
+            for nodes in found.unpriced
+        ],
         "rows": [
             {
                 "model": row.model,
@@ -163,6 +182,11 @@ def _show(found: AttributedCosts, unpriced: list[str]) -> None:
         print(
             f"CloudWatch has a cost of nodes for {found.hours_with_nodes:,.1f} of {found.hours:,.1f} hours; "
             "in the others there were no nodes, or no metrics"
+        )
+    for nodes in found.unpriced:
+        print(
+            f"unattributed: {nodes.node_hours:,.1f} hours of {nodes.instance_type} ({nodes.purchase}) in the "
+            f"pool {nodes.pool} have no known price and are in no sum; add the price to the file of --rates"
         )
     if unpriced:
         print(f"pools without a known price, which are left out: {', '.join(unpriced)}")

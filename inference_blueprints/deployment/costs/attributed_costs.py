@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
+from inference_blueprints.deployment.costs.node_costs import (
+    RateOfNode,
+    UnpricedNodes,
+    rated_node_costs,
+    recorded_node_costs,
+)
+from inference_blueprints.deployment.costs.recorded_values import STEP_SECONDS, Ask, RecordedValues
 from inference_blueprints.monitoring.cost_shares import (
     UNATTRIBUTED,
     team_costs,
     usd_per_million_tokens,
 )
-from inference_blueprints.promql.cloudwatch_promql import MetricSeries
-
-#: Takes an expression, the first and the last time as seconds since the epoch, and the seconds between two.
-Ask = Callable[[str, float, float, float], tuple[MetricSeries, ...]]
 
 #: GPUs that no worker held.
 IDLE: Final = "idle"
-STEP_SECONDS: Final = 300
 _HOUR_SECONDS: Final = 3600
-#: Asked at once: 288 values of a series.
-_SPAN: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +61,20 @@ class AttributedCosts:
     rows
         Shares, whose sum is the cost.
     nodes_usd
-        Cost of the nodes, in US dollars.
+        Cost of the nodes with a known price, in US dollars.
     hours
         Hours of the time.
     hours_with_nodes
         Hours of them in which CloudWatch has a cost of nodes.
+    unpriced
+        Nodes without a known price, whose cost is unattributed and in no sum.
     """
 
     rows: tuple[CostRow, ...]
     nodes_usd: float
     hours: float
     hours_with_nodes: float
+    unpriced: tuple[UnpricedNodes, ...] = ()
 
     @property
     def rows_usd(self) -> float:
@@ -87,6 +89,7 @@ def attributed_costs(
     batch: Mapping[str, Mapping[str, float]],
     start: datetime,
     end: datetime,
+    rate: RateOfNode | None = None,
 ) -> AttributedCosts:
     """Return the cost of the nodes by model and team.
 
@@ -102,23 +105,24 @@ def attributed_costs(
         Output tokens of batch jobs by model and team.
     start, end
         The time.
+    rate
+        The price of a node at the user's own rates. Without it, nodes cost what Prometheus recorded.
     """
-    here = f'{{platform="{platform}"}}'
-    hours_per_step = STEP_SECONDS / _HOUR_SECONDS
-    nodes = _values(ask, f"sum (pool_usd_per_hour{here})", start, end)[""]
-    usd = _values(ask, f"sum by (model) (model_usd_per_hour{here})", start, end)
-    tokens = _values(ask, f"sum by (model) (serving_output_tokens_per_second{here})", start, end)
+    recorded = RecordedValues(ask=ask, platform=platform, start=start, end=end)
+    nodes = recorded_node_costs(recorded) if rate is None else rated_node_costs(recorded, rate)
+    usd = nodes.usd_by_model
+    per_second = recorded.by(f"sum by (model) (serving_output_tokens_per_second{recorded.selector})", "model")
+    tokens = {model: sum(each.values()) * STEP_SECONDS for (model,), each in per_second.items()}
     rows: list[CostRow] = []
     for model in sorted({*usd, *tokens} - {UNATTRIBUTED}):
-        cost = sum(usd[model]) * hours_per_step
-        rows += _model_rows(model, cost, sum(tokens[model]) * STEP_SECONDS, batch.get(model, {}))
-    idle = sum(usd[UNATTRIBUTED]) * hours_per_step
-    rows.append(CostRow(model=IDLE, team="", output_tokens=0.0, usd=idle))
+        rows += _model_rows(model, usd.get(model, 0.0), tokens.get(model, 0.0), batch.get(model, {}))
+    rows.append(CostRow(model=IDLE, team="", output_tokens=0.0, usd=usd.get(UNATTRIBUTED, 0.0)))
     return AttributedCosts(
         rows=tuple(rows),
-        nodes_usd=sum(nodes) * hours_per_step,
+        nodes_usd=nodes.nodes_usd,
         hours=(end - start).total_seconds() / _HOUR_SECONDS,
-        hours_with_nodes=len(nodes) * hours_per_step,
+        hours_with_nodes=nodes.hours_with_nodes,
+        unpriced=nodes.unpriced,
     )
 
 
@@ -128,15 +132,3 @@ def _model_rows(model: str, usd: float, tokens: float, teams: Mapping[str, float
     shares = team_costs(usd, tokens, teams)
     for team in (*sorted(teams), UNATTRIBUTED):
         yield CostRow(model=model, team=team, output_tokens=counts[team], usd=shares.get(team, 0.0))
-
-
-def _values(ask: Ask, expression: str, start: datetime, end: datetime) -> dict[str, list[float]]:
-    """Return the values by model. The value at a step's end stands for the step."""
-    found: dict[str, list[float]] = defaultdict(list)
-    step = timedelta(seconds=STEP_SECONDS)
-    while start < end:
-        until = min(start + _SPAN, end)
-        for series in ask(expression, (start + step).timestamp(), until.timestamp(), STEP_SECONDS):
-            found[series.labels.get("model", "")] += [value for _, value in series.points]
-        start = until
-    return found

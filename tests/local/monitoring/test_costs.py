@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from inference_blueprints.deployment.costs.attributed_costs import IDLE, attributed_costs
+from inference_blueprints.deployment.costs.recorded_values import Ask
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from inference_blueprints.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
 from inference_blueprints.monitoring.recording_rules import NodePrice, rule_file, rules
+from inference_blueprints.pricing.node_rates import node_rate
+from inference_blueprints.pricing.rates import CustomRates, prices_for
 from inference_blueprints.promql.cloudwatch_promql import MetricSeries
 from inference_blueprints.serving.plan import build_plan
 from tests.local.monitoring import series as of
@@ -62,21 +65,8 @@ def test_nodes_without_workers_are_unattributed() -> None:
     assert "qwen3-8b" not in costs
 
 
-def test_costs_of_teams_over_changing_nodes_are_those_computed_by_hand() -> None:
-    """The queries of `blueprints costs`, answered by a real Prometheus.
-
-    The second node and its worker come after an hour. A third node has no worker and goes after three hours.
-    """
-    minutes = 600
-    series = {
-        name: values
-        for name, values in of.well(minutes).items()
-        if "DCGM_FI_DEV_GPU_UTIL" not in name and not name.startswith(f'up{{{of.WORKER},pod="worker-2"')
-    }
-    series |= of.gpu("GPU_UTIL", 1, f"50x{minutes}")
-    series |= of.gpu("GPU_UTIL", 2, "_x60 50x540")
-    series |= of.gpu("GPU_UTIL", 3, "_x300 50x180 stale")
-    series |= {f'up{{{of.WORKER},pod="worker-2",node="node-2"}}': "_x60 1x540"}
+def _ask(series: of.Series) -> Ask:
+    """Return what answers a query by a real Prometheus. It knows the price of nodes on demand only."""
     blueprint = load_blueprint("quickstart-g6e").blueprint
     price = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=_USD)
     file = rule_file(rules(blueprint.metadata.name, build_plan(blueprint), objectives={}, prices=[price]))
@@ -92,9 +82,27 @@ def test_costs_of_teams_over_changing_nodes_are_those_computed_by_hand() -> None
         ((found,),) = evaluate([evaluation], lambda _: None)
         return tuple(MetricSeries(each.labels, tuple(each.values)) for each in found)
 
+    return ask
+
+
+def test_costs_of_teams_over_changing_nodes_are_those_computed_by_hand() -> None:
+    """The queries of `blueprints costs`, answered by a real Prometheus.
+
+    The second node and its worker come after an hour. A third node has no worker and goes after three hours.
+    """
+    minutes = 600
+    series = {
+        name: values
+        for name, values in of.well(minutes).items()
+        if "DCGM_FI_DEV_GPU_UTIL" not in name and not name.startswith(f'up{{{of.WORKER},pod="worker-2"')
+    }
+    series |= of.gpu("GPU_UTIL", 1, f"50x{minutes}")
+    series |= of.gpu("GPU_UTIL", 2, "_x60 50x540")
+    series |= of.gpu("GPU_UTIL", 3, "_x300 50x180 stale")
+    series |= {f'up{{{of.WORKER},pod="worker-2",node="node-2"}}': "_x60 1x540"}
     found = attributed_costs(
-        ask,
-        blueprint.metadata.name,
+        _ask(series),
+        "quickstart",
         batch={"qwen3-8b": {"search": 900_000.0}},
         start=datetime.fromtimestamp(0, UTC),
         end=datetime.fromtimestamp(60 * minutes, UTC),
@@ -107,3 +115,32 @@ def test_costs_of_teams_over_changing_nodes_are_those_computed_by_hand() -> None
     assert rows["qwen3-8b", "search"] == pytest.approx(serving / 4, rel=0.02)
     assert rows["qwen3-8b", UNATTRIBUTED] == pytest.approx(serving * 3 / 4, rel=0.02)
     assert rows[IDLE, ""] == pytest.approx(idle, rel=0.03)
+
+
+def test_spot_nodes_cost_the_user_s_own_rates_and_without_them_are_named() -> None:
+    """The first node is on demand. The second is a spot node and comes after an hour."""
+    minutes = 600
+    series = {name: values for name, values in of.well(minutes).items() if "DCGM_FI_DEV_GPU_UTIL" not in name}
+    series |= of.gpu("GPU_UTIL", 1, f"50x{minutes}")
+    spot = {name.replace("on-demand", "spot"): "_x60 50x540" for name in of.gpu("GPU_UTIL", 2, "")}
+    own = {("g6e.2xlarge", "spot"): 0.5, ("g6e.2xlarge", "onDemand"): 2.0}
+    pools = load_blueprint("quickstart-g6e").blueprint.spec.pools
+    rates = CustomRates(region="us-east-1", date="2026-11-01", source="a contract", usd_per_hour=own)
+    with_rates, without = (
+        attributed_costs(
+            _ask(series | spot),
+            "quickstart",
+            batch={},
+            start=datetime.fromtimestamp(0, UTC),
+            end=datetime.fromtimestamp(60 * minutes, UTC),
+            rate=rate,
+        )
+        for rate in (node_rate(prices_for("us-east-1", rates), pools), None)
+    )
+    assert with_rates.nodes_usd == pytest.approx(10 * 2.0 + 9 * 0.5, rel=0.01)
+    assert with_rates.rows_usd == pytest.approx(with_rates.nodes_usd, rel=0.01)
+    assert with_rates.unpriced == ()
+    assert without.nodes_usd == pytest.approx(10 * _USD, rel=0.01)
+    (nodes,) = without.unpriced
+    assert (nodes.instance_type, nodes.purchase) == ("g6e.2xlarge", "spot")
+    assert nodes.node_hours == pytest.approx(9, rel=0.02)

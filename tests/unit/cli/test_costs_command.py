@@ -11,7 +11,9 @@ import pytest
 
 from inference_blueprints.cli.costs_command import costs_document, full_hours
 from inference_blueprints.deployment.costs.attributed_costs import AttributedCosts, CostRow
+from inference_blueprints.deployment.costs.node_costs import UnpricedNodes
 from inference_blueprints.errors import UserError
+from inference_blueprints.resources import root
 
 DAY, NEXT = datetime(2026, 1, 1), datetime(2026, 1, 2)
 
@@ -37,13 +39,17 @@ def test_other_times_are_refused(start: datetime, end: datetime, expected: str) 
 
 def test_the_document_has_each_row_and_both_sums() -> None:
     row = CostRow(model="m", team="search", output_tokens=2e6, usd=3.0)
-    found = AttributedCosts(rows=(row,), nodes_usd=3.0, hours=24.0, hours_with_nodes=23.5)
+    nodes = UnpricedNodes(pool="spot", instance_type="g6e.2xlarge", purchase="spot", node_hours=7.5)
+    found = AttributedCosts(rows=(row,), nodes_usd=3.0, hours=24.0, hours_with_nodes=23.5, unpriced=(nodes,))
     document = costs_document(found, "chat", DAY, NEXT, ["spot"])
     assert document["rows"] == [
         {"model": "m", "team": "search", "outputTokens": 2e6, "usd": 3.0, "usdPerMillionTokens": 1.5}
     ]
     assert (document["nodesUsd"], document["rowsUsd"], document["hoursWithNodes"]) == (3.0, 3.0, 23.5)
     assert document["poolsWithoutPrice"] == ["spot"]
+    assert document["nodesWithoutPrice"] == [
+        {"pool": "spot", "instanceType": "g6e.2xlarge", "purchase": "spot", "nodeHours": 7.5}
+    ]
 
 
 def test_a_platform_without_metrics_is_refused_before_the_account_is_asked() -> None:
@@ -52,3 +58,22 @@ def test_a_platform_without_metrics_is_refused_before_the_account_is_asked() -> 
     done = subprocess.run([*command, *times], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "has no section 'observability'" in done.stderr
+
+
+def test_a_wrong_rates_file_is_refused_before_the_account_is_asked(tmp_path: Path) -> None:
+    rates = tmp_path / "rates.yaml"
+    rates.write_text("currency: EUR\n", encoding="utf-8")
+    blueprint = tmp_path / "observed.yaml"
+    text = (root() / "blueprints/quickstart-g6e.yaml").read_text(encoding="utf-8")
+    blueprint.write_text(text.replace("\nspec:\n", "\nspec:\n  observability: {}\n"), encoding="utf-8")
+    command = [
+        str(Path(sys.executable).parent / "blueprints"),
+        "costs",
+        str(blueprint),
+        "--rates",
+        str(rates),
+    ]
+    times = ["--from", "2026-01-01", "--to", "2026-01-02"]
+    done = subprocess.run([*command, *times], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "rates are in USD; convert them" in done.stderr
