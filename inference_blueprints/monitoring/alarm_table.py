@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -30,6 +31,8 @@ CANARY_RUNBOOK: Final = "docs/runbooks/canary-failing.md"
 _FILE = Path(__file__).parent / "data/alarms.yaml"
 _BURN_PENDING_SECONDS = 0
 _BURN_RECOVERY_SECONDS = 300
+#: End of a selector, with its window in minutes. Series have a value per minute.
+_SELECTOR_END = re.compile(r"\}(?:\[(\d+)m\])?")
 
 
 class AlarmRow(BaseModel):
@@ -77,6 +80,11 @@ class PlatformAlarm(BaseModel):
     name: str
     query: str
     contributors: int
+
+    @property
+    def samples(self) -> int:
+        """Samples that one evaluation reads: values of each selector, for the largest number of series."""
+        return self.contributors * sum(int(each or 1) for each in _SELECTOR_END.findall(self.query))
 
 
 @cache

@@ -157,9 +157,11 @@ def _monitoring(blueprint: Blueprint, plan: ServingPlan) -> MonitoringSize:
         gpu_health=spec.gpu_health,
         region=spec.environment.region,
     )
+    alarms = platform_alarms(name, plan)
     return MonitoringSize(
         recorded_series=sum(rule.series for rule in recorded),
-        promql_alarms=len(platform_alarms(name, plan)),
+        promql_alarms=len(alarms),
+        samples_per_minute=sum(alarm.samples for alarm in alarms),
         # The stack of operations has one of its own.
         dashboards=len(dashboard_rows()) + bool(spec.gpu_health or spec.capacity_shift),
     )

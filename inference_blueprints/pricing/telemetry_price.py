@@ -1,9 +1,10 @@
 """Price of metrics, logs, traces, alarms, dashboards and the canary in a month.
 
 CloudWatch bills OTel metrics by the bytes of their data points
-(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/metrics-otel-pricing.html). The price of a GB
-is in no document that the catalogue could read, so the plan shows series and data points, and no price. The
-same holds for PromQL alarms.
+(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/metrics-otel-pricing.html). How many bytes a
+point has once the agent has added its attributes is not known, so the plan shows a price per byte, and no
+sum. A PromQL alarm costs a standard alarm, and the samples that each evaluation scans
+(https://docs.aws.amazon.com/omics/latest/dev/monitoring-run-metrics.html, Billing).
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _MINUTES_PER_MONTH = 730 * 60
 _SECONDS_PER_MONTH = _MINUTES_PER_MONTH * 60
 _PROMETHEUS_PODS = 2
 _DECIMALS = 2
+_POINT_BYTES = 100
+_BYTES_PER_GB = 1e9
 _CANARY_METRICS = (canary_names.ANSWERED, canary_names.MILLISECONDS)
 _MIB_PER_GB = 1024  # Lambda's price list calls a GiB a GB.
 
@@ -35,12 +38,15 @@ class MonitoringSize:
         Least number of recorded series, which CloudWatch stores.
     promql_alarms
         Alarms on PromQL.
+    samples_per_minute
+        Samples that their evaluations scan in a minute.
     dashboards
         CloudWatch dashboards.
     """
 
     recorded_series: int
     promql_alarms: int
+    samples_per_minute: int
     dashboards: int
 
 
@@ -61,14 +67,13 @@ def telemetry_items(
     observability = spec.observability
     if observability is None:
         return
-    yield _metrics(spec, processes, size.recorded_series)
+    yield _metrics(spec, processes, size.recorded_series, services)
     per_gb = f"{services.usd('log_ingestion'):.2f} USD per GB ingested"
     kept = f"kept {observability.logs.retention_days} days"
     unknown = "how much pods, nodes and the control plane write is not known"
     yield CostItem("logs of pods, nodes and control plane", f"{per_gb}, {kept}; {unknown}", None)
     yield from _traces(spec, observability, services)
-    alarms = f"{size.promql_alarms} alarms at a price that is not known"
-    yield CostItem("PromQL alarms", alarms, None)
+    yield _promql_alarms(size, services)
     usd = round(size.dashboards * services.usd("dashboard"), _DECIMALS)
     yield CostItem("dashboards", f"{size.dashboards}, without the free ones of the account", usd)
     yield from _canary(spec, observability, services)
@@ -101,14 +106,29 @@ def serving_series(spec: Spec, processes: Sequence[ProcessSummary]) -> tuple[int
     return total, unknown
 
 
-def _metrics(spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int) -> CostItem:
+def _promql_alarms(size: MonitoringSize, services: ServicePrices) -> CostItem:
+    samples = size.samples_per_minute * _MINUTES_PER_MONTH
+    alarm, sample = services.usd("metric_alarm"), services.usd("promql_sample")
+    assumption = (
+        f"{size.promql_alarms} alarms at {alarm:.2f} USD, and {samples / 1e6:,.1f} million samples that they "
+        f"scan at {sample * 1e6:.2f} USD per million"
+    )
+    usd = round(size.promql_alarms * alarm + samples * sample, _DECIMALS)
+    return CostItem("PromQL alarms", assumption, usd)
+
+
+def _metrics(
+    spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int, services: ServicePrices
+) -> CostItem:
     series, unknown = serving_series(spec, processes)
-    points = (series + recorded_series) * _MINUTES_PER_MONTH / 1e6
+    points = (series + recorded_series) * _MINUTES_PER_MONTH
+    per_gb = services.usd("otel_metrics")
+    usd = points * _POINT_BYTES / _BYTES_PER_GB * per_gb
     more = f", and those of {', '.join(unknown)}, not counted" if unknown else ""
     assumption = (
         f"{series:,} series of serving pods{more}; {recorded_series:,} recorded series; "
-        f"{points:,.0f} million data points, billed by the GB at a price that is not known; "
-        "series of nodes and GPUs come on top"
+        f"{points / 1e6:,.0f} million data points at {per_gb:.2f} USD per GB: {usd:,.2f} USD for each "
+        f"{_POINT_BYTES} bytes of a point, whose size is not known; series of nodes and GPUs come on top"
     )
     return CostItem("metrics in CloudWatch", assumption, None)
 

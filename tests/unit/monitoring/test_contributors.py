@@ -51,6 +51,16 @@ def test_the_largest_plan_stays_below_the_limits(largest: ServingPlan) -> None:
     assert len({alarm.name for alarm in alarms}) == len(alarms)
 
 
+def test_an_evaluation_reads_the_values_of_each_window_of_each_series() -> None:
+    plan = build_plan(load_blueprint("quickstart-g6e").blueprint)
+    alarms = {alarm.name: alarm for alarm in platform_alarms("quickstart", plan)}
+    # One role: an average over 5 minutes, two gauges.
+    assert alarms["requests-waiting"].samples == 5 + 1 + 1
+    # Five selectors, of which two have 15 minutes.
+    assert alarms["workers-missing"].samples == 3 + 2 * 15
+    assert alarms["efa-drops"].samples == MOST_CONTRIBUTORS * 5
+
+
 @pytest.mark.parametrize("name", ["quickstart-g6e", "elastic-g6e"])
 def test_a_small_plan_has_one_alarm_per_row_and_those_of_scaling_if_workers_are_elastic(name: str) -> None:
     blueprint = load_blueprint(name).blueprint

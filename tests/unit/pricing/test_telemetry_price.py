@@ -53,7 +53,7 @@ def processes(*, frontends: int = 2, workers: int = 3) -> list[ProcessSummary]:
 
 
 def items(of: Spec) -> dict[str, CostItem]:
-    size = MonitoringSize(recorded_series=36, promql_alarms=16, dashboards=4)
+    size = MonitoringSize(recorded_series=36, promql_alarms=16, samples_per_minute=200, dashboards=4)
     return {each.name: each for each in telemetry_items(of, processes(), size, catalog.service_prices())}
 
 
@@ -74,10 +74,14 @@ def test_an_engine_that_was_not_counted_is_named() -> None:
     assert unknown == ("qwen3-8b",)
 
 
-def test_a_price_that_is_not_known_is_not_guessed() -> None:
+def test_bytes_of_data_points_are_not_guessed() -> None:
     metrics = items(spec("observability: {}"))["metrics in CloudWatch"]
     assert metrics.usd_per_month is None
-    assert "at a price that is not known" in metrics.assumption
+    # 56.8 million points of 100 bytes, 0.50 US dollars per GB.
+    assert (
+        "at 0.50 USD per GB: 2.84 USD for each 100 bytes of a point, whose size is not known"
+        in metrics.assumption
+    )
     assert "36 recorded series" in metrics.assumption
     # 2 * (251 + 3 * 5) + 3 * 243 series and the rules, once a minute.
     assert f"{(1261 + 36) * 43800 / 1e6:.0f} million data points" in metrics.assumption
@@ -91,10 +95,15 @@ def test_traces_cost_at_most_the_peak_of_a_whole_month(ratio: str, usd: float) -
     assert traces.is_bound
 
 
-def test_alarms_have_no_known_price_and_dashboards_have_one() -> None:
+def test_alarms_cost_a_standard_alarm_and_the_samples_that_they_scan() -> None:
     found = items(spec("observability: {}"))
-    assert found["PromQL alarms"].usd_per_month is None
-    assert "16 alarms at a price that is not known" in found["PromQL alarms"].assumption
+    # 16 alarms at 0.10 US dollars; 200 samples in each of 43,800 minutes, a cent per million.
+    assert found["PromQL alarms"].usd_per_month == pytest.approx(16 * 0.10 + 8.76 * 0.01, abs=0.005)
+    assert "8.8 million samples" in found["PromQL alarms"].assumption
+
+
+def test_dashboards_have_a_price() -> None:
+    found = items(spec("observability: {}"))
     # 3 US dollars per dashboard.
     assert found["dashboards"].usd_per_month == 12.0
     assert "canary" not in found
