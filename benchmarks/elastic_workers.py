@@ -186,7 +186,11 @@ def _elastic(share: float | None = None, down_seconds: int | None = None) -> _Se
     down = specification["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
     if down_seconds is not None:
         down["stabilizationWindowSeconds"] = down_seconds
-    signals: dict[str, Signal] = {"tokens-in-flight": _tokens, "queue-length": _unanswered}
+    signals: dict[str, Signal] = {
+        "tokens-in-flight": _tokens,
+        "queue-length": _unanswered,
+        "requests-in-flight": _in_flight,
+    }
     return lambda _: AutoscaledRole(ScaledObject.read(found), signals)
 
 
@@ -254,7 +258,11 @@ def _autoscaled(
 
 
 def _tokens(state: RoleState) -> float:
-    return (state.running + state.waiting) * _PROMPT_TOKENS
+    return _in_flight(state) * _PROMPT_TOKENS
+
+
+def _in_flight(state: RoleState) -> float:
+    return state.running + state.waiting
 
 
 def _unanswered(state: RoleState) -> float:

@@ -6,8 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.scaling.load_queries import MeasuredWorkers, load_query
-from inference_blueprints.serving.scaling.worker_load import Headroom, WorkerLoad, headroom, worker_load
+from inference_blueprints.serving.scaling.load_queries import (
+    MeasuredWorkers,
+    load_query,
+    requests_in_flight,
+)
+from inference_blueprints.serving.scaling.worker_load import (
+    Headroom,
+    WorkerLoad,
+    headroom,
+    without_reserve,
+    worker_load,
+)
 from inference_blueprints.serving.types import Process, ReplicaFloor, ScaleTrigger, Scaling
 from inference_blueprints.spec.types import LoadMetric, LoadScaling
 
@@ -47,11 +57,13 @@ def elastic_processes(
 def _scaling(resolved: ResolvedWorkers, process: Process, reserve: Headroom) -> Scaling:
     scaled_by = resolved.workers.scaled_by
     load = (scaled_by.load if scaled_by else None) or LoadScaling()
+    measured = _measured(resolved, process)
     return Scaling(
         least=resolved.workers.least,
         most=resolved.workers.most,
-        triggers=tuple(
-            _trigger(resolved, process, load, signal, reserve) for signal in _signals(load, process)
+        triggers=(
+            *(_trigger(measured, load, signal, reserve) for signal in _signals(load, process)),
+            _guard(measured, load),
         ),
         floors=tuple(
             ReplicaFloor(start=each.start, end=each.end, time_zone=each.time_zone, replicas=each.replicas)
@@ -73,22 +85,51 @@ def _signals(load: LoadScaling, process: Process) -> tuple[LoadMetric, ...]:
     return ("tokensInFlight", "queueLength") if process.role == "worker" else ("tokensInFlight",)
 
 
-def _trigger(
-    resolved: ResolvedWorkers, process: Process, load: LoadScaling, signal: LoadMetric, reserve: Headroom
-) -> ScaleTrigger:
+def _measured(resolved: ResolvedWorkers, process: Process) -> MeasuredWorkers:
     if process.engine is None:
         raise ValueError(f"{process.name}: a worker has no engine")
     workload = resolved.model.workload
     unshared = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
-    measured = MeasuredWorkers(resolved, process.role, process.engine, unshared)
+    return MeasuredWorkers(resolved, process.role, process.engine, unshared)
+
+
+def _trigger(
+    measured: MeasuredWorkers, load: LoadScaling, signal: LoadMetric, reserve: Headroom
+) -> ScaleTrigger:
     target, why = load.target, "Set in the blueprint."
     if target is None:
-        target, why = _target(measured, signal, worker_load(resolved), reserve)
+        target, why = _target(measured, signal, worker_load(measured.resolved), reserve)
     return ScaleTrigger(
         name=_NAMES[signal],
         query=load_query(measured, signal),
         target=target,
         metric_type="Value" if signal == "timeToFirstToken" else "AverageValue",
+        why=why,
+    )
+
+
+def _guard(measured: MeasuredWorkers, load: LoadScaling) -> ScaleTrigger:
+    """Return the trigger that keeps as many workers as the requests in flight fill.
+
+    The trigger that needs most workers decides, so another load that is measured too small takes none of
+    them. It has no reserve, so it decides only then. A user's own target may fill workers beyond what the
+    plan thinks of their objectives; then the KV cache is the limit.
+    """
+    carried = worker_load(measured.resolved)
+    requests, reason = carried.requests, carried.reason
+    if load.target is not None:
+        requests, reason = carried.held, "as its KV cache holds (the blueprint sets the target of its load)"
+    target = _rounded(without_reserve(requests))
+    why = (
+        "A guard, which decides only if the other loads are measured too small: not fewer workers than the "
+        f"requests in flight fill. A full worker has {requests:.4g} requests, {reason}, and the autoscaler "
+        f"acts from 10% above the target: {target:g} per worker."
+    )
+    return ScaleTrigger(
+        name="requests-in-flight",
+        query=requests_in_flight(measured),
+        target=target,
+        metric_type="AverageValue",
         why=why,
     )
 

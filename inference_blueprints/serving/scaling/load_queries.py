@@ -71,14 +71,27 @@ def load_query(measured: MeasuredWorkers, signal: LoadMetric) -> str:
     return _QUERIES[measured.resolved.model.stack.chosen, signal](measured)
 
 
+def requests_in_flight(measured: MeasuredWorkers) -> str:
+    """Return the expression for the requests that a role has accepted and not finished.
+
+    It uses neither the router's count of tokens nor a mean length of prompts. Frontends count a request until
+    its last token, and, for prefill workers, until its first. llm-d's workers count their own.
+    """
+    if measured.resolved.model.stack.chosen == "llmD":
+        workers = measured.of_workers()
+        return f"sum(vllm:num_requests_running{workers} + vllm:num_requests_waiting{workers})"
+    if measured.role == "prefill":
+        return _dynamo_queue(measured)
+    return f"sum(dynamo_frontend_inflight_requests{measured.of_frontends()})"
+
+
 def _dynamo_tokens(measured: MeasuredWorkers) -> str:
     """Prompt tokens of running and waiting requests.
 
     Without KV-aware routing the router does not count them: requests in flight times their mean length.
     """
     if measured.resolved.model.routing.chosen != "kvAware":
-        inflight = f"sum(dynamo_frontend_inflight_requests{measured.of_frontends()})"
-        return f"{measured.request_tokens:.0f} * {inflight}"
+        return f"{measured.request_tokens:.0f} * {requests_in_flight(measured)}"
     kind = "prefill" if measured.role == "prefill" else "decode"
     series = measured.of_frontends(f',worker_type="{kind}"')
     waiting = f"sum(dynamo_frontend_router_queue_pending_isl_tokens{series})"

@@ -37,12 +37,15 @@ class WorkerLoad:
         Why it carries as many requests, as a clause.
     waiting_reason
         Why as many may wait.
+    held
+        Requests that its KV cache holds, whatever the objectives.
     """
 
     requests: float
     waiting: float
     reason: str
     waiting_reason: str
+    held: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Headroom:
 
     def target(self, carried: float) -> float:
         """Return the target at which workers do not exceed what they carry."""
-        return carried / (1.0 + self.growth) / (1.0 + _TOLERANCE)
+        return without_reserve(carried / (1.0 + self.growth))
 
     @property
     def reason(self) -> str:
@@ -77,6 +80,17 @@ class Headroom:
             f"the load may grow by {self.growth:.0%} (it doubles in {GROWTH_SECONDS / 60:.0f} minutes), and "
             f"the autoscaler acts from {_TOLERANCE:.0%} above the target"
         )
+
+
+def without_reserve(carried: float) -> float:
+    """Return the target at which the autoscaler adds a worker when all are full.
+
+    Parameters
+    ----------
+    carried
+        What a full worker carries.
+    """
+    return carried / (1.0 + _TOLERANCE)
 
 
 def headroom(roles: tuple[ResolvedWorkers, ...], images: tuple[str, ...], polling_seconds: int) -> Headroom:
@@ -100,21 +114,22 @@ def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:
     profile, workload = speeds(resolved), resolved.model.workload
     ranks = resolved.data_parallel_size
     at_once = max(1, concurrent_requests(workload, worker_sizing(resolved)))
+    held = float(at_once * ranks)
     limit_seconds = prefill_seconds(resolved.model.objectives)
     if profile is None:
         reason = "as its KV cache holds (no latency profile says what its objectives allow)"
         waiting_reason = "one request may wait per worker, because no latency profile says how long it takes"
         requests = 1 if resolved.role == "prefill" else at_once
-        return WorkerLoad(requests * ranks, ranks, reason, waiting_reason)
+        return WorkerLoad(requests * ranks, ranks, reason, waiting_reason, held)
     waiting = max(1.0, limit_seconds * _MS / prefill_ms(profile, workload))
     waiting_reason = (
         f"a prompt takes {prefill_ms(profile, workload):.0f} ms (simulated), and the last of {waiting:.1f} "
         f"gets its first token within {limit_seconds * _MS:.0f} ms"
     )
     if resolved.role == "prefill":
-        return WorkerLoad(waiting, waiting, f"because {waiting_reason}", waiting_reason)
+        return WorkerLoad(waiting, waiting, f"because {waiting_reason}", waiting_reason, max(waiting, held))
     best, reason = _best(resolved, profile, at_once)
-    return WorkerLoad(best.concurrent_requests, waiting, reason, waiting_reason)
+    return WorkerLoad(best.concurrent_requests, waiting, reason, waiting_reason, held)
 
 
 def request_seconds(resolved: ResolvedWorkers) -> float | None:

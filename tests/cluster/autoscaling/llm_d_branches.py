@@ -36,8 +36,8 @@ class WorkerLoad:
 
     Attributes
     ----------
-    waiting
-        Waiting requests.
+    waiting, running
+        Waiting requests, and running ones.
     use
         Used share of the KV cache.
     slow
@@ -47,6 +47,7 @@ class WorkerLoad:
     waiting: float = 0
     use: float = 0
     slow: int = 0
+    running: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +187,7 @@ def _series(branch: LlmDBranch) -> list[str]:
         bucket = f"vllm:time_to_first_token_seconds_bucket{{{labels}"
         found += [
             f"vllm:num_requests_waiting{{{labels}}} {values(lambda load: load.waiting)}",
+            f"vllm:num_requests_running{{{labels}}} {values(lambda load: load.running)}",
             f"vllm:kv_cache_usage_perc{{{labels}}} {values(lambda load: load.use)}",
             f'{bucket},le="0.5"}} {values(lambda _: 0)}',
             f'{bucket},le="4.0"}} {" ".join(slow)}',
@@ -230,6 +232,18 @@ LLM_D_BRANCHES = (
             (26, WorkerLoad(waiting=5.5, use=1)),
         ],
         numbers=[7, 9],
+    ),
+    # The cache reads a tenth of what 200, and then 100 requests in flight hold. The guard keeps the workers
+    # that they fill: seven, and then four, at 29.09 for each worker.
+    LlmDBranch(
+        name="llm-d-guard",
+        load={},
+        loads=[
+            (0, WorkerLoad(running=30, use=0.05)),
+            (8, WorkerLoad(running=50, use=0.05)),
+            (26, WorkerLoad(running=25, use=0.05)),
+        ],
+        numbers=[7, 6, 5, 4],
     ),
     # A worker's cache has 152,832 tokens, and a waiting request 3,000: 122,266 tokens, then 207,398.
     *(

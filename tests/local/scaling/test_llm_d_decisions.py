@@ -53,6 +53,7 @@ def _series(load: str, minutes: int = _MINUTES) -> list[str]:
         )
         found += [
             f"vllm:num_requests_waiting{{{labels}}} {_WAITING[load]}x{minutes}",
+            f"vllm:num_requests_running{{{labels}}} 1x{minutes}",
             f"vllm:kv_cache_usage_perc{{{labels}}} {_USE[load]}x{minutes}",
             *(
                 f'vllm:time_to_first_token_seconds_bucket{{{labels},le="{bound}"}} {values}x{minutes}'
@@ -112,8 +113,10 @@ def test_load_at_the_target_changes_nothing(signal: str, tmp_path: Path) -> None
 def test_the_number_is_that_of_the_waiting_requests(tmp_path: Path) -> None:
     scaled = _scaled_object("queueLength", tmp_path)
     readings = _readings(scaled, _series("up"))
-    (trigger,) = readings[-1]
-    assert readings[-1][trigger] == _START * _WAITING["up"]
+    assert readings[-1] == {
+        "queue-length": _START * _WAITING["up"],
+        "requests-in-flight": _START * (_WAITING["up"] + 1),
+    }
     # Four workers with 25 waiting requests each, at a target of ten.
     assert _numbers(scaled, readings)[-1] == math.ceil(_START * _WAITING["up"] / _TARGETS["queueLength"])
 

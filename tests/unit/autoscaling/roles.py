@@ -28,8 +28,26 @@ def in_flight(state: RoleState) -> float:
     return state.running + state.waiting
 
 
-def elastic(signal: Signal = in_flight, **changes: Any) -> AutoscaledRole:
-    """A role whose workers should have eight requests each, with the pace and the fallback of our charts."""
+#: The guard of our charts: a full worker, less the tolerance of the autoscaler.
+GUARD = {
+    **TOKENS,
+    "name": "requests-in-flight",
+    "metadata": {**TOKENS["metadata"], "query": "sum(requests)", "threshold": f"{WORKER.slots / 1.1:.2f}"},
+}
+
+
+def elastic(signal: Signal = in_flight, *, guard: Signal | None = None, **changes: Any) -> AutoscaledRole:
+    """A role whose workers should have eight requests each, with the pace and the fallback of our charts.
+
+    Parameters
+    ----------
+    signal
+        What the load's trigger reads.
+    guard
+        What the guard reads. None: there is no guard.
+    changes
+        Of the ScaledObject.
+    """
     ignored = changes.pop("ignore_null_values", "false")
     keda_answers = changes.pop("keda_answers", always)
     trigger = {**TOKENS, "metadata": {**TOKENS["metadata"], "threshold": "8", "ignoreNullValues": ignored}}
@@ -38,7 +56,7 @@ def elastic(signal: Signal = in_flight, **changes: Any) -> AutoscaledRole:
         "policies": [{"type": "Percent", "value": 10, "periodSeconds": 60}],
     }
     fallback = {"failureThreshold": 3, "replicas": 6, "behavior": "currentReplicasIfHigher"}
-    rules = {"triggers": [trigger], "scale_down": pace, "fallback": fallback, **changes}
-    return AutoscaledRole(
-        ScaledObject.read(manifest(most=MOST, **rules)), {"tokens": signal}, keda_answers=keda_answers
-    )
+    triggers = [trigger] if guard is None else [trigger, GUARD]
+    signals = {"tokens": signal} | ({} if guard is None else {"requests-in-flight": guard})
+    rules = {"triggers": triggers, "scale_down": pace, "fallback": fallback, **changes}
+    return AutoscaledRole(ScaledObject.read(manifest(most=MOST, **rules)), signals, keda_answers=keda_answers)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
 
 from inference_blueprints.autoscaling.faults import During, late, unreadable, without_series, wrong_by
 from inference_blueprints.autoscaling.fleet import StartFault
-from inference_blueprints.autoscaling.owners import AutoscaledRole, RoleState
+from inference_blueprints.autoscaling.owners import AutoscaledRole, RoleState, Signal
 from inference_blueprints.autoscaling.request_simulation import SimulatedRequests, simulate_requests
 from tests.unit.autoscaling.roles import DAY, MOST, WORKER, elastic, in_flight, rates
 
 #: From the rise on, for half an hour.
 _DURING = During(1200.0, 3000.0)
-#: A measurement that is wrong or a minute late may let workers go while the others are full.
-_MISLEADING = {"late by a minute", "a third"}
+_ALWAYS = During(0.0, math.inf)
+#: Without the guard, a load that is measured wrong or a minute late may let workers go while the others are
+#: full.
+_MISLEADING = {"late by a minute", "a third", "a tenth", "a half"}
 
 
 @dataclass(slots=True)
@@ -44,6 +47,11 @@ class _Case:
     start: StartFault | None = None
 
 
+def _guarded(signal: Signal) -> AutoscaledRole:
+    """A role whose guard reads what is in flight, while its load is `signal`."""
+    return elastic(signal, guard=in_flight)
+
+
 _CASES = {
     "none": _Case(elastic, 0.95),
     "late by a minute": _Case(lambda: elastic(late(in_flight, 60.0)), 0.85),
@@ -51,6 +59,15 @@ _CASES = {
     "the scraper is gone": _Case(lambda: elastic(without_series(in_flight, _DURING)), 0.6),
     "three times too high": _Case(lambda: elastic(wrong_by(in_flight, 3.0, _DURING)), 0.95),
     "a third": _Case(lambda: elastic(wrong_by(in_flight, 1 / 3, _DURING)), 0.75),
+    "a tenth": _Case(lambda: elastic(wrong_by(in_flight, 0.1, _ALWAYS)), 0.1),
+    "a half": _Case(lambda: elastic(wrong_by(in_flight, 0.5, _ALWAYS)), 0.1),
+    **{
+        f"guard, load times {factor:g}": _Case(partial(_guarded, wrong_by(in_flight, factor, _ALWAYS)), least)
+        for factor, least in ((0.1, 0.7), (0.5, 0.7), (2.0, 0.95), (10.0, 0.95))
+    },
+    "guard, load missing": _Case(lambda: _guarded(without_series(in_flight, _ALWAYS)), 0.7),
+    "guard, load unreadable": _Case(lambda: _guarded(unreadable(in_flight, _ALWAYS)), 0.7),
+    "guard, load late by a minute": _Case(lambda: _guarded(late(in_flight, 60.0)), 0.85),
     "KEDA is gone": _Case(lambda: elastic(keda_answers=lambda now: now not in _DURING), 0.6),
     "workers never become ready": _Case(elastic, 0.45, "never ready"),
     "no capacity": _Case(elastic, 0.6, "no capacity"),
@@ -86,6 +103,16 @@ def test_never_above_the_pool(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(_CASES) - _MISLEADING))
 def test_never_below_what_is_in_flight(name: str) -> None:
     assert _simulated(name)[1] == ()
+
+
+@pytest.mark.parametrize("name", sorted(_MISLEADING))
+def test_without_the_guard_a_misleading_load_lets_full_workers_go(name: str) -> None:
+    assert _simulated(name)[1] != ()
+
+
+def test_the_guard_decides_nothing_while_the_load_is_measured_right() -> None:
+    with_guard = simulate_requests(rates(*DAY), WORKER, _guarded(in_flight), most=MOST, seed=1)
+    assert with_guard == _simulated("none")[0]
 
 
 def test_draining_workers_hold_their_place_in_the_pool() -> None:

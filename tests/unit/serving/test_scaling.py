@@ -49,7 +49,7 @@ def scaling_of(process: Process) -> Scaling:
 
 
 def target(metric: str, **model: Any) -> float:
-    [trigger] = scaling_of(worker_of(load={"metric": metric}, **model)).triggers
+    trigger, _ = scaling_of(worker_of(load={"metric": metric}, **model)).triggers
     return trigger.target
 
 
@@ -104,31 +104,70 @@ def test_a_tighter_first_token_lowers_the_target(metric: str) -> None:
 
 
 def test_a_latency_is_compared_as_it_is() -> None:
-    [trigger] = scaling_of(worker_of(load={"metric": "timeToFirstToken"})).triggers
+    trigger, _ = scaling_of(worker_of(load={"metric": "timeToFirstToken"})).triggers
     assert trigger.metric_type == "Value"
     assert trigger.target < 2000
 
 
 def test_the_user_s_target_is_kept() -> None:
-    [trigger] = scaling_of(worker_of(load={"metric": "queueLength", "target": 3.5})).triggers
+    trigger, _ = scaling_of(worker_of(load={"metric": "queueLength", "target": 3.5})).triggers
     assert (trigger.target, trigger.why) == (3.5, "Set in the blueprint.")
 
 
+@pytest.mark.parametrize("stack", [{"dynamo": {}}, {"llmD": {}}], ids=["dynamo", "llm-d"])
+@pytest.mark.parametrize("load", [{}, {"metric": "timeToFirstToken"}, {"metric": "kvCacheUse"}])
+def test_the_last_trigger_guards_what_is_in_flight(load: dict[str, Any], stack: dict[str, Any]) -> None:
+    *others, guard = scaling_of(worker_of(load=load, stack=stack)).triggers
+    [resolved] = resolve(parsed(ELASTIC), 0, 0)
+    full = worker_load(resolved).requests
+    assert (guard.name, guard.metric_type) == ("requests-in-flight", "AverageValue")
+    assert guard.target == pytest.approx(full / 1.1, abs=0.01), (
+        "a full worker, less the autoscaler's tolerance"
+    )
+    assert f"A full worker has {full:.4g} requests" in guard.why
+    assert guard.query not in {each.query for each in others}
+
+
+def test_right_loads_need_more_workers_than_the_guard() -> None:
+    """At any number of requests, so that the guard changes nothing while the loads are right."""
+    tokens, _, guard = scaling_of(worker_of()).triggers
+    assert tokens.target / 3000 < guard.target
+
+
+def test_a_target_of_the_user_s_is_guarded_by_the_kv_cache() -> None:
+    """The user may fill workers beyond what the plan thinks of their objectives."""
+    _, guard = scaling_of(worker_of(load={"metric": "tokensInFlight", "target": 200_000})).triggers
+    [resolved] = resolve(parsed(ELASTIC), 0, 0)
+    load = worker_load(resolved)
+    assert load.held > load.requests
+    assert guard.target == pytest.approx(load.held / 1.1, abs=0.01)
+
+
+def test_prefill_workers_are_guarded_by_requests_without_a_first_token() -> None:
+    document = copy.deepcopy(DISAGGREGATED)
+    document["spec"]["observability"] = {}
+    for workers in document["spec"]["models"][0]["deployments"][0]["disaggregated"].values():
+        workers |= {"replicas": {"min": 1, "max": workers["replicas"]}, "scaledBy": {"load": {}}}
+    prefill, decode = (scaling_of(each).triggers[-1].query for each in deployment_of(document).workers)
+    assert "dynamo_frontend_queued_requests" in prefill
+    assert "dynamo_frontend_inflight_requests" in decode
+
+
 def test_the_load_of_every_worker_is_counted_once_however_many_frontends_report_it() -> None:
-    tokens, queue = scaling_of(worker_of()).triggers
+    tokens, queue, _ = scaling_of(worker_of()).triggers
     assert "sum(max by (worker_id, dp_rank) (dynamo_frontend_worker_active_decode_blocks{" in tokens.query
     assert queue.query == 'sum(dynamo_frontend_queued_requests{release="qwen3-8b-elastic",role="frontend"})'
 
 
 def test_without_the_kv_router_requests_in_flight_count_with_their_mean_prompt() -> None:
-    [trigger] = scaling_of(worker_of(load={"metric": "tokensInFlight"}, routing={"roundRobin": {}})).triggers
+    trigger, _ = scaling_of(worker_of(load={"metric": "tokensInFlight"}, routing={"roundRobin": {}})).triggers
     assert trigger.query == (
         '3000 * sum(dynamo_frontend_inflight_requests{release="qwen3-8b-elastic",role="frontend"})'
     )
 
 
 def test_llm_d_is_measured_at_its_workers() -> None:
-    tokens, queue = scaling_of(worker_of(stack={"llmD": {}})).triggers
+    tokens, queue, _ = scaling_of(worker_of(stack={"llmD": {}})).triggers
     assert 'sum(vllm:kv_cache_usage_perc{release="qwen3-8b-elastic",role="worker"})' in tokens.query
     assert "dynamo" not in tokens.query + queue.query
 
@@ -146,7 +185,7 @@ def test_prefill_and_decode_keep_the_ratio_of_their_capacities() -> None:
     # Requests per second that one worker serves at its target: by Little's law its load over the time of one.
     share = []
     for resolved, process in zip(roles, processes, strict=True):
-        [trigger] = scaling_of(process).triggers
+        trigger, _ = scaling_of(process).triggers
         share.append(trigger.target / worker_load(resolved).requests / resolved.model.workload.input_tokens)
         assert role_capacity(resolved) is not None
     assert share[0] == pytest.approx(share[1], rel=0.01), "both keep the same part of their capacity free"
