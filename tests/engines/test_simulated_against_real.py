@@ -11,7 +11,16 @@ import pytest
 from inference_blueprints.spec.types import Blueprint
 from tests.engines.comparison.differences import differences, expected_differences, unexpected, vanished
 from tests.engines.comparison.layouts import Layout, blueprint, served
-from tests.engines.comparison.parts import Observed, blocks, cached, metrics, order, responses, routing
+from tests.engines.comparison.parts import (
+    Observed,
+    blocks,
+    cached,
+    metrics,
+    order,
+    responses,
+    routing,
+    worker_metrics,
+)
 
 pytestmark = pytest.mark.engines
 
@@ -68,6 +77,11 @@ _DISAGGREGATED = blueprint("p5en-disaggregated", replicas=[1, 1])
                 "cache, disaggregated": lambda layout, _: cached(layout),
             },
             id="disaggregated",
+        ),
+        pytest.param(
+            _DISAGGREGATED,
+            {"metrics of the workers": lambda layout, _: worker_metrics(layout)},
+            id="metrics-of-workers",
         ),
     ],
 )

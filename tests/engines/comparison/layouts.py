@@ -52,6 +52,12 @@ def blueprint(
     return Blueprint.model_validate(document)
 
 
+def _page(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:  # noqa: S310 -- of this machine
+        return str(answer.read().decode())
+
+
+_WORKERS = frozenset({"worker", "prefill", "decode"})
 _ROLES: Mapping[int, Sequence[str]] = {1: ("aggregated",), 2: ("prefill", "decode")}
 
 
@@ -92,8 +98,12 @@ class Layout:
 
     def frontend_metrics(self) -> str:
         """Return the metrics of all frontends."""
-        urls = self.running.endpoints[0].metrics_urls
-        return "".join(urllib.request.urlopen(url, timeout=_TIMEOUT).read().decode() for url in urls)  # noqa: S310 -- of this machine
+        return "".join(map(_page, self.running.endpoints[0].metrics_urls))
+
+    def worker_metrics(self) -> dict[str, str]:
+        """Return the metrics of one worker of each role."""
+        processes = self.running.serving.served_processes()
+        return {each.process: _page(f"{each.url}/metrics") for each in processes if each.process in _WORKERS}
 
     def start_inside(self, name: str, command: Sequence[str]) -> RunningProcess:
         """Start a program where the frontends run."""

@@ -80,9 +80,27 @@ def routing(layout: Layout, file: Path) -> Observed:
 
 def metrics(layout: Layout) -> Observed:
     """Return the metrics of the frontends, by name."""
-    lines = layout.frontend_metrics().splitlines()
-    names = {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE")}
-    return {name: {"type": kind} for name, kind in names.items()}
+    return {name: {"type": kind} for name, kind in _types(layout.frontend_metrics()).items()}
+
+
+def worker_metrics(layout: Layout) -> Observed:
+    """Return the metrics of the workers of each role after a request, by role and name.
+
+    The time at which a counter was created, which Python's client of Prometheus adds, is left out.
+    """
+    assert layout.send(_TEXT, _request(layout, _token_ids(200, 1), 8)).status == 200
+    return {
+        f"{role}: {name}": {"type": kind}
+        for role, page in layout.worker_metrics().items()
+        for name, kind in _types(page).items()
+        if not name.endswith("_created")
+    }
+
+
+def _types(page: str) -> dict[str, str]:
+    """Return the types of a page's metrics, by name."""
+    lines = [line.split() for line in page.splitlines() if line.startswith("# TYPE")]
+    return {name: kind for _, _, name, kind in lines}
 
 
 def blocks(layout: Layout, file: Path, wanted: Observed | None) -> Observed:
