@@ -26,7 +26,6 @@ VERSION_REASONS: Final = {
     "timeout": "the model gave no answer in time",
     "endpoint": "the endpoint could not be reached or refused the request",
     "answer": "the answer of the model does not have the form that the job asks for",
-    "store": "the signal store refused the answer",
 }
 REASONS: Final = EVENT_REASONS | VERSION_REASONS
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.resources import runtime_directory
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 from tests.templates.test_streaming_stack import STACK, streaming
+from tests.unit.job_sources import job_metrics
 
 JOBS = ("shopper", "basket")
 #: Metrics of applications: https://docs.aws.amazon.com/managed-flink/latest/java/metrics-dimensions.html
@@ -26,16 +26,6 @@ def body(synthesise: Synthesise) -> dict[str, Any]:
         text(templates.only("AWS::CloudWatch::Dashboard", STACK)["DashboardBody"])
     )
     return found
-
-
-def registered() -> set[str]:
-    """Return the names under which the job's operators register metrics."""
-    names: set[str] = set()
-    sources = runtime_directory() / "java" / "enrichment-job" / "src" / "main"
-    for source in sources.rglob("*.java"):
-        for kind, name in re.findall(r'(counter|gauge|quantiles)\("(\w+)"', source.read_text("utf-8")):
-            names |= {f"{name}P50", f"{name}P99"} if kind == "quantiles" else {name}
-    return names
 
 
 def graphs(body: dict[str, Any], job: str) -> dict[str, list[tuple[str, str, frozenset[tuple[str, str]]]]]:
@@ -72,7 +62,7 @@ def test_every_metric_is_of_this_job_and_exists(body: dict[str, Any], job: str) 
             assert dimensions == {("Application", f"try-{job}")}
         else:
             assert (namespace, dimensions) == ("AWS/KinesisAnalytics", own)
-            assert name in registered()
+            assert name in job_metrics()
 
 
 @pytest.mark.parametrize("job", JOBS)
