@@ -72,10 +72,15 @@ final class Call {
         }
         // The caller may cancel the result, or complete it with orTimeout: both cancel the request.
         result.whenComplete((answer, error) -> leaveAtOnce());
-        timer(deadlineNanos, this::expire);
+        // One timer at a time: nearly all calls end before their hedge, and then need none for the deadline.
         long hedgeAfter = mayHedge() ? transport.hedging(isStreamed()).delayNanos() : Long.MAX_VALUE;
         if (hedgeAfter < deadlineNanos) {
-            timer(hedgeAfter, this::hedge);
+            timer(hedgeAfter, () -> {
+                timer(deadlineNanos - (System.nanoTime() - began), this::expire);
+                hedge();
+            });
+        } else {
+            timer(deadlineNanos, this::expire);
         }
         send(false);
         return result;

@@ -255,7 +255,7 @@ public final class EndpointClient implements AutoCloseable {
 
         /**
          * Sets when a second request is sent beside one whose answer has not begun. Without this call, it is the time in
-         * which 98 % of the last answers began. At most one call in fifty is hedged.
+         * which 98 % of the last answers began, and the median of them. At most one call in fifty is hedged.
          *
          * @param delay the time
          * @return this builder

@@ -121,6 +121,11 @@ final class Transport {
         }
     }
 
+    /** Counts the timers that wait. A cancelled one is not kept until its time. */
+    int timers() {
+        return timers.getQueue().size();
+    }
+
     private static void run(Executor threads, Runnable action) {
         try {
             threads.execute(action);

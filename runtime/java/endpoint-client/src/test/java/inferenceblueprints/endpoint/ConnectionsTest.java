@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.lang.management.BufferPoolMXBean;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
@@ -193,6 +195,7 @@ class ConnectionsTest {
             run(client, 2_000, atOnce);
             int threads = Thread.activeCount() - server.open.get();
             long memory = usedMemory();
+            long buffers = directBuffers();
             AtomicInteger answered = run(client, calls, atOnce);
             assertTrue(answered.get() > calls * 9 / 10, answered + " of " + calls + " calls were answered");
             nothingInFlight(client);
@@ -201,7 +204,17 @@ class ConnectionsTest {
             assertTrue(more <= atOnce, more + " more threads");
             long grown = usedMemory() - memory;
             assertTrue(grown < 8 << 20, "the heap grew by " + grown + " bytes, " + grown / calls + " a call");
+            long newBuffers = directBuffers() - buffers;
+            assertTrue(newBuffers <= 4 * atOnce, newBuffers + " more direct buffers");
         }
+    }
+
+    /** Counts the buffers outside of the heap, which threads and connections keep. */
+    private static long directBuffers() {
+        return ManagementFactory.getPlatformMXBeans(BufferPoolMXBean.class).stream()
+                .filter(pool -> pool.getName().equals("direct"))
+                .mapToLong(BufferPoolMXBean::getCount)
+                .sum();
     }
 
     private static long usedMemory() throws InterruptedException {

@@ -10,12 +10,14 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import inferenceblueprints.endpoint.EndpointException.Reason;
+import java.net.URI;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
@@ -140,6 +142,49 @@ class LimitsTest {
             taken++;
         }
         assertEquals(10, taken, "a quiet time saves only a few hedges");
+    }
+
+    @Test
+    void aHedgeIsSentWhenTheFirstRequestWouldProbablyLose() {
+        Hedging even = new Hedging(null);
+        for (int call = 0; call < 1024; call++) {
+            even.learn(50_000 + call % 50 * 100);
+        }
+        assertTrue(even.delayNanos() > 100_000, "all answers come between 50 and 55 µs: " + even.delayNanos());
+        Hedging tail = new Hedging(null);
+        for (int call = 0; call < 1024; call++) {
+            tail.learn(call % 100 == 0 ? 1_000_000 : 50_000);
+        }
+        assertEquals(100_000, tail.delayNanos(), "one answer in a hundred takes 1 ms");
+    }
+
+    @Test
+    void callsLeaveNoTimers() {
+        Settings settings = new Settings(URI.create("http://127.0.0.1:9"));
+        settings.model = "m";
+        Transport transport = new Transport(settings);
+        for (int call = 0; call < 200_000; call++) {
+            transport.later(3_600_000_000_000L, () -> {}).cancel(false);
+        }
+        assertEquals(0, transport.timers(), "a cancelled timer goes at once");
+        transport.close();
+    }
+
+    @Test
+    void aCallHasOneTimerAtATimeAndEndsAtItsDeadline() throws Exception {
+        try (HostileServer server = new HostileServer(HostileServer.Request::awaitClose)) {
+            Settings settings = new Settings(server.uri());
+            settings.model = "m";
+            settings.hedgeAfter = Duration.ofMillis(100);
+            settings.deadline = Duration.ofSeconds(1);
+            Transport transport = new Transport(settings);
+            CompletableFuture<Answer> slow = new Call(transport, QUESTION, null).start();
+            assertEquals(1, transport.timers(), "the hedge comes before the deadline");
+            ExecutionException failure = assertThrows(ExecutionException.class, () -> slow.get(20, TimeUnit.SECONDS));
+            assertEquals(Reason.DEADLINE, ((EndpointException) failure.getCause()).reason());
+            assertEquals(0, transport.timers());
+            transport.close();
+        }
     }
 
     @Test
