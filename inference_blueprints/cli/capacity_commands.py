@@ -58,7 +58,7 @@ def simulate(
     from inference_blueprints.shift_simulation.simulated_shift import demand_long_enough, simulated_shift
     from inference_blueprints.shift_simulation.traced_workers import traced_workers
 
-    settings, moved = _moved(name_or_path)
+    settings, moved, _ = _moved(name_or_path)
     rates = RequestRates.read(trace)
     demand_long_enough(rates, settings)
     traced = traced_workers(moved, rates, _positive(request_seconds))
@@ -120,7 +120,7 @@ def explain(
     )
     from inference_blueprints.shift_simulation.traced_workers import traced_workers
 
-    settings, moved = _moved(name_or_path)
+    settings, moved, start_is_default = _moved(name_or_path)
     if trace is None:
         given = [
             name
@@ -129,9 +129,11 @@ def explain(
         ]
         if given:
             raise UserError(f"got {' and '.join(given)} without --trace; give a trace, or leave it out")
-        sentences = list(explained_settings(moved, settings))
+        sentences = list(explained_settings(moved, settings, start_is_default=start_is_default))
         if output is Output.JSON:
-            print_json({"settings": _settings(settings), "explanation": sentences})
+            source = "default" if start_is_default else "blueprint"
+            shown = {**_settings(settings), "reclaimSecondsFrom": source}
+            print_json({"settings": shown, "explanation": sentences})
         else:
             print("\n".join(sentences))
         return
@@ -168,8 +170,8 @@ def explain(
         print(note)
 
 
-def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers]]:
-    """Return the settings of a blueprint's shift, and the workers that it moves."""
+def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers], bool]:
+    """Return the settings of a blueprint's shift, its workers, and whether their start is a default."""
     from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
     from inference_blueprints.cli.blueprint_commands import load
     from inference_blueprints.serving.plan import build_plan
@@ -178,7 +180,10 @@ def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers]]:
     blueprint = load(name_or_path).blueprint
     plan = build_plan(blueprint)
     configuration = moved_configuration(blueprint, plan)
-    return ShiftSettings.of(configuration), list(moved_workers(blueprint, plan, configuration))
+    shift = blueprint.spec.capacity_shift
+    start_is_default = shift is None or "reclaim_seconds" not in shift.model_fields_set
+    moved = list(moved_workers(blueprint, plan, configuration))
+    return ShiftSettings.of(configuration), moved, start_is_default
 
 
 def _positive(request_seconds: float | None) -> float | None:

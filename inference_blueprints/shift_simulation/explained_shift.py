@@ -50,8 +50,20 @@ def _decision(traced: TracedWorkers, settings: ShiftSettings, number: int) -> De
     return found
 
 
-def explained_settings(moved: Sequence[MovedWorkers], settings: ShiftSettings) -> Iterator[str]:
-    """Yield sentences on what the shift may do with each kind of workers, and how it decides."""
+def explained_settings(
+    moved: Sequence[MovedWorkers], settings: ShiftSettings, *, start_is_default: bool
+) -> Iterator[str]:
+    """Yield sentences on what the shift may do with each kind of workers, and how it decides.
+
+    Parameters
+    ----------
+    moved
+        Elastic workers.
+    settings
+        Settings of the shift.
+    start_is_default
+        Whether the blueprint says nothing about the time in which lent workers are back.
+    """
     for each in moved:
         workers = each.workers
         places = f"0 to {each.places} places" if each.places else "no places: it does not use these workers"
@@ -69,6 +81,7 @@ def explained_settings(moved: Sequence[MovedWorkers], settings: ShiftSettings) -
         f"Each minute, floors are set to what the demand may reach within {settings.reclaim_seconds:g} s "
         f"(reclaimSeconds), plus {settings.safety_percent:g} % (safetyPercent)."
     )
+    yield from _explained_start(moved, settings, start_is_default=start_is_default)
     yield (
         "A floor rises at once. It falls after a lower one has sufficed for "
         f"{settings.lower_after_seconds:g} s, by at most {settings.lower_percent_per_minute:g} % in a "
@@ -88,6 +101,25 @@ def explained_settings(moved: Sequence[MovedWorkers], settings: ShiftSettings) -
         f"Nothing is lent, and no floor falls, before {settings.learn_seconds / _HOUR:g} h of demand are "
         "known."
     )
+
+
+def _explained_start(
+    moved: Sequence[MovedWorkers], settings: ShiftSettings, *, start_is_default: bool
+) -> Iterator[str]:
+    """Yield where the time comes from in which a lent worker serves again, and what is known about it."""
+    source = (
+        "It is assumed: the default of this library, which nobody measured. Measure the start of a worker on "
+        "a new node, and set capacityShift.reclaimSeconds."
+        if start_is_default
+        else "It is from capacityShift.reclaimSeconds of the blueprint, which should be a measured start."
+    )
+    yield f"A lent worker counts as back after {settings.reclaim_seconds:g} s. {source}"
+    for each in moved:
+        yield (
+            f"{each.workers.name}: a start on a new node takes at least {each.least_start_seconds:.0f} s for "
+            "image and weights (estimated: bytes divided by bandwidths of the catalogue). EC2 and the engine "
+            "add to it."
+        )
 
 
 def explained_decision(

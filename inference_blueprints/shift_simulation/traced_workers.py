@@ -20,6 +20,7 @@ from inference_blueprints.capacity_shift.shift_replay import PoolDemand
 from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
 from inference_blueprints.errors import UserError
+from inference_blueprints.serving.checks.shift_checks import least_start_seconds
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
@@ -47,6 +48,8 @@ class MovedWorkers:
         Requests per second of their deployment at the peak of the workload.
     seconds
         Time of a request on a worker that carries as many (simulated). None without a latency profile.
+    least_start_seconds
+        What a worker on a new node needs at least, for image and weights (estimated).
     """
 
     workers: ShiftedWorkers
@@ -54,6 +57,7 @@ class MovedWorkers:
     reason: str
     peak_requests_per_second: float
     seconds: float | None
+    least_start_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +128,16 @@ def moved_workers(
         for index, deployment in enumerate(model.deployments)
     }
     for workers in configuration.workers:
-        decoding = roles[workers.release][-1]
+        of_release = roles[workers.release]
+        decoding = of_release[-1]
+        elastic = [role for role in of_release if role.workers.scaled_by is not None]
         yield MovedWorkers(
             workers=workers,
             places=configuration.batch_share(workers),
             reason=worker_load(decoding).reason,
             peak_requests_per_second=deployment_requests_per_second(decoding.model, decoding.deployment),
             seconds=request_seconds(decoding),
+            least_start_seconds=max(map(least_start_seconds, elastic)),
         )
 
 

@@ -11,10 +11,22 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
 
 
-def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
-    """Check that `reclaimSeconds` is not below the minimum start of a deployment's elastic workers.
+def least_start_seconds(role: ResolvedWorkers) -> float:
+    """Return the time that a worker on a new node needs at least, for image and weights.
 
     The time that EC2 and the engine need is not known and adds to it. Images of unknown size count as none.
+
+    Parameters
+    ----------
+    role
+        Workers of a role of a deployment.
+    """
+    image = engine_image(role)
+    return max(start_time(role, image, kind, together=1).seconds for kind in role.instance_types)
+
+
+def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
+    """Check that `reclaimSeconds` is not below the minimum start of a deployment's elastic workers.
 
     Parameters
     ----------
@@ -25,11 +37,7 @@ def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     elastic = [role for role in roles if role.workers.scaled_by is not None]
     if shift is None or not elastic:
         return
-    longest = max(
-        start_time(role, engine_image(role), kind, together=1).seconds
-        for role in elastic
-        for kind in role.instance_types
-    )
+    longest = max(map(least_start_seconds, elastic))
     if shift.reclaim_seconds < longest:
         message = (
             f"got {shift.reclaim_seconds}, but a worker of {roles[0].release} on a new node needs at least "

@@ -14,6 +14,7 @@ import yaml
 
 from inference_blueprints.cli import main as command_line
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.checks.shift_checks import least_start_seconds
 from inference_blueprints.serving.performance.role_capacity import role_capacity
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
@@ -211,7 +212,9 @@ def test_a_model_without_a_profile_needs_a_measured_time(capacity: Capacity) -> 
 def test_explain_tells_the_settings(capacity: Capacity) -> None:
     save(own_blueprint(safetyPercent=33, reclaimSeconds=700, action="observe"))
     blueprint = load_blueprint("own.yaml").blueprint
-    carried = worker_load(resolve(blueprint, 0, 0)[-1]).requests
+    (role,) = resolve(blueprint, 0, 0)
+    carried, start = worker_load(role).requests, least_start_seconds(role)
+    assert start > 1
     text = capacity("explain", "own.yaml").out
     for expected in (
         f"{WORKERS} (model qwen3-8b, pool l40s): the floor is between 2 and 12 workers",
@@ -219,14 +222,27 @@ def test_explain_tells_the_settings(capacity: Capacity) -> None:
         "Batch gets 0 to 16 places",
         "only recorded",
         "within 700 s (reclaimSeconds), plus 33 % (safetyPercent)",
+        "back after 700 s. It is from capacityShift.reclaimSeconds of the blueprint",
+        f"{WORKERS}: a start on a new node takes at least {start:.0f} s for image and weights (estimated",
         "Metrics older than 180 s count as missing",
         "batch gets nothing",
         "before 24 h of demand are known",
     ):
         assert expected in text
     document = answered(capacity("explain", "own.yaml", "-o", "json"))
-    assert document["settings"] == {"action": "observe", "safetyPercent": 33, "reclaimSeconds": 700}
+    assert document["settings"] == {
+        "action": "observe",
+        "safetyPercent": 33,
+        "reclaimSeconds": 700,
+        "reclaimSecondsFrom": "blueprint",
+    }
     assert document["explanation"] == text.splitlines()
+
+
+def test_explain_says_that_the_start_of_workers_is_assumed(capacity: Capacity) -> None:
+    assert "back after 600 s. It is assumed: the default" in capacity("explain", "own.yaml").out
+    document = answered(capacity("explain", "own.yaml", "-o", "json"))
+    assert document["settings"]["reclaimSecondsFrom"] == "default"
 
 
 def explained(capacity: Capacity, *words: str) -> dict[str, Any]:

@@ -41,7 +41,14 @@ def moved(
         capacity=capacity,
         accelerators=accelerators,
     )
-    return MovedWorkers(workers=workers, places=places, reason="", peak_requests_per_second=peak, seconds=2.0)
+    return MovedWorkers(
+        workers=workers,
+        places=places,
+        reason="",
+        peak_requests_per_second=peak,
+        seconds=2.0,
+        least_start_seconds=60.0,
+    )
 
 
 def traced(workers: MovedWorkers, *demand: float) -> TracedWorkers:
