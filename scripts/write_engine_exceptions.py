@@ -1,4 +1,4 @@
-"""Write the tables of docs/real-engines.md with what a processor cannot take: settings and architectures.
+"""Write the tables of docs/real-engines.md: sizes of the installation, and what a processor cannot take.
 
 Each table is between a comment such as ``<!-- exceptions -->`` and ``<!-- end of exceptions -->``.
 ``make generate`` runs this script.
@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from inference_blueprints.targets.local.vllm_cpu.exceptions import described
+from inference_blueprints.targets.local.vllm_cpu.installation import DOWNLOADED_BYTES, INSTALLED_BYTES
 from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import document
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "real-engines.md"
-_PLACE: Final = re.compile(r"(<!-- (exceptions|architectures) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
+_PLACE: Final = re.compile(
+    r"(<!-- (installation|exceptions|architectures) -->\n).*?(<!-- end of \2 -->)", re.DOTALL
+)
 
 
 def page_text(page: str) -> str:
@@ -26,10 +29,18 @@ def page_text(page: str) -> str:
     page
         The current page.
     """
-    tables = {
-        name: "\n".join(lines) for name, lines in (("exceptions", _settings()), ("architectures", _refused()))
-    }
+    rows = {"installation": _sizes(), "exceptions": _settings(), "architectures": _refused()}
+    tables = {name: "\n".join(lines) for name, lines in rows.items()}
     return _PLACE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", page)
+
+
+def _sizes() -> Iterator[str]:
+    """Yield the lines of the table of sizes."""
+    yield "| Needed once | Size |"
+    yield "|---|---:|"
+    folder = "`$XDG_CACHE_HOME/inference-blueprints/vllm-cpu`"
+    yield f"| disk space in {folder} | {INSTALLED_BYTES / 1e9:.1f} GB |"
+    yield f"| packages to download | {DOWNLOADED_BYTES / 1e9:.1f} GB |"
 
 
 def _refused() -> Iterator[str]:

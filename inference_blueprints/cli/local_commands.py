@@ -194,9 +194,7 @@ def replay(
 
 @app.command()
 def prepare(
-    engines: Annotated[
-        Literal["vllm"], typer.Option("--engines", help="The real engines: vLLM on the CPU (7 GB).")
-    ],
+    engines: Annotated[Literal["vllm"], typer.Option("--engines", help="The real engines: vLLM on the CPU.")],
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Install real engines in advance. Otherwise, the first `local up` with them does."""

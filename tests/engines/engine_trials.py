@@ -3,7 +3,8 @@
 It runs in the environment of the engines, and imports vLLM once for all trials: each is a forked process.
 Arguments: a folder for logs with the folders of the models, and trials by name as JSON. A trial has the
 folder of its model, the arguments of an engine, and those of a second one if prompts are computed by another
-(``prefill``). A line of JSON per trial says what it answered and counted, or how it failed.
+(``prefill``). If an engine is known to wait for ever, ``waits`` is what it logs then. A line of JSON per
+trial says what it answered and counted, or how it failed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,6 +41,8 @@ _PROMPTS = [
 _ANSWER_TOKENS = 12
 #: Bounds a hang, not a speed.
 _SECONDS = 500.0
+#: An engine that goes on after the line with which others wait for ever answers within this time.
+_WAITING_SECONDS = 60.0
 # What a router writes into the request of a prefill worker (NIXL's protocol).
 _DECODED_ELSEWHERE = {"do_remote_decode": True, "do_remote_prefill": False}
 
@@ -76,9 +80,7 @@ def _run(model: str, log: Path, trial: Mapping[str, Any]) -> dict[str, Any]:
         process.start()
     worker.close()
     try:
-        result: dict[str, Any] = (
-            results.recv() if results.poll(_SECONDS) else {"error": f"not ready after {_SECONDS:.0f} s"}
-        )
+        result = _result(results, log, trial.get("waits"))
     except EOFError:
         result = {"error": "the engine's process ended without a word"}
     finally:
@@ -91,6 +93,19 @@ def _run(model: str, log: Path, trial: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def _result(results: Connection, log: Path, waits: str | None) -> dict[str, Any]:
+    """Return what an engine reports, or that it waits for ever."""
+    end = time.monotonic() + _SECONDS
+    while time.monotonic() < end:
+        if results.poll(1):
+            found: dict[str, Any] = results.recv()
+            return found
+        # After the line, it gets the time for an answer.
+        if waits and log.exists() and waits in log.read_text(encoding="utf-8", errors="replace"):
+            end, waits = min(end, time.monotonic() + _WAITING_SECONDS), None
+    return {"error": f"no answer after {_SECONDS:.0f} s, or {_WAITING_SECONDS:.0f} s after it logged why"}
+
+
 def _answer(
     model: str, log: Path, arguments: Mapping[str, Any], prompts: Connection | None, out: Connection
 ) -> None:
@@ -100,6 +115,10 @@ def _answer(
         if "data_parallel_size" in arguments:
             out.send(_outcome(asyncio.run(_answers_of_ranks(model, arguments)), {}))
             return
+        # LMCache has loaded llvmlite in this process, which vLLM's replacement of kernels fails at
+        # (``_rebind_kernels`` in ``vllm/triton_utils/dispatcher.py`` of 0.31.0). Workers are other processes.
+        if arguments.get("kv_transfer_config", {}).get("kv_connector") == "LMCacheMPConnector":
+            os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
         engine = _engine(model, arguments, port=5701)
         parameters = [_sampling(_ANSWER_TOKENS, each) for each in (prompts.recv() if prompts else [None] * 3)]
         answers = engine.generate(_PROMPTS, parameters, use_tqdm=False)

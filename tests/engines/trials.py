@@ -15,6 +15,8 @@ from inference_blueprints.processes.child_processes import ProcessGroup, Running
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.isolation import open_isolation
+from inference_blueprints.targets.local.vllm_cpu.argument_rules import RuledWorker
+from inference_blueprints.targets.local.vllm_cpu.connectors import RULE
 from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
 from inference_blueprints.targets.local.vllm_cpu.scaled_models import write_scaled_draft, write_scaled_model
 
@@ -69,7 +71,10 @@ def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict
         Trials by name, see ``engine_trials.py``. By default, the model is Qwen3-8B.
     """
     connectors = _planned_connectors()
-    named = {name: {"model": _MODEL, **_connected(trial, connectors)} for name, trial in trials.items()}
+    named = {
+        name: {"model": _MODEL, **_connected(_with_lmcache(trial, directory), connectors)}
+        for name, trial in trials.items()
+    }
     folders = {model: model.replace("/", "--") for model in {trial["model"] for trial in named.values()}}
     for model, folder in folders.items():
         write_scaled_model(catalog.model(model), directory / folder, tensor_parallel_size=2)
@@ -112,6 +117,23 @@ def _planned_connectors() -> dict[str, Any]:
         value = worker.arguments[worker.arguments.index("--kv-transfer-config") + 1]
         found[keys[worker.role]] = {"kv_transfer_config": json.loads(value)}
     return found
+
+
+def _with_lmcache(trial: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """Return a trial whose engine has the connector to LMCache of a plan, as it is on this machine.
+
+    ``lmcache`` of the trial has words of the server's arguments that are left out.
+    """
+    if "lmcache" not in trial:
+        return dict(trial)
+    blueprint = load_blueprint("long-context-kv-cache").blueprint
+    [worker] = build_plan(blueprint).models[0].deployments[0].workers
+    planned = worker.arguments[worker.arguments.index("--kv-transfer-config") + 1]
+    settings = RuledWorker("127.0.0.1", directory / "lmcache" / "model", {}, latent_attention=False)
+    [here] = RULE.here((planned,), settings) or ()
+    assert trial["lmcache"] in here
+    value = json.loads(here.replace(trial["lmcache"], ""))
+    return {**trial, "engine": {**trial["engine"], "kv_transfer_config": value}}
 
 
 def _connected(trial: Mapping[str, Any], connectors: Mapping[str, Any]) -> dict[str, Any]:

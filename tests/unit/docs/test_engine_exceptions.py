@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 
+import pytest
+
 from inference_blueprints.resources import root
+from inference_blueprints.targets.local.vllm_cpu.installation import INSTALLED_BYTES
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_engine_exceptions.py"))
 PAGE = SCRIPT["PAGE"].read_text(encoding="utf-8")
@@ -19,3 +23,11 @@ def test_the_table_is_written_anew() -> None:
     written = SCRIPT["page_text"]("<!-- exceptions -->\nSTALE\n<!-- end of exceptions -->\n")
     assert "STALE" not in written
     assert "| `--load-format` | `dummy` |" in written
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "AGENTS.md", "Makefile", "pyproject.toml"])
+def test_other_pages_round_the_size_of_the_installation(page: str) -> None:
+    text = (root() / page).read_text(encoding="utf-8")
+    said = re.findall(r"install\w*(?: of)? (\d+) GB", text)
+    assert said, "the page says what the first use installs"
+    assert set(said) == {f"{INSTALLED_BYTES / 1e9:.0f}"}

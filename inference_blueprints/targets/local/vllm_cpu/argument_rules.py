@@ -11,16 +11,35 @@ LEFT_OUT = "left out"
 
 #: The words after an argument.
 Values = tuple[str, ...]
+# Each worker has so many ports, one per data parallel rank.
+_PORTS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RuledWorker:
-    """A worker's address and draft, its planned arguments, and whether its attention is latent."""
+    """A worker's address and model, its planned arguments, and whether its attention is latent."""
 
     address: str
-    draft_directory: Path
+    model_directory: Path
     planned: Mapping[str, Values]
     latent_attention: bool
+
+    @property
+    def draft_directory(self) -> Path:
+        """Folder of the small draft."""
+        return draft_directory(self.model_directory)
+
+    @property
+    def kv_cache_directory(self) -> Path:
+        """Folder of this worker for KV cache on disk."""
+        return self.model_directory.with_name("kv-cache") / self.address
+
+    def own_port(self, planned: int) -> str:
+        """Return a port that no other worker of this machine has, instead of one that all would share."""
+        number = self.address.rpartition(".")[2]
+        if not number.isdigit():  # the description of all workers has an x
+            return f"{planned}+{_PORTS}{number}"
+        return str(planned + _PORTS * int(number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +66,8 @@ class Rule:
     def why(self, values: Values, worker: RuledWorker) -> str:
         """Return why it differs for a worker."""
         return self.reason_of(values, worker) if self.reason_of else self.reason
+
+
+def draft_directory(model_directory: Path) -> Path:
+    """Return the folder of the small draft beside that of a small model."""
+    return model_directory.with_name("draft")

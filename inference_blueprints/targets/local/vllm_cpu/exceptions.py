@@ -18,13 +18,12 @@ from inference_blueprints.serving.types import EnvironmentValue, Process
 from inference_blueprints.spec.types import Workers
 from inference_blueprints.targets.local.platform_parts import Replacement
 from inference_blueprints.targets.local.process_commands import OWN_ADDRESS
+from inference_blueprints.targets.local.vllm_cpu import connectors
 from inference_blueprints.targets.local.vllm_cpu.argument_rules import LEFT_OUT, Rule, RuledWorker, Values
 from inference_blueprints.targets.local.vllm_cpu.process_exceptions import planned_text, process_exceptions
 
 #: Most processes of this machine that share one model or one rank.
 SPLIT = 2
-#: Each worker has so many ports, one per data parallel rank.
-_PORTS = 10
 #: The command of workers that serve requests themselves, and not through Dynamo.
 SERVE = ("vllm", "serve")
 _EXPERTS = "enable-expert-parallel"
@@ -40,9 +39,6 @@ _KV_CACHE = "KV cache of each worker in GiB; it takes the place of the share of 
 _NO_FP8 = "vLLM quantises 16-bit weights only, and this machine computes with 32 bits"
 # ``v1/attention/backends/cpu_attn.py``
 _NO_FP8_CACHE = "FP8 KV cache needs AVX-512 or AMX, which not every machine has"
-# ``v1/kv_offload/cpu/spec.py``
-_NO_HOST_CACHE = "vLLM copies KV cache to host memory from GPUs only"
-_NO_LMCACHE = "workers of this machine do not use LMCache yet"
 # ``apply`` of ``fused_moe/experts/cpu_moe.py`` ignores which experts a process has. Data parallel ranks need
 # ``all_gatherv``, which ``CpuCommunicator`` has not (``device_communicators/base_device_communicator.py``).
 _NO_EXPERTS = "vLLM cannot spread experts over processes of a CPU"
@@ -54,18 +50,8 @@ _SHARED_ADDRESS = (
     "all workers share this machine, and vLLM publishes KV events only on every address; "
     "x is the last number of the worker's own address"
 )
-_NO_EFA = "this machine has no EFA; NIXL uses UCX and the host's memory"
-# Otherwise vLLM gives NIXL four threads, which poll while blocks move (``nixl/base_worker.py``, vLLM 0.31.0).
-_ONE_THREAD: Mapping[str, int] = {"num_threads": 0}
-_NO_POLLING = "NIXL's own threads would poll, so it has none"
 _FEW_PROCESSORS = "several workers share the processors of this machine"
 _NO_NODE_FOLDER = "this machine has no folder that workers of a node share"
-
-#: Why a connector differs, by its name in vLLM. Others copy to host memory.
-_CONNECTORS: Mapping[str, str] = {
-    "NixlConnector": f"{_NO_EFA}; {_NO_POLLING}",
-    "LMCacheMPConnector": _NO_LMCACHE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,30 +90,6 @@ def _reason_without_ranks(_values: Values, worker: RuledWorker) -> str:
     return _NO_EXPERTS if _EXPERTS in worker.planned else _SPLIT
 
 
-def _over_ucx(values: Values, _worker: RuledWorker) -> Values | None:
-    """Move KV cache between roles by UCX through the host's memory, and keep none there."""
-    whole = json.loads(values[0])
-    extra = whole.pop("kv_connector_extra_config", {})
-    for child in extra.get("connectors", [whole]):
-        if child["kv_connector"] == "NixlConnector":
-            here = {**whole, **child, "kv_buffer_device": "cpu", "kv_connector_extra_config": _ONE_THREAD}
-            return (json.dumps(here, separators=(",", ":")),)
-    return None
-
-
-def _connector_reason(values: Values, _worker: RuledWorker) -> str:
-    """Return why each connector of a worker differs."""
-    whole = json.loads(values[0])
-    connectors = whole.get("kv_connector_extra_config", {}).get("connectors", [whole])
-    names = {child["kv_connector"] for child in connectors}
-    return "; ".join(dict.fromkeys(_CONNECTORS.get(name, _NO_HOST_CACHE) for name in sorted(names)))
-
-
-def draft_directory(model_directory: Path) -> Path:
-    """Return the folder of the small draft beside that of a small model."""
-    return model_directory.with_name("draft")
-
-
 def _small_draft(values: Values, worker: RuledWorker) -> Values:
     config = json.loads(values[0])
     if "model" not in config:
@@ -162,13 +124,9 @@ def _own_ports(values: Values, worker: RuledWorker) -> Values | None:
     """
     if worker.latent_attention:
         return None
-    number = worker.address.rpartition(".")[2]
 
     def shifted(found: re.Match[str]) -> str:
-        port = found[1]
-        if not number.isdigit():  # the description of all workers has an x
-            return f"tcp://*:{port}+{_PORTS}{number}"
-        return f"tcp://*:{int(port) + _PORTS * int(number)}"
+        return f"tcp://*:{worker.own_port(int(found[1]))}"
 
     return tuple(re.sub(r"tcp://\*:(\d+)", shifted, value) for value in values)
 
@@ -198,12 +156,7 @@ _ARGUMENTS: Mapping[str, Rule] = MappingProxyType(
         "max-num-batched-tokens": Rule(
             _whole_prompt_if_latent, _WHOLE_PROMPTS, "at least `--max-model-len` with latent attention"
         ),
-        "kv-transfer-config": Rule(
-            _over_ucx,
-            f"{_NO_EFA}; {_NO_HOST_CACHE}; {_NO_LMCACHE}",
-            "NIXL over UCX; other connectors left out",
-            _connector_reason,
-        ),
+        "kv-transfer-config": connectors.RULE,
         "speculative-config": Rule(
             _small_draft, "a draft (EAGLE) has one layer with random weights", "a draft on this machine"
         ),
@@ -230,9 +183,10 @@ _LATENT_ADDED: Mapping[str, tuple[Values, str]] = MappingProxyType(
 #: Variables that are left out, by the beginning of their names, with the reason.
 _VARIABLES: Mapping[str, str] = MappingProxyType(
     {
-        "FI_": _NO_EFA,
+        "FI_": connectors.NO_EFA,
         "NCCL_": "processes of a worker talk by gloo, not by NCCL",
         "WEIGHTS_": _RANDOM_WEIGHTS,
+        "KV_CACHE_": connectors.NO_BUCKET,
         **dict.fromkeys(kernel_environment(ENGINES["vllm"].kernel_folders), _NO_NODE_FOLDER),
     }
 )
@@ -266,6 +220,7 @@ def described() -> tuple[tuple[str, str, str], ...]:
     return (
         ("`--model`", "a folder on this machine", _RANDOM_WEIGHTS),
         *((f"`--{name}`", rule.shown, rule.reason) for name, rule in _ARGUMENTS.items()),
+        *connectors.LMCACHE_ROWS,
         *(
             (f"`--{name}`", f"`{' '.join(values)}`" if values else "set", why)
             for name, (values, why) in _ADDED.items()
@@ -304,7 +259,7 @@ def local_settings(
         Whether the model's attention is latent (MLA).
     """
     planned = dict(_by_name(process.arguments))
-    worker = RuledWorker(address, draft_directory(model_directory), planned, latent_attention)
+    worker = RuledWorker(address, model_directory, planned, latent_attention)
     here: dict[str, Values] = {}
     replaced: list[tuple[str, str | None, str | None, str]] = []
     for name, values in planned.items():

@@ -12,6 +12,8 @@ _GIB = 1024**3
 # and its scheduler together, and each process that computes, with 1 GiB of KV cache.
 _WORKER_GIB = 1.2
 _RANK_GIB = 1.8
+# A server of LMCache 0.5.6 whose memory for KV cache (`connectors.LMCACHE_GIB`) is full.
+_LMCACHE_GIB = 1.6
 # The emulator, frontends, batch's workers, and other programs.
 _RESERVED_GIB = 4.0
 
@@ -31,15 +33,26 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class WantedWorkers:
-    """Workers of one role: how many the plan has, and how many processes compute in each on this machine."""
+    """Workers of one role.
+
+    Parameters
+    ----------
+    replicas
+        Number in the plan.
+    ranks
+        Processes of this machine that compute in each.
+    lmcache
+        Whether each has a server of LMCache.
+    """
 
     replicas: int
     ranks: int
+    lmcache: bool = False
 
     @property
     def gib(self) -> float:
         """Memory of one worker."""
-        return _WORKER_GIB + self.ranks * _RANK_GIB
+        return _WORKER_GIB + self.ranks * _RANK_GIB + self.lmcache * _LMCACHE_GIB
 
 
 def needed_gib(roles: Sequence[WantedWorkers]) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 from inference_blueprints.catalog import Model
 from inference_blueprints.errors import Finding
 from inference_blueprints.measurement.completions.served_models import ON_PROCESSORS
+from inference_blueprints.serving.engines.lmcache import uses_lmcache
 from inference_blueprints.serving.engines.serving_engine import drafted
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import DeploymentPlan
@@ -32,13 +33,13 @@ from inference_blueprints.targets.local.process_commands import (
     environment,
     expanded,
 )
+from inference_blueprints.targets.local.vllm_cpu.argument_rules import draft_directory
 from inference_blueprints.targets.local.vllm_cpu.exceptions import (
     FREE_PORT,
     FRONTEND_HOST,
     FRONTEND_VARIABLES,
     SERVE,
     LocalSettings,
-    draft_directory,
     local_settings,
     rank_count,
     split,
@@ -270,4 +271,5 @@ class VllmKind(EngineKind):
 
 
 def _wanted(role: ResolvedWorkers) -> WantedWorkers:
-    return WantedWorkers(role.workers.least, rank_count(role.workers))
+    lmcache = uses_lmcache(role) and role.shape.attention != "mla"
+    return WantedWorkers(role.workers.least, rank_count(role.workers), lmcache)

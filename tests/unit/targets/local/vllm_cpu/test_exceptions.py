@@ -1,9 +1,11 @@
 """Only what a processor cannot take differs from the plan, and each difference has a reason."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,18 @@ _NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_consumer"}
 _OVER_EFA = {**_NIXL, "kv_connector_extra_config": {"backends": ["LIBFABRIC"]}}
 _HERE = {"kv_buffer_device": "cpu", "kv_connector_extra_config": {"num_threads": 0}}
 _HOST = {"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"x": 1}}
+_SERVER = "lmcache.mp.autostart.server_args"
+
+
+def _lmcache(kind: str) -> dict[str, object]:
+    """Return a plan's connector to LMCache with a tier of a kind."""
+    tier = {"type": kind, "base_path": "/cache/kv", "max_capacity_gb": 3089, "use_odirect": True}
+    words = ["--http-port", "5556", "--chunk-size", "64", "--l1-size-gb", "180", "--l2-adapter"]
+    extra = {"lmcache.mp.port": 5555, _SERVER: shlex.join([*words, json.dumps(tier)])}
+    return {"kv_connector": "LMCacheMPConnector", "kv_role": "kv_both", "kv_connector_extra_config": extra}
+
+
+_LMCACHE = _lmcache("fs_native")
 
 
 def planned_workers() -> list[Process]:
@@ -71,7 +85,9 @@ def test_every_difference_is_listed_and_every_listed_difference_is_one(worker: P
     [
         ([_OVER_EFA], ["EFA"], ["host memory", "LMCache"]),
         ([_HOST], ["host memory"], ["EFA", "LMCache"]),
-        ([{"kv_connector": "LMCacheMPConnector"}], ["LMCache"], ["EFA", "host memory"]),
+        ([_LMCACHE], ["LMCache", "ports and a folder"], ["EFA", "host memory", "bucket"]),
+        ([_lmcache("s3")], ["LMCache", "bucket"], ["EFA", "host memory"]),
+        ([_OVER_EFA, _LMCACHE], ["EFA", "LMCache"], ["host memory"]),
         ([_OVER_EFA, _HOST], ["EFA", "host memory"], ["LMCache"]),
     ],
 )
@@ -135,10 +151,59 @@ def test_the_model_is_the_small_one_and_nothing_is_downloaded() -> None:
 def test_kv_cache_moves_between_roles_by_ucx_and_is_not_kept_in_host_memory(
     planned: Mapping[str, object], expected: Mapping[str, object] | None
 ) -> None:
-    found = value(
-        with_arguments({"model": "m", "kv-transfer-config": json.dumps(planned)}), "kv-transfer-config"
+    assert connector(planned) == expected
+
+
+def connector(planned: Mapping[str, object], *, latent: bool = False) -> Mapping[str, Any] | None:
+    """Return the connector of a worker on this machine."""
+    worker = replace(
+        planned_workers()[0], arguments=("--max-model-len", "9", "--kv-transfer-config", json.dumps(planned))
     )
-    assert (json.loads(found) if found else None) == expected
+    found = value(here(worker, latent=latent), "kv-transfer-config")
+    return json.loads(found) if found else None
+
+
+def test_lmcache_has_a_server_of_the_workers_own_that_a_cpu_can_use() -> None:
+    found = connector({**_LMCACHE, "kv_load_failure_policy": "recompute"})
+    assert found is not None
+    extra = found["kv_connector_extra_config"]
+    words = shlex.split(extra[_SERVER])
+    server = dict(zip(words[::2], words[1::2], strict=True))
+    tier = json.loads(server.pop("--l2-adapter"))
+    assert (found["kv_connector"], found["kv_load_failure_policy"]) == ("LMCacheMPConnector", "recompute")
+    assert extra["lmcache.mp.port"] == "5625"
+    assert server == {
+        "--http-port": "5626",
+        "--chunk-size": "64",
+        "--l1-size-gb": "1",
+        "--supported-transfer-mode": "auto",
+    }
+    assert tier == {
+        "type": "fs_native",
+        "base_path": f"/small/kv-cache/{_ADDRESS}",
+        "max_capacity_gb": 1,
+        "use_odirect": True,
+    }
+
+
+def test_lmcache_keeps_nothing_in_a_bucket() -> None:
+    found = connector(_lmcache("s3"))
+    assert found is not None
+    assert "--l2-adapter" not in found["kv_connector_extra_config"][_SERVER]
+
+
+def test_lmcache_stays_beside_nixl_and_is_left_out_with_latent_attention() -> None:
+    several = {
+        "kv_connector": "MultiConnector",
+        "kv_role": "kv_both",
+        "kv_connector_extra_config": {"connectors": [_OVER_EFA, _LMCACHE]},
+    }
+    found = connector(several)
+    assert found is not None
+    assert found["kv_connector"] == "MultiConnector"
+    assert found["kv_connector_extra_config"]["connectors"] == [{**_NIXL, **_HERE}, connector(_LMCACHE)]
+    assert connector(several, latent=True) == {**_NIXL, **_HERE}
+    assert connector(_LMCACHE, latent=True) is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from inference_blueprints.targets.local.vllm_cpu.connectors import LMCACHE_GIB
 from inference_blueprints.targets.local.vllm_cpu.machine import (
     Machine,
     WantedWorkers,
@@ -35,3 +36,7 @@ def test_each_process_that_computes_needs_memory() -> None:
     assert needed_gib([_DECODE, _PREFILL]) == pytest.approx(
         needed_gib([_DECODE]) + needed_gib([_PREFILL]) - needed_gib([])
     )
+
+
+def test_a_server_of_lmcache_needs_memory() -> None:
+    assert needed_gib([WantedWorkers(1, 1, lmcache=True)]) - needed_gib([WantedWorkers(1, 1)]) > LMCACHE_GIB
