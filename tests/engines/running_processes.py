@@ -12,11 +12,16 @@ from pathlib import Path
 
 import psutil
 
-from inference_blueprints.serving.types import OwnAddress, Process
+from inference_blueprints.serving.types import Process
+from inference_blueprints.targets.local.vllm_cpu.process_exceptions import planned_text
 
 _NOT_SET, _LEFT_OUT, _SET = "not set", "left out", "set"
 #: What every process of a run has and no plan states: where programs are, and the run that it belongs to.
 _OF_EVERY_PROCESS = frozenset({"PATH", "INFERENCE_BLUEPRINTS_PROCESS_GROUP", "LC_CTYPE"})
+#: The words before the first argument.
+_MODEL = "MODEL"
+#: Kubernetes replaces it by the value of a variable, in the arguments of a container.
+_REFERENCE = re.compile(r"\$\((\w+)\)")
 _EVENTS_PORT = re.compile(r"(?<=tcp://\*:)\d+")
 
 
@@ -89,9 +94,15 @@ def differences(planned: Process, found: FoundProcess, home: Path) -> set[Differ
     home
         The folder of its deployment, which the table of exceptions shows as ``…``.
     """
-    before = {**_by_flag(planned.arguments), **_planned_variables(planned)}
+    before = {
+        **_by_flag(planned.arguments),
+        **{name: planned_text(value) for name, value in planned.environment.items()},
+    }
     arguments = _by_flag(found.arguments_after(planned.command))
-    shown = {name: _shown(value, found, home) for name, value in {**arguments, **found.variables}.items()}
+    shown = {
+        name: _shown(_with_references(before.get(name, ""), value, found), found, home)
+        for name, value in {**arguments, **found.variables}.items()
+    }
     if "--kv-events-config" in before and "--kv-events-config" in shown:
         shown["--kv-events-config"] = _relative_port(
             before["--kv-events-config"], shown["--kv-events-config"], found.address
@@ -110,22 +121,21 @@ def _output(process: psutil.Process) -> Path:
 def _by_flag(words: Iterable[str]) -> dict[str, str]:
     """Return the text after each argument. The last of two equal arguments counts, as for the programs."""
     found: dict[str, list[str]] = {}
-    values: list[str] = []
+    values = found[_MODEL] = list[str]()
     for word in words:
         if word.startswith("--"):
             found[word] = values = []
         else:
             values.append(word)
-    assert found, words
-    return {flag: " ".join(each) or _SET for flag, each in found.items()}
+    return {flag: " ".join(each) or _SET for flag, each in found.items() if each or flag != _MODEL}
 
 
-def _planned_variables(planned: Process) -> dict[str, str]:
-    variables = {}
-    for name, value in planned.environment.items():
-        assert isinstance(value, str | OwnAddress), f"{name}: {value!r} has no words here"
-        variables[name] = value if isinstance(value, str) else "the pod's address"
-    return variables
+def _with_references(planned: str, value: str, found: FoundProcess) -> str:
+    """Return a value with the references of the planned one in place of the values of their variables."""
+    for name in _REFERENCE.findall(planned):
+        if name in found.variables:
+            value = value.replace(found.variables[name], f"$({name})")
+    return value
 
 
 def _shown(value: str, found: FoundProcess, home: Path) -> str:

@@ -284,7 +284,7 @@ def local_settings(
     addresses = dict.fromkeys(_ADDRESSES, (address, OWN_ADDRESS))
     for name, (value, reason) in {**_ADDED_VARIABLES, **addresses}.items():
         variables[name] = value
-        replaced.append((name, None, value, reason))
+        replaced.append((name, planned_text(process.environment.get(name)), value, reason))
     words = [word for name, values in here.items() for word in ([f"--{name}"] if name else []) + [*values]]
     return LocalSettings(
         tuple(words),
