@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import dataclass
-from typing import Any
 
 import boto3
-import botocore.session
 import jmespath
 import pytest
-from botocore import xform_name
 
 from batch.jobs import identifiers
 from inference_blueprints.contracts.batch_limits import RESERVED_CALLS
 from inference_blueprints.resources import root
+from tests.unit.docs.aws_command import AwsCommand
 
 PAGE = (root() / "docs" / "batch-runbook.md").read_text(encoding="utf-8")
 TEMPLATE = root() / "tests/templates/__snapshots__/test_platform/test_snapshot[batch-g6e].json"
@@ -31,47 +28,6 @@ NOT_EMULATED = {
     *("invoke", "get-function-configuration"),
     *("put-function-concurrency", "delete-function-concurrency"),
 }
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command of the AWS command line: service, operation, and its options but for those of the output."""
-
-    service: str
-    operation: str
-    options: dict[str, list[str]]
-
-    @classmethod
-    def of(cls, line: str) -> Command:
-        _, service, operation, *words = shlex.split(line)
-        options: dict[str, list[str]] = {}
-        for word in words:
-            if word.startswith("--"):
-                values = options.setdefault(word.removeprefix("--"), [])
-            elif options:
-                values.append(word)
-        for name in ("query", "output", "max-items"):
-            options.pop(name, None)
-        return cls(service, operation, options)
-
-    def parameters(self) -> dict[str, Any]:
-        """The options as the operation takes them; a KeyError for one that it does not have."""
-        model = botocore.session.get_session().get_service_model(self.service)
-        names = {xform_name(name, "-"): name for name in model.operation_names}
-        shape = model.operation_model(names[self.operation]).input_shape
-        members = {xform_name(name, "-"): (name, member) for name, member in shape.members.items()}
-        found = {}
-        for option, values in self.options.items():
-            name, member = members[option]
-            if member.type_name == "list":
-                found[name] = values
-            elif member.type_name == "boolean":
-                found[name] = True
-            else:
-                found[name] = int(values[0]) if member.type_name == "integer" else values[0]
-        missing = set(shape.required_members) - set(found)
-        assert not missing, f"{self.service} {self.operation}: {missing}"
-        return found
 
 
 def commands() -> list[str]:
@@ -114,7 +70,7 @@ def test_every_name_is_found_in_the_stack() -> None:
 
 @pytest.mark.parametrize("line", commands())
 def test_each_option_is_the_operations_own(line: str) -> None:
-    assert Command.of(line).parameters()
+    assert AwsCommand.of(shlex.split(line)).parameters()
 
 
 def test_the_commands_do_what_they_say(aws: dict[str, str]) -> None:
@@ -140,7 +96,7 @@ def test_the_commands_do_what_they_say(aws: dict[str, str]) -> None:
         text = line
         for name, value in values.items():
             text = text.replace(f"${name}", value)
-        command = Command.of(text)
+        command = AwsCommand.of(shlex.split(text))
         if command.operation in NOT_EMULATED:
             continue
         call = getattr(boto3.client(command.service), command.operation.replace("-", "_"))

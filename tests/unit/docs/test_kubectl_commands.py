@@ -85,6 +85,13 @@ def test_no_placeholder_stands_for_a_name_that_is_known(page: Path) -> None:
         assert not [each for each in _options(words, "--namespace") if _PLACEHOLDER.fullmatch(each)], words
 
 
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
+def test_no_command_stands_in_a_sentence(page: Path) -> None:
+    """Commands outside fences are not checked."""
+    text = re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"`(?:kubectl|aws) [^`]*`", text) == []
+
+
 def test_what_is_scaled_by_hand_is_what_keda_scales() -> None:
     named = {
         words[2].partition("/")[0]
