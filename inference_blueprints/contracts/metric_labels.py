@@ -83,6 +83,13 @@ RECORDED_SERIES: Final = "(serving|pool|model|platform|node|worker)_.+"
 SERVING_JOB: Final = "serving"
 GPU_JOB: Final = "gpu"
 KEDA_JOB: Final = "keda"
+KUBERNETES_JOB: Final = "kubernetes"
+#: kube-state-metrics of the CloudWatch add-on, with the add-on's own certificate: see
+#: templates/linux/kube-state-metrics.yaml of its chart, aws-observability/helm-charts v6.4.0.
+KUBERNETES_EXPORTER: Final = "kube-state-metrics.amazon-cloudwatch.svc:8443"
+#: Names of the HorizontalPodAutoscalers of elastic workers: KEDA's prefix, release, and role. Workers of
+#: llm-d have ``vllm-`` before the role.
+AUTOSCALER_NAMES: Final = f"keda-hpa-(.+?)-(?:vllm-)?({'|'.join(WORKER_ROLES)})"
 #: Job of the CloudWatch agent that reads recorded series from the cluster's Prometheus.
 RECORDED_JOB: Final = "recorded"
 #: The cluster's Prometheus, which KEDA asks: chart ``prometheus``, release and namespace of this name.

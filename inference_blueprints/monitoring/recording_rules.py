@@ -17,6 +17,8 @@ from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Objectives
 
 _INTERVAL = "15s"
+#: Time for a new node to take pods, which no document states: the plan counts none for the launch either.
+_NODE_SECONDS = 600
 _CONSTANT = "$constant"
 _LATE = re.compile(r"^\$late\((\S+)\)$")
 
@@ -74,6 +76,7 @@ class _Scope:
     series: int
     limit_ms: float = 0.0
     gpus: int = 0
+    start_seconds: int = 0
 
 
 def rules(
@@ -147,8 +150,14 @@ def _scopes(
     for deployment in deployments:
         for scope in parts(recording, deployment, here, objectives):
             groups[scope].append(deployment)
+    start = longest_start_seconds(plan)
     for scope, about in groups.items():
-        yield replace(scope, matchers=(*scope.matchers, *_only(scope, about, deployments)), series=len(about))
+        yield replace(
+            scope,
+            matchers=(*scope.matchers, *_only(scope, about, deployments)),
+            series=len(about),
+            start_seconds=start,
+        )
 
 
 def _only(
@@ -193,6 +202,26 @@ def _roles(
         accelerators = process.resources.accelerators
         gpus = accelerators.count * process.nodes if accelerators and "$gpus" in template else 0
         yield _Scope(template, (here, f'role="{process.role}"'), 1, gpus=gpus)
+
+
+def longest_start_seconds(plan: ServingPlan) -> int:
+    """Return the time in which every worker must be ready: a new node, and the longest limit of a startup.
+
+    One time for the whole platform keeps the rules small: with a window for each model, a rule would have to
+    list the models that it is about.
+
+    Parameters
+    ----------
+    plan
+        The serving plan.
+    """
+    startups = (
+        process.probes.startup
+        for model in plan.models
+        for deployment in model.deployments
+        for process in deployment.workers
+    )
+    return _NODE_SECONDS + max((each.period_seconds * each.failure_threshold for each in startups), default=0)
 
 
 def _template(recording: Recording, deployment: DeploymentPlan) -> str | None:
@@ -249,7 +278,12 @@ def _rules(recording: Recording, scope: _Scope) -> Iterator[RecordingRule]:
             expression = late_share(late[1], selector, by, window, limit_seconds=limit_seconds)
         else:
             expression = Template(scope.template).substitute(
-                labels=selector, by=by, window=window, quantile=f"{percentile / 100:g}", gpus=scope.gpus
+                labels=selector,
+                by=by,
+                window=window,
+                quantile=f"{percentile / 100:g}",
+                gpus=scope.gpus,
+                start=f"{scope.start_seconds}s",
             )
         yield RecordingRule(record, expression, {}, scope.series)
 

@@ -59,11 +59,14 @@ def _environment() -> jinja2.Environment:
         target_labels=metric_labels.CLUSTER_SOURCES,
         node_labels=metric_labels.NODE_SOURCES,
         metrics_port_label=metric_labels.METRICS_PORT_SOURCE,
+        kubernetes_exporter=metric_labels.KUBERNETES_EXPORTER,
+        autoscaler_names=metric_labels.AUTOSCALER_NAMES,
         own_namespace=metric_labels.PROMETHEUS_NAMESPACE,
         jobs={
             "serving": metric_labels.SERVING_JOB,
             "gpu": metric_labels.GPU_JOB,
             "keda": metric_labels.KEDA_JOB,
+            "kubernetes": metric_labels.KUBERNETES_JOB,
         },
     )
     return environment

@@ -21,6 +21,8 @@ POOL: Final = f'{PLATFORM},pool="l40s"'
 NODE: Final = 'instance_type="g6e.2xlarge",purchase="on-demand"'
 _GPU = 'UUID="uuid",device="nvidia0",modelName="NVIDIA L40S",Hostname="hostname",container="main"'
 _EFA_NODE = '"@resource.k8s.cluster.name"="quickstart","@resource.k8s.node.name"="node-1"'
+#: Labels of an autoscaler of kube-state-metrics, as Prometheus relabels them.
+AUTOSCALER: Final = f'{PLATFORM},release="qwen3-8b-main",role="worker"'
 SCALED: Final = 'scaledObject="qwen3-8b",type="scaledobject"'
 TTFT: Final = "dynamo_frontend_time_to_first_token_seconds"
 ITL: Final = "dynamo_frontend_inter_token_latency_seconds"
@@ -69,7 +71,11 @@ def well(minutes: int) -> Series:
         },
         f'{{"efa_rx_dropped",{_EFA_NODE},"aws.efa.device"="rdmap16s27"}}': f"0x{minutes}",
     }
+    series |= {f"kube_horizontalpodautoscaler_status_desired_replicas{{{AUTOSCALER}}}": f"2x{minutes}"}
     for number in (1, 2):
+        series |= {
+            f'kube_pod_status_ready{{{PLATFORM},pod="worker-{number}",condition="true"}}': f"1x{minutes}"
+        }
         engine = f'{WORKER},pod="worker-{number}",engine="0",model_name="qwen3-8b"'
         series |= {
             f'up{{{WORKER},pod="worker-{number}",node="node-{number}"}}': f"1x{minutes}",

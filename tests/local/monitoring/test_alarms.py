@@ -94,6 +94,7 @@ def _stopped(series: of.Series, minutes: int) -> of.Series:
 #: The fault of each alarm, and the minutes after which it must be raised.
 FAULTS: Mapping[str, tuple[_Fault, int]] = {
     "workers-missing": (_replace("up{" + of.WORKER + ',pod="worker-1"', "1", "0"), 60),
+    "workers-late": (_replace("status_desired_replicas", "2", "3"), 120),
     "requests-waiting": (_replace("vllm:num_requests_waiting", "0", "200"), 60),
     "requests-stuck": (_stuck, 60),
     "kv-cache-full": (_replace("vllm:kv_cache_usage_perc", "0.4", "0.99"), 60),
@@ -145,7 +146,11 @@ def alarm_minutes(
         for alarm in alarms
     ]
     asked = set(re.findall(r"\w+", " ".join(alarm.query for alarm in alarms)))
-    needed = [rule for rule in found if rule.record in asked]
+    needed = []
+    for rule in reversed(found):  # a rule uses only those before it
+        if rule.record in asked:
+            needed.insert(0, rule)
+            asked |= set(re.findall(r"\w+", rule.expression))
     evaluation = TimedEvaluation(series=of.lines(series), queries=queries, rules=rule_file(needed))
     (answers,) = evaluate([evaluation], lambda _: None)
     times = [float(at) for at in range(0, 60 * minutes + 1, EVALUATION_SECONDS)]

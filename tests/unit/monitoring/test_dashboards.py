@@ -43,10 +43,13 @@ def test_every_panel_shows_recorded_series_of_one_unit() -> None:
 def test_every_recorded_series_of_the_platform_is_shown_or_used_by_another() -> None:
     shown = {name for row in dashboard_rows() for panel in row.panels for name in panel.series}
     hidden = {each.name for each in recordings() if not shown & set(each.series)}
-    # The first limits alarms, the second says how full a queue is, the third prices nodes, the last alarms.
+    # They limit alarms, say how full a queue is, price nodes, or are only asked for by alarms.
     assert hidden == {
         "serving_requests",
         "serving_batch_size",
+        "serving_workers_wanted",
+        "serving_workers_ready",
+        "serving_workers_late",
         "pool_node_usd_per_hour",
         "platform_scaler_programs",
     }
