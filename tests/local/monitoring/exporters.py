@@ -101,7 +101,7 @@ def served_files(files: Mapping[str, str]) -> Iterator[Mapping[str, ScrapeTarget
     with ExitStack() as stack:
         yield {
             file: ScrapeTarget(
-                stack.enter_context(_served(file)), _meta_labels(job, node=f"node-{number}"), job
+                stack.enter_context(served_file(file)), _meta_labels(job, node=f"node-{number}"), job
             )
             for number, (file, job) in enumerate(files.items(), start=1)
         }
@@ -120,9 +120,9 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def _served(file: str) -> Iterator[str]:
-    """Serve a recorded file on loopback."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, directory=str(FOLDER))) as server:
+def served_file(file: str, folder: Path = FOLDER) -> Iterator[str]:
+    """Serve a file on loopback, by default a recorded one."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, directory=str(folder))) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
