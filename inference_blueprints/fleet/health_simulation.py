@@ -149,6 +149,7 @@ class HealthSimulation:
             self._comparisons.append(compare(reported.at_once, detection))
             comparison = joined(self._comparisons)
             verdicts = judge(reported.at_once, comparison, detection)
+            self._nodes.peers = reported.at_once.peers
             self._judged(verdicts, comparison, minute, now)
             self._advance_all(now)
             self.run_so_far.minute_seconds.append(time.process_time() - started)

@@ -12,7 +12,7 @@ from inference_blueprints.fleet.fleet_metrics import FleetMetrics
 from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode
 from inference_blueprints.gpu_health.repair_actions import Verification
 from inference_blueprints.gpu_health.repair_case import RepairCase
-from inference_blueprints.gpu_health.worker_windows import Numbers
+from inference_blueprints.gpu_health.worker_windows import Labels, Numbers
 
 #: How long the deletion of a NodeClaim takes once its node is empty, in seconds.
 _TERMINATION_SECONDS = 30.0
@@ -54,6 +54,7 @@ class SimulatedNodes:
     places: int = 1
     now: float = 0.0
     slower: Numbers = field(default_factory=lambda: numpy.zeros(0))
+    peers: Labels = field(default_factory=lambda: numpy.zeros(0))
     missing_gpus: set[int] = field(default_factory=set)
     broken: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
@@ -108,6 +109,7 @@ class SimulatedNodes:
             gpus_allocatable=gpus,
             dcgm=DcgmReading(at=self.now, gpus=gpus),
             slower=float(max(known)) if len(known) else None,
+            peers=frozenset(map(str, self.peers[workers])) if len(self.peers) else frozenset(),
             serving_pods=pods,
         )
 

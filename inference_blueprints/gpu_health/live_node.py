@@ -73,7 +73,7 @@ class LiveNode:
     pool
         Name of the pool.
     read_at
-        Time of this reading, in seconds since the epoch.
+        When this reading began, in seconds since the epoch.
     booted_at
         Time of the boot.
     ready
@@ -104,6 +104,8 @@ class LiveNode:
         Share of requests that fail on its worst worker, above that of the peers. None if it is not known.
     rack
         The rack. Empty if it is not known.
+    peers
+        Groups of peers that its workers belong to, as `WorkerWindows` names them.
     serving_pods
         Serving pods on the node.
     """
@@ -128,4 +130,5 @@ class LiveNode:
     slower: float | None = None
     failing: float | None = None
     rack: str = ""
+    peers: frozenset[str] = frozenset()
     serving_pods: int = 0

@@ -10,8 +10,8 @@ from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode
 from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase
 
 #: ``proved``: the node has to go. ``contradicted``: nothing speaks against it any more. ``open``: not yet
-#: decided. ``unreadable``: the reading is too old to say anything.
-Outcome = Literal["proved", "contradicted", "open", "unreadable"]
+#: decided.
+Outcome = Literal["proved", "contradicted", "open"]
 
 #: Verdicts on workers: they prove something only while they last.
 _SEEN_FROM_OUTSIDE = ("slow_worker", "failing_worker")
@@ -54,8 +54,6 @@ def assess(case: RepairCase, live: LiveNode, settings: HealthSettings, now: floa
     """
     if live.uid != case.node_uid:
         return Assessment("contradicted", "another_node")
-    if now - live.read_at > settings.stale_seconds:
-        return Assessment("unreadable", "stale_reading")
     answers = [_one(each, case, live, settings, now) for each in case.evidence]
     return next((answer for answer in answers if answer.outcome == "proved"), None) or _together(
         case, answers, settings, now

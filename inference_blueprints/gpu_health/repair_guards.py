@@ -99,10 +99,12 @@ def stopped(settings: HealthSettings) -> GuardAnswer | None:
 
 
 def moved_together(case: RepairCase, live: LiveNode, fleet: FleetView) -> GuardAnswer | None:
-    """Return that the rack or pool moved together, unless the hardware reported a fault."""
-    for unit, name in (("rack", live.rack), ("pool", live.pool)):
+    """Return that the rack, the pool or a group of peers moved together, unless the hardware is at fault."""
+    units = [("rack", live.rack), ("pool", live.pool), *(("peers", name) for name in sorted(live.peers))]
+    for unit, name in units:
         if name and not case.fatal and (unit, name) in fleet.shifted:
-            return GuardAnswer("wait", f"{unit}_shift", f"the whole {unit} `{name}` moved together")
+            whole = f"group of peers `{name}`" if unit == "peers" else f"{unit} `{name}`"
+            return GuardAnswer("wait", f"{unit}_shift", f"the whole {whole} moved together")
     return None
 
 

@@ -55,7 +55,7 @@ def next_step(
     case
         A case that has not ended.
     live
-        The node, read just now. None if it is gone.
+        The node, read for this decision: an older reading is refused. None if it is gone.
     fleet
         Its pool and cell.
     settings
@@ -63,6 +63,8 @@ def next_step(
     now
         Seconds since the epoch.
     """
+    if live is not None and live.read_at < now:
+        return RepairStep("none", case.state, "stale_reading", "the node was read before this decision")
     if case.state == "replacing":
         return _replacing(case, live, settings, now)
     if case.state == "verifying":
@@ -102,8 +104,6 @@ def _draining(
     Whether it is still slow is not asked: a node without requests is not slow, and a GPU that stalls DCGM
     under load looks healthy when it is idle (NVIDIA/NVSentinel#1748).
     """
-    if now - live.read_at > settings.stale_seconds:
-        return RepairStep("none", case.state, "stale_reading", "the live reading is too old")
     held = stopped(settings) or breaker(fleet, settings)
     if held is not None:
         return _held(case, held)

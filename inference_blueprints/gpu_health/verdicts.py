@@ -14,7 +14,7 @@ class Shift:
     Parameters
     ----------
     unit
-        What moved: ``rack``, ``peers`` (a release or load band) or ``pool``.
+        What moved: ``rack``, ``peers`` (workers that are compared with each other) or ``pool``.
     name
         Its name.
     workers

@@ -134,7 +134,7 @@ class CaseProgress:
                 _logger.warning("the mark of a node cannot be read", extra={"node": node.name})
                 continue
             if case.node_uid == node.uid:
-                self.store.write(replace(case, reason="recovered"), now)
+                self.store.write(replace(case, reason="read_from_mark"), now)
                 self.store.take_place(case, replace(self.settings, replacements_per_hour=10**6), now)
 
     def give_back_orphans(self, now: float) -> None:

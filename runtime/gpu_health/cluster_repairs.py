@@ -46,10 +46,13 @@ class WorkerFigures:
         Its slowdown, as a share. None if it is not known.
     failing
         Its share of failed requests, above that of the peers. None if it is not known.
+    peers
+        Groups of peers of all workers of the node.
     """
 
     slower: float | None = None
     failing: float | None = None
+    peers: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -79,6 +82,7 @@ class ClusterRepairs:
     def read_live(self, node: str) -> LiveNode | None:
         """Read a node, the pods on it, its owner and its GPUs. None if it is gone."""
         with _acting(f"read {node}"):
+            began = self.clock()
             found = self.node(node)
             if found is None:
                 return None
@@ -90,7 +94,7 @@ class ClusterRepairs:
                 uid=found.uid,
                 pool=found.pool,
                 rack=found.rack,
-                read_at=self.clock(),
+                read_at=began,
                 booted_at=self._booted_at(found),
                 ready=found.ready,
                 cordoned=found.cordoned,
@@ -106,6 +110,7 @@ class ClusterRepairs:
                 dcgm=self._dcgm(node, pods),
                 slower=figures.slower,
                 failing=figures.failing,
+                peers=figures.peers,
                 serving_pods=sum(map(_serves, pods)),
             )
 

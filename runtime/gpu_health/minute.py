@@ -124,6 +124,7 @@ def _figures(
         figures[worker.node.name] = WorkerFigures(
             slower=_worst(before.slower, [float(numpy.expm1(slower[place]))]),
             failing=_worst(before.failing, failing),
+            peers=before.peers | {worker.peers},
         )
     return figures
 

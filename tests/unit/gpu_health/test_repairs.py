@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from inference_blueprints.catalog.gpu_faults import gpu_faults_file
+from inference_blueprints.contracts.health_names import CaseState
 from inference_blueprints.gpu_health.fault_rules import FaultRules, HardwareSignal
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.live_node import DcgmReading, LiveCondition, LiveNode
@@ -41,6 +42,7 @@ NODE = LiveNode(
     gpus_allocatable=8,
     dcgm=DcgmReading(at=NOW, gpus=8),
     slower=0.3,
+    peers=frozenset({"chat/1"}),
     serving_pods=2,
 )
 FLEET = FleetView(pool="h200", nodes=40, unhealthy=1, in_flight=0, started_last_hour=0, metrics_at=NOW - 20)
@@ -75,6 +77,9 @@ def dcgm_evidence(code: str, at: float = NOW - 10) -> Evidence:
         (NODE, replace(FLEET, metrics_at=NOW - 600), SETTINGS, "wait", "metrics_missing"),
         (NODE, replace(FLEET, shifted=frozenset({("rack", "rack")})), SETTINGS, "wait", "rack_shift"),
         (NODE, replace(FLEET, shifted=frozenset({("rack", "other")})), SETTINGS, "allow", "allowed"),
+        (NODE, replace(FLEET, shifted=frozenset({("pool", "h200")})), SETTINGS, "wait", "pool_shift"),
+        (NODE, replace(FLEET, shifted=frozenset({("peers", "chat/1")})), SETTINGS, "wait", "peers_shift"),
+        (NODE, replace(FLEET, shifted=frozenset({("peers", "chat/2")})), SETTINGS, "allow", "allowed"),
         (NODE, replace(FLEET, unhealthy=3), SETTINGS, "wait", "too_many_unhealthy"),
         (NODE, replace(FLEET, unhealthy=2), SETTINGS, "allow", "allowed"),
         (NODE, replace(FLEET, in_flight=1), SETTINGS, "wait", "in_flight"),
@@ -256,5 +261,10 @@ def test_an_api_server_that_is_away_is_waited_for() -> None:
 def test_a_worker_that_recovered_and_another_node_of_the_name_are_left_alone() -> None:
     assert next_step(case_of(SLOW), replace(NODE, slower=0.05), FLEET, SETTINGS, NOW).reason == "recovered"
     assert next_step(case_of(FATAL), replace(NODE, uid="new"), FLEET, SETTINGS, NOW).state == "cleared"
-    stale = replace(NODE, read_at=NOW - 900)
-    assert next_step(case_of(FATAL), stale, FLEET, SETTINGS, NOW).reason == "stale_reading"
+
+
+@pytest.mark.parametrize("state", ["suspected", "confirmed", "cordoned", "draining", "replacing"])
+def test_a_reading_from_before_the_decision_is_refused(state: CaseState) -> None:
+    nodes = Nodes(live=replace(NODE, read_at=NOW - 1, cordoned_by_us=True, cordoned=True, serving_pods=0))
+    after = advance(case_of(FATAL).moved(state, NOW - 60, "before"), FLEET, SETTINGS, nodes, NOW)
+    assert (after.state, after.reason, nodes.acts) == (state, "stale_reading", [])
