@@ -12,6 +12,7 @@ PLATFORM = "shop"
 MINUTES = 40
 ON = f'platform="{PLATFORM}",pool="h200",node="a",gpu="0"'
 UP = f'up{{platform="{PLATFORM}",pool="h200",node="a",job="gpu"}}'
+CLOCKS = f"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{{ON}}}"
 IN_USE = f"DCGM_FI_DEV_GPU_UTIL{{{ON}}} 50x{MINUTES}"
 XID = f"DCGM_FI_DEV_XID_ERRORS{{{ON}}}"
 
@@ -63,6 +64,10 @@ def test_an_old_xid_is_no_fault_for_a_prometheus_that_has_just_started() -> None
             ("a", "nvlink", "recovery"),
         ),
         (f"DCGM_FI_DEV_PCIE_REPLAY_COUNTER{{{ON}}} 0+20x{MINUTES}", ("a", "pcie", "replays")),
+        (f"{CLOCKS} 0x30 9x{MINUTES - 31}", ("a", "throttle", "hardware_slowdown")),
+        (f"{CLOCKS} 0x30 36x{MINUTES - 31}", ("a", "throttle", "driver_heat")),
+        (f"{CLOCKS} 0x30 68x{MINUTES - 31}", ("a", "throttle", "hardware_heat")),
+        (f"{CLOCKS} 0x30 132x{MINUTES - 31}", ("a", "throttle", "power_brake")),
         (f"{UP} 0x{MINUTES}", ("a", "dcgm", "stalled")),
     ],
 )
@@ -79,6 +84,8 @@ def test_nothing_is_recorded_of_a_healthy_node() -> None:
         f"DCGM_FI_DEV_PCIE_REPLAY_COUNTER{{{ON}}} 0+1x{MINUTES}",
         f"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{{ON}}} 1x{MINUTES}",
         f"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{{{ON}}} 0+600x{MINUTES}",
+        # Idle (1), the limit of power (4) and clocks that somebody set (2, 16, 256).
+        f"{CLOCKS} 279x{MINUTES}",
         f"{UP} 1x{MINUTES}",
     ]
     assert recorded(series, minute=35) == set()

@@ -47,7 +47,7 @@ def test_its_query_names_the_node_and_fits_the_limits(row: HardwareAlarm) -> Non
 def test_hardware_that_no_pool_has_raises_no_alarm() -> None:
     blueprint = load_blueprint("quickstart-g6e").blueprint
     assert [row.kind for row in hardware_alarms(blueprint.spec.pools)] == [
-        *("xid", "row_remap", "ecc", "nvlink", "pcie", "dcgm")
+        *("xid", "row_remap", "ecc", "nvlink", "pcie", "throttle", "dcgm")
     ]
     with_efa = [blueprint.spec.pools[0].model_copy(update={"efa": True})]
     assert "efa" in {row.kind for row in hardware_alarms(with_efa)}
