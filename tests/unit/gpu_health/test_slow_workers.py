@@ -170,6 +170,18 @@ def test_a_slow_rack_is_a_shift_and_nobody_is_blamed() -> None:
     assert verdicts.shifts[0].slower == pytest.approx(0.5, abs=0.15)
 
 
+def test_a_slow_part_of_a_release_is_a_shift_of_its_peers_and_nobody_is_blamed() -> None:
+    """Twelve of 32 workers on as many racks: few enough to leave the median where it is."""
+    windows = replace(fleet(32), rack=numpy.full(32, ""), pool=numpy.arange(32).astype(str))
+    verdicts = detect(slowed(windows, list(range(12)), 1.0), SETTINGS)
+    assert not verdicts.suspicious.any()
+    (shift,) = verdicts.shifts
+    assert (shift.unit, shift.name) == ("peers", str(windows.peers[0]))
+    assert set(verdicts.suppressed_by[:12]) == {f"peers {shift.name}"}
+    # Six of 32 are fewer than 30 %: each of them is found.
+    assert suspicious(slowed(windows, list(range(6)), 1.0)) == list(range(6))
+
+
 def test_workers_on_the_same_node_are_no_companions() -> None:
     windows = fleet(32, racks=4)
     node = windows.node.copy()
