@@ -62,6 +62,29 @@ class EndpointFaultsTest {
     }
 
     @Test
+    void everyVersionThatNoNewerOneSupersedesIsAnsweredOrADeadLetter() throws Exception {
+        int shoppers = 5;
+        int rounds = 6;
+        try (Journey journey = new Journey("every-version")
+                .with(each -> ((ObjectNode) each.get("endpoint")).put("deadlineMillis", 60_000))) {
+            journey.model.behaviour = request -> {
+                String[] events = request.user().strip().split("\n");
+                return events[events.length - 1].startsWith("odd") ? Behaviour.REFUSE : Behaviour.ANSWER;
+            };
+            journey.start(2, null);
+            for (int round = 0; round < rounds; round++) {
+                for (int shopper = 0; shopper < shoppers; shopper++) {
+                    journey.send("s" + shopper, NOON + round * 1_000L, (round % 2 == 0 ? "even" : "odd") + round);
+                }
+                journey.flush();
+                journey.ledger.check();
+            }
+            assertEquals(shoppers * rounds / 2, journey.ledger.lines().size(), "answers of even rounds");
+            assertEquals(shoppers * rounds / 2, journey.ledger.deadLetters().size(), "dead letters of odd rounds");
+        }
+    }
+
+    @Test
     void anEndpointThatStaysUnavailableFillsTheDeadLetters() throws Exception {
         try (Journey journey = new Journey("down")) {
             journey.model.behaviour = request -> Behaviour.UNAVAILABLE;

@@ -44,8 +44,9 @@ class RestartsTest {
         try (Journey journey = new Journey("lost-machine")) {
             slowForSome(journey);
             journey.start(ON_BOTH, null);
-            rounds(journey, 6);
-            Rig.await(() -> journey.ledger.lines().isEmpty() ? "a checkpoint" : "");
+            rounds(journey, 3);
+            journey.ledger.check();
+            rounds(journey, 3);
             round(journey);
             Rig.CLUSTER.replaceTaskManager(journey.job());
             rounds(journey, 4);
@@ -120,7 +121,9 @@ class RestartsTest {
                     ? ModelServer.Behaviour.REFUSE
                     : ModelServer.Behaviour.ANSWER;
             journey.start(2, null);
-            rounds(journey, 4);
+            rounds(journey, 3);
+            journey.ledger.check();
+            round(journey);
             Rig.BROKER.stop();
             Thread.sleep(1_500);
             Rig.BROKER.start();
