@@ -1,7 +1,8 @@
 """Tests on real engines: their marker, and the section "Last result" of docs/real-engines.md.
 
 ``--engine-results FOLDER`` writes ``tests/engines/results.json`` there, and from it the section of
-the page. A run of some tests keeps the results of the others.
+the page. A run of some tests keeps the results of the others. With ``--collect-only``, it lists each case
+that has no result as not run, and removes results of cases that do not exist any more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ BEGIN = "<!-- result: written by make test-engines -->"
 END = "<!-- end of result -->"
 # A case that was interrupted in its setup; it is not written.
 _NOT_ENDED = "not ended"
-_OUTCOMES = ("passed", "failed", "skipped", "expected to fail")
+NOT_RUN = "not run yet"
+_OUTCOMES = ("passed", "failed", "skipped", "expected to fail", NOT_RUN)
 _NAMES = {"vllm": "vLLM", "ai-dynamo": "Dynamo", "nixl": "NIXL", "torch": "torch"}
 
 
@@ -74,7 +76,7 @@ class EngineTest:
     @property
     def dates(self) -> list[str]:
         """The days on which its cases ran."""
-        return sorted({case.date for case in self.cases.values()})
+        return sorted({case.date for case in self.cases.values() if case.date})
 
 
 Results = dict[str, EngineTest]
@@ -103,6 +105,24 @@ def merged(earlier: Results, new: Results, whole: Iterable[str], root: Path) -> 
     return dict(sorted(kept.items()))
 
 
+def listed(results: Results, collected: Mapping[str, tuple[str, list[str]]]) -> Results:
+    """Return the results of the cases that exist. Those without a result are listed as not run.
+
+    Parameters
+    ----------
+    collected
+        What each test shows, and its cases.
+    """
+    found: Results = {}
+    for name, (shown, cases) in sorted(collected.items()):
+        known = results.get(name, EngineTest(shown, ""))
+        new = EngineCase(NOT_RUN, "", None, None, None)
+        found[name] = EngineTest(
+            known.shows, known.where, {case: known.cases.get(case, new) for case in cases}
+        )
+    return found
+
+
 def disagreements(results: Results, collected: Mapping[str, Iterable[str]]) -> list[str]:
     """Return a line for each case that exists without a result, and for each result without a case.
 
@@ -117,7 +137,8 @@ def disagreements(results: Results, collected: Mapping[str, Iterable[str]]) -> l
     told += [(each, "a result of a case that does not exist any more") for each in known - existing]
     return [
         f"{RESULTS}: {name}{f'[{case}]' if case else ''}: {what}; "
-        f"run: make test-engines ONLY={FOLDER}/{name.partition('::')[0]}"
+        f"run: make test-engines ONLY={FOLDER}/{name.partition('::')[0]}, "
+        f"or, to list what was not run: make test-engines ONLY='{FOLDER} --collect-only'"
         for (name, case), what in sorted(told)
     ]
 
@@ -155,14 +176,14 @@ def section(results: Results) -> str:
     outcomes = ", ".join(f"{counts[name]} {name}" for name in _OUTCOMES if counts[name])
     wall = math.ceil(sum(case.wall_seconds or 0.0 for case in every) / 60)
     processor = math.ceil(sum(case.processor_seconds or 0.0 for case in every) / 60)
-    unknown = sum(case.wall_seconds is None for case in every)
+    unknown = sum(case.wall_seconds is None and case.outcome != NOT_RUN for case in every)
     cost = f"Cost: {wall} min, {processor} min of processor time"
     lines = [
         f"{len(every)} cases of {len(results)} tests: {outcomes}. {cost}"
         f"{f', without {unknown} cases whose cost was not recorded' if unknown else ''}.",
         "",
     ]
-    for where in sorted({test.where for test in results.values()}):
+    for where in sorted({test.where for test in results.values() if test.where}):
         dates = sorted({date for test in results.values() if test.where == where for date in test.dates})
         span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
         lines.append(f"- {span}: {where}")
@@ -173,14 +194,16 @@ def section(results: Results) -> str:
             f"`{name.partition('::')[0]}`",
             _result({case: each.outcome for case, each in test.cases.items()}),
             _cost(test),
-            "; ".join(sorted({_when(case) for case in test.cases.values()})),
+            "; ".join(sorted({_when(case) for case in test.cases.values() if case.date})),
         )
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join([*lines, ""])
 
 
 def _cost(test: EngineTest) -> str:
-    seconds = [case.wall_seconds for case in test.cases.values()]
+    seconds = [case.wall_seconds for case in test.cases.values() if case.outcome != NOT_RUN]
+    if not seconds:
+        return ""
     known = [each for each in seconds if each is not None]
     return f"{math.ceil(sum(known))} s" if len(known) == len(seconds) else "not recorded"
 
@@ -191,8 +214,9 @@ def _when(case: EngineCase) -> str:
 
 def _result(cases: Mapping[str, str]) -> str:
     """Return the outcome of a test's cases: each that did not pass, with its parameters and reason."""
-    if set(cases.values()) == {"passed"}:
-        return "passed" if len(cases) == 1 else f"{len(cases)} cases passed"
+    if set(cases.values()) in ({"passed"}, {NOT_RUN}):
+        [outcome] = set(cases.values())
+        return outcome if len(cases) == 1 else f"{len(cases)} cases {outcome}"
     others = {case: outcome for case, outcome in cases.items() if outcome != "passed"}
     told = [f"{case} {outcome}".strip() for case, outcome in others.items()]
     passed = len(cases) - len(others)
@@ -228,9 +252,22 @@ def shows(item: pytest.Function) -> str:
 
 
 class EngineResults:
-    """Collects outcomes of a run and writes them at its end."""
+    """Collects outcomes of a run and writes them at its end.
 
-    def __init__(self, root: Path, cost: Callable[[pytest.TestReport], float]) -> None:
+    Parameters
+    ----------
+    root
+        Folder of the page.
+    cost
+        Returns the processor time of a report.
+    only_list
+        Whether no test runs.
+    """
+
+    def __init__(
+        self, root: Path, cost: Callable[[pytest.TestReport], float], *, only_list: bool = False
+    ) -> None:
+        self._only_list = only_list
         self._root = root
         self._cost = cost
         self._new: Results = {}
@@ -252,7 +289,7 @@ class EngineResults:
         if item is None:
             return
         test = self._new.setdefault(function_name(item), EngineTest(shows(item), ""))
-        key = item.callspec.id if hasattr(item, "callspec") else ""
+        key = _case_name(item)
         if key not in test.cases:
             test.cases[key] = EngineCase(
                 _NOT_ENDED, datetime.now(UTC).date().isoformat(), self._commit, 0.0, 0.0
@@ -263,7 +300,16 @@ class EngineResults:
         if report.when == "call" or report.outcome != "passed":
             case.outcome = _outcome(report)
 
+    def _collected(self) -> dict[str, tuple[str, list[str]]]:
+        found: dict[str, tuple[str, list[str]]] = {}
+        for item in self._items.values():
+            found.setdefault(function_name(item), (shows(item), []))[1].append(_case_name(item))
+        return found
+
     def pytest_sessionfinish(self) -> None:
+        if self._only_list:
+            write(self._root, listed(read(self._root), self._collected()))
+            return
         for test in self._new.values():
             test.cases = {key: case for key, case in test.cases.items() if case.outcome != _NOT_ENDED}
         finished = {name: test for name, test in self._new.items() if test.cases}
@@ -274,6 +320,10 @@ class EngineResults:
             test.where = where
         whole = finished.keys() - self._part
         write(self._root, merged(read(self._root), finished, whole, self._root))
+
+
+def _case_name(item: pytest.Function) -> str:
+    return str(item.callspec.id) if hasattr(item, "callspec") else ""
 
 
 def _outcome(report: pytest.TestReport) -> str:
@@ -307,7 +357,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     folder: Path | None = config.getoption("engine_results")
     if folder is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(EngineResults(folder, _processor_seconds))
+        only_list = config.option.collectonly
+        if only_list and [Path(each) for each in config.args] != [Path(FOLDER)]:
+            raise pytest.UsageError(
+                f"--engine-results with --collect-only lists all of {FOLDER}; name it alone"
+            )
+        config.pluginmanager.register(EngineResults(folder, _processor_seconds, only_list=only_list))
 
 
 def _processor_seconds(report: Any) -> float:

@@ -92,7 +92,7 @@ def recorded(*cases: str) -> EngineTest:
             {"test_a.py::test_b": ["x", "y"], "test_a.py::test_c": [""]},
             [
                 "test_a.py::test_c: no result of this case; "
-                "run: make test-engines ONLY=tests/engines/test_a.py"
+                "run: make test-engines ONLY=tests/engines/test_a.py, or"
             ],
         ),
     ],
@@ -196,3 +196,15 @@ def test_a_case_has_its_own_cost_and_the_commit_that_ran(checkout: Checkout) -> 
     assert f"`{commit}` |" in checkout.write("tests/engines"), "the first results are no change"
     checkout.add("test_a.py", "def test_waits():\n    pass\n")
     assert f"`{commit} with changes` |" in checkout.write("tests/engines")
+
+
+def test_cases_without_a_result_can_be_listed_as_not_run(checkout: Checkout) -> None:
+    checkout.write("tests/engines")
+    checkout.add("test_a.py", _TESTS.format(sides="{'left', 'right'}").replace('"right"]', '"top"]'))
+    checkout.add("test_b.py", 'def test_more():\n    """More."""\n')
+    page = checkout.write("tests/engines", "--collect-only")
+    assert "5 cases of 4 tests: 2 passed, 1 skipped, 2 not run yet." in page
+    assert "| More. | `test_b.py` | not run yet |  |  |" in page
+    assert "| Both sides work. | `test_a.py` | top not run yet; 1 passed |" in page
+    assert checkout.run("tests/engines/test_b.py", "--collect-only", "--engine-results", ".").ret != 0
+    assert "| More. | `test_b.py` | passed |" in checkout.write("tests/engines/test_b.py")
