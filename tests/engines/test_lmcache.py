@@ -16,7 +16,7 @@ from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import WorkerPlace
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind, VllmRole
 from tests.engines.running import RunningEngines, running_engines
-from tests.engines.test_kv_cache import COMPUTED, RECEIVED, cached, counted, in_whole_blocks, text
+from tests.engines.test_kv_cache import BLOCK, COMPUTED, RECEIVED, counted, in_whole_blocks, text
 
 pytestmark = [pytest.mark.engines, pytest.mark.xdist_group("engines"), pytest.mark.timeout(3600)]
 
@@ -33,6 +33,8 @@ _LAYOUTS: Mapping[str, Mapping[str, Any]] = {
 # An engine with room for two documents (one block is always empty), so that the third replaces the first.
 _SMALL_CACHE = ("--num-gpu-blocks-override", "33", "--max-model-len", "2048")
 _DOCUMENTS = 4
+#: Prompt tokens that the engine found in its own KV cache.
+_KEPT = "vllm:prefix_cache_hits_total"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def documents(
         yield KeptDocuments(running, request.param)
 
 
-def test_lost_documents_come_back_from_lmcache(documents: KeptDocuments, record_property: Any) -> None:
+def test_lost_documents_come_back_from_lmcache(documents: KeptDocuments) -> None:
     """LMCache returns every whole block of documents that vLLM has lost, and the answers are the same."""
     before = documents.counters()
     first = [documents.ask(number) for number in range(_DOCUMENTS)]
@@ -99,12 +101,11 @@ def test_lost_documents_come_back_from_lmcache(documents: KeptDocuments, record_
     after = documents.counters()
     whole = sum(in_whole_blocks(usage.prompt_tokens) for _, usage in first)
     prompts = sum(usage.prompt_tokens for _, usage in first)
-    record_property("returned", f"{after[RECEIVED] - between[RECEIVED]:.0f} of {prompts}")
-    assert after[RECEIVED] - between[RECEIVED] == whole
+    returned, kept = (after[name] - between[name] for name in (RECEIVED, _KEPT))
+    assert returned + kept == whole
+    assert returned > 0.9 * whole, "the engine has lost most blocks"
     assert after[COMPUTED] - between[COMPUTED] == prompts - whole
     assert [answer for answer, _ in second] == [answer for answer, _ in first]
-    if documents.process == "worker":
-        assert sum(cached(usage) for _, usage in second) == whole
 
 
 def test_copies_are_on_disk_in_the_folder_of_the_worker(documents: KeptDocuments) -> None:
@@ -112,4 +113,4 @@ def test_copies_are_on_disk_in_the_folder_of_the_worker(documents: KeptDocuments
     found = list(Path(documents.running.directory).glob("*/kv-cache/*/*.data"))
     assert len({path.parent for path in found}) == 1
     usages = [documents.ask(number)[1] for number in range(_DOCUMENTS)]
-    assert len(found) == sum(in_whole_blocks(usage.prompt_tokens) // 64 for usage in usages)
+    assert len(found) == sum(in_whole_blocks(usage.prompt_tokens) // BLOCK for usage in usages)

@@ -12,8 +12,8 @@ _GIB = 1024**3
 # and its scheduler together, and each process that computes, with 1 GiB of KV cache.
 _WORKER_GIB = 1.2
 _RANK_GIB = 1.8
-# A server of LMCache 0.5.6 whose memory for KV cache (`connectors.LMCACHE_GIB`) is full.
-_LMCACHE_GIB = 1.6
+# The same of a server of LMCache 0.5.6, with its memory for KV cache (`connectors.LMCACHE_GIB`).
+_LMCACHE_GIB = 1.5
 # The emulator, frontends, batch's workers, and other programs.
 _RESERVED_GIB = 4.0
 
