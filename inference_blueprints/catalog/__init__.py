@@ -28,6 +28,7 @@ from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import KV_CACHE_BYTES, Model
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
+from inference_blueprints.catalog.start_times import StartTimeFigure
 from inference_blueprints.catalog.streaming_figures import BrokerSize, JobLoad
 from inference_blueprints.catalog.unknown_entry import UnknownEntryError
 from inference_blueprints.catalog.vision import Vision
@@ -94,6 +95,7 @@ __all__ = [
     "regions",
     "service_prices",
     "service_quotas",
+    "start_times",
     "zone_ids_without_control_plane",
 ]
 
@@ -227,6 +229,11 @@ def network_quotas() -> Mapping[str, ServiceQuota]:
 def fleet_limits() -> Mapping[str, FleetLimit]:
     """Return the limits that decide how a fleet is split, by the catalogue's key."""
     return shipped().fleet_limits
+
+
+def start_times() -> Mapping[str, StartTimeFigure]:
+    """Return the published times of the parts of a worker's start."""
+    return shipped().start_times
 
 
 def endpoints() -> Mapping[str, Endpoint]:

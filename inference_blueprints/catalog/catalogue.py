@@ -28,6 +28,7 @@ from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.serving_metrics import DroppedMetrics, ServingMetrics
+from inference_blueprints.catalog.start_times import StartTimeFigure
 from inference_blueprints.catalog.streaming_figures import BrokerSize, JobLoad
 from inference_blueprints.catalog.vision import Vision
 
@@ -116,6 +117,11 @@ class Catalogue:
     def network_quotas(self) -> Mapping[str, ServiceQuota]:
         """Quota that the network of a platform counts towards, by the catalogue's key."""
         return self._entries("network_quotas.json", "network_quotas", ServiceQuota)
+
+    @cached_property
+    def start_times(self) -> Mapping[str, StartTimeFigure]:
+        """Published time of a part of a worker's start, by the part."""
+        return self._entries("start_times.json", "start_times", StartTimeFigure)
 
     @cached_property
     def fleet_limits(self) -> Mapping[str, FleetLimit]:

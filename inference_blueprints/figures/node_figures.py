@@ -156,7 +156,7 @@ class PodFit:
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
-    """Minimum time from a waiting worker to its weights in memory, on a new node of a pool.
+    """Time from a waiting worker until it serves, on a new node of a pool.
 
     Parameters
     ----------
@@ -166,6 +166,10 @@ class ColdStart:
         Workers that start at once and share the node's network and disk.
     launch_seconds
         Time from the request to a ready node; None if unknown.
+    launch_basis, engine_basis
+        Where a time is from: ``measured`` by the user, ``published`` by others, or ``unknown``.
+    engine_seconds
+        Time of the engine until it serves; None if unknown.
     image_bytes, image_seconds
         Size and time of the image; None if unknown.
     image_seconds_per_gb
@@ -184,6 +188,9 @@ class ColdStart:
     instance_type: str
     workers_on_the_node: int
     launch_seconds: float | None
+    launch_basis: str
+    engine_seconds: float | None
+    engine_basis: str
     image_bytes: int | None
     image_seconds: float | None
     image_seconds_per_gb: float
@@ -194,7 +201,7 @@ class ColdStart:
 
     @property
     def dominated_by(self) -> str:
-        """The longest known step, and the image size above which an unknown image would take longer."""
+        """The longer transfer, and the image size above which an unknown image would take longer."""
         if self.image_seconds is not None:
             return "image" if self.image_seconds > self.weights_seconds else "weights"
         most = self.weights_seconds / self.image_seconds_per_gb

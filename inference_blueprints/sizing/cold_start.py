@@ -1,4 +1,4 @@
-"""Minimum time until the workers of a new node have their weights, for the plan."""
+"""Time until the workers of a new node serve, part by part, for the plan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from inference_blueprints.figures import ColdStart
 from inference_blueprints.serving.estimates.start_time import start_time
+from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
 from inference_blueprints.sizing.node_packing import PackedNode
@@ -14,7 +15,7 @@ _GB = 1e9
 
 
 def cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[PackedNode]) -> ColdStart:
-    """Return the minimum time of a deployment's workers on a new node.
+    """Return the start of a deployment's workers on a new node.
 
     Parameters
     ----------
@@ -28,13 +29,18 @@ def cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[Pack
         for node in nodes
     )
     start = start_time(resolved, process.image, kind, together)
+    parts = worker_start(resolved, process.image, kind, together)
+    launch, engine = parts.part("launch"), parts.part("engine")
     return ColdStart(
         pool=resolved.pool.name,
         model=key[0],
         deployment=resolved.label,
         instance_type=kind.name,
         workers_on_the_node=together,
-        launch_seconds=None,
+        launch_seconds=launch.seconds,
+        launch_basis=launch.basis,
+        engine_seconds=engine.seconds,
+        engine_basis=engine.basis,
         image_bytes=start.image_bytes,
         image_seconds=start.image_seconds,
         image_seconds_per_gb=_GB / start.image_bytes_per_second,

@@ -18,6 +18,9 @@ _TARGETS: dict[str, dict[str, float]] = {
 }
 _TIMES = {"start": "0 7 * * 1-5", "end": "30 21 * * 1-5"}
 
+#: Times that a user may have measured.
+_START = {"launchSeconds": st.sampled_from([1, 240]), "engineSeconds": st.sampled_from([1, 900])}
+
 
 @st.composite
 def with_elastic_workers(draw: Draw, models: Sequence[Document]) -> list[Document]:
@@ -51,7 +54,9 @@ def _scaled(draw: Draw, workers: Document, role: str) -> Document:
         load["floors"] = [{**_TIMES, **draw(zones), "replicas": most}]
     if draw(st.booleans()):
         load["scaleDownAfterSeconds"] = 600
-    return workers | {"replicas": {"min": least, "max": most}, "scaledBy": {"load": load}}
+    start = draw(st.fixed_dictionaries({}, optional=_START))
+    measured = {"measuredStart": start} if start or draw(st.booleans()) else {}
+    return workers | {"replicas": {"min": least, "max": most}, "scaledBy": {"load": load}} | measured
 
 
 @st.composite

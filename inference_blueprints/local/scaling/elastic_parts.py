@@ -89,14 +89,14 @@ def elastic_platform_parts(roles: list[tuple[ElasticRole, ScaledObject]]) -> tup
         PlatformPart(
             "Dynamo's operator",
             "stand-in",
-            "starts a worker process after its cold start by the plan, "
+            "starts a worker process after the plan's time for image and weights, "
             f"{TIME_FACTOR:g} times shorter ({starts}), and ends one with SIGTERM",
         ),
     )
 
 
 def _start_seconds(blueprint: Blueprint, deployment: LocalDeployment, role: str) -> float:
-    """Return the shortened time of a cold start on the slowest instance type of the pool."""
+    """Return the shortened time for image and weights on the slowest instance type of the pool."""
     for model_index, model in enumerate(blueprint.spec.models):
         for deployment_index, _ in enumerate(model.deployments):
             for resolved, process in zip(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from inference_blueprints import catalog
 from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
 from inference_blueprints.figures import (
     ColdStart,
@@ -211,9 +212,9 @@ def _stranded(fits: Iterable[PodFit]) -> Iterable[str]:
 
 def cold_starts(summary: PlanSummary) -> TextTable:
     return TextTable(
-        "Minimum cold start of a new node",
+        "Cold start of a new node",
         ("deployment", "node", "weights"),
-        ("launch, s", "image, s or s per GB", "weights, GB", "load weights, s"),
+        ("launch, s", "image, s or s per GB", "weights, GB", "load weights, s", "engine, s"),
         tuple(map(_cold_start_row, summary.cold_starts)),
         tuple(_cold_start_notes(summary.cold_starts)),
     )
@@ -224,28 +225,41 @@ def _cold_start_row(start: ColdStart) -> tuple[str, ...]:
         f"{start.model}/{start.deployment}",
         f"{counted(start.workers_on_the_node, 'worker')} on {start.instance_type}",
         start.weights_from.replace(" by ", ", limited by "),
-        UNKNOWN if start.launch_seconds is None else f"{start.launch_seconds:.0f}",
+        _with_basis(start.launch_seconds, start.launch_basis),
         f"{start.image_seconds_per_gb:.2f} per GB"
         if start.image_seconds is None
         else f"{start.image_seconds:.0f}",
         gb(start.weights_bytes),
         f"{start.weights_seconds:.0f}",
+        _with_basis(start.engine_seconds, start.engine_basis),
     )
+
+
+def _with_basis(seconds: float | None, basis: str) -> str:
+    return UNKNOWN if seconds is None else f"{seconds:.0f}, {basis}"
 
 
 def _cold_start_notes(starts: Sequence[ColdStart]) -> Iterable[str]:
     yield (
-        "Minimum: bytes divided by the bandwidth of the node's first network card, of EBS and, for "
-        "weights and "
-        "images from the internet, of one NAT gateway (100 Gbit/s). The Hugging Face Hub, NVMe and the "
-        "start of "
-        "the engine add time. Workers that start together share the node's network, and all nodes of a zone "
-        "share its NAT gateway."
+        "Image and weights are computed, and a minimum: bytes divided by the bandwidth of the node's first "
+        "network card, of EBS and, for weights and images from the internet, of one NAT gateway (100 "
+        "Gbit/s). The Hugging Face Hub and NVMe add time. Workers that start together share the node's "
+        "network, and all nodes of a zone share its NAT gateway."
     )
+    bases = {
+        "launch": {start.launch_basis for start in starts},
+        "engine": {start.engine_basis for start in starts},
+    }
+    for part, figure in catalog.start_times().items():
+        if "published" in bases[part]:
+            yield (
+                f"Published {part}, {figure.date}: {figure.measured} ({figure.source}). Write what you "
+                f"measure into 'measuredStart.{part}Seconds' of the workers."
+            )
     if any(start.image_from == "snapshot" for start in starts):
         yield (
             f"An image from a snapshot is unpacked and loads at up to {INITIALIZATION_MIB_PER_SECOND} MiB/s. "
             "The engine starts before the whole image is there and waits for the parts that it reads."
         )
     for start in starts:
-        yield f"Longest step for {start.model}/{start.deployment}: {start.dominated_by}."
+        yield f"Longer transfer for {start.model}/{start.deployment}: {start.dominated_by}."

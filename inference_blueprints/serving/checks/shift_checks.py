@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 
 from inference_blueprints.errors import Finding
-from inference_blueprints.serving.estimates.start_time import start_time
+from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
 
 
 def least_start_seconds(role: ResolvedWorkers) -> float:
-    """Return the time that a worker on a new node needs at least, for image and weights.
+    """Return the time that a worker on a new node needs at least: computed and measured parts of its start.
 
-    The time that EC2 and the engine need is not known and adds to it. Images of unknown size count as none.
+    Published times are of other hardware and do not count. Neither do images of unknown size.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def least_start_seconds(role: ResolvedWorkers) -> float:
         Workers of a role of a deployment.
     """
     image = engine_image(role)
-    return max(start_time(role, image, kind, together=1).seconds for kind in role.instance_types)
+    return max(worker_start(role, image, kind, together=1).least_seconds for kind in role.instance_types)
 
 
 def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     if shift.reclaim_seconds < longest:
         message = (
             f"got {shift.reclaim_seconds}, but a worker of {roles[0].release} on a new node needs at least "
-            f"{math.ceil(longest)} s for image and weights; raise it to {math.ceil(longest)} or more, so "
-            "that the forecast looks as far ahead"
+            f"{math.ceil(longest)} s for image, weights and measured parts; raise it to {math.ceil(longest)} "
+            "or more, so that the forecast looks as far ahead"
         )
         yield Finding(("spec", "capacityShift", "reclaimSeconds"), message)

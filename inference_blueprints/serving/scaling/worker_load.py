@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
-from inference_blueprints.serving.estimates.start_time import start_time
+from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.performance.role_capacity import concurrent_requests, speeds
 from inference_blueprints.serving.performance.throughput import Operation, at_rate, best_within, prefill_ms
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -55,13 +55,16 @@ class Headroom:
     Parameters
     ----------
     start_seconds
-        Minimum time for image and weights of a worker on a new node.
+        Time of a worker on a new node until it serves.
     polling_seconds
         Time between two readings of the load.
+    parts
+        The parts of that time, as a clause.
     """
 
     start_seconds: float
     polling_seconds: int
+    parts: str
 
     @property
     def growth(self) -> float:
@@ -76,9 +79,9 @@ class Headroom:
     def reason(self) -> str:
         """Sentence on the reserve."""
         return (
-            f"A further worker takes at least {self.start_seconds:.0f} s for image and weights, until which "
-            f"the load may grow by {self.growth:.0%} (it doubles in {GROWTH_SECONDS / 60:.0f} minutes), and "
-            f"the autoscaler acts from {_TOLERANCE:.0%} above the target"
+            f"A further worker takes {self.start_seconds:.0f} s ({self.parts}), until which the load may "
+            f"grow by {self.growth:.0%} (it doubles in {GROWTH_SECONDS / 60:.0f} minutes), and the "
+            f"autoscaler acts from {_TOLERANCE:.0%} above the target"
         )
 
 
@@ -101,12 +104,13 @@ def headroom(roles: tuple[ResolvedWorkers, ...], images: tuple[str, ...], pollin
     images
         Image of each role's workers.
     """
-    longest = max(
-        start_time(role, image, kind, together=1).seconds
+    starts = (
+        worker_start(role, image, kind, together=1)
         for role, image in zip(roles, images, strict=True)
         for kind in role.instance_types
     )
-    return Headroom(longest, polling_seconds)
+    longest = max(starts, key=lambda start: start.seconds)
+    return Headroom(longest.seconds, polling_seconds, longest.clause)
 
 
 def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:

@@ -21,7 +21,14 @@ from inference_blueprints.spec.types.batch import (
 )
 from inference_blueprints.spec.types.blueprint import Blueprint, Spec
 from inference_blueprints.spec.types.capacity_shift import CapacityShift
-from inference_blueprints.spec.types.elasticity import Floor, LoadMetric, LoadScaling, ReplicaRange, ScaledBy
+from inference_blueprints.spec.types.elasticity import (
+    Floor,
+    LoadMetric,
+    LoadScaling,
+    MeasuredStart,
+    ReplicaRange,
+    ScaledBy,
+)
 from inference_blueprints.spec.types.environment import (
     Cluster,
     EcsCluster,
@@ -192,6 +199,7 @@ __all__ = [
     "LoadMetric",
     "LoadScaling",
     "Logs",
+    "MeasuredStart",
     "Media",
     "Metadata",
     "Mirror",

@@ -50,6 +50,16 @@ class LoadScaling(Section):
     """Time for which fewer workers must suffice before one goes."""
 
 
+class MeasuredStart(Section):
+    """Times that you measured of a worker on a new node. They replace the plan's own."""
+
+    launch_seconds: int | None = Field(default=None, ge=1, le=7200)
+    """Time from a worker that waits for a node until the node accepts it. Without it, a published time."""
+    engine_seconds: int | None = Field(default=None, ge=1, le=7200)
+    """Time of the engine from its start, with image and weights on the node, until it serves. Without it, a
+    published time for vLLM."""
+
+
 class ScaledBy(Choice):
     """The one owner of the number of workers. Requires a range in `replicas`."""
 

@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, PrivateAttr, Tag
 from pydantic.alias_generators import to_camel
 
 from inference_blueprints import catalog as published
-from inference_blueprints.spec.types.elasticity import ReplicaRange, ScaledBy
+from inference_blueprints.spec.types.elasticity import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
@@ -259,6 +259,8 @@ class Workers(Section):
     """Number of workers, or its range with `scaledBy`."""
     scaled_by: ScaledBy | None = None
     """What decides how many workers of the range run. Required with a range."""
+    measured_start: MeasuredStart | None = None
+    """Start times of a worker on a new node that you measured. Elastic workers keep a reserve for it."""
     tensor_parallel_size: int = Field(ge=1, le=64)
     """Number of accelerators over which each layer is split."""
     pipeline_parallel_size: int = Field(default=1, ge=1, le=16)

@@ -12,7 +12,7 @@ import pytest
 
 from inference_blueprints.autoscaling.faults import During, late, unreadable, without_series, wrong_by
 from inference_blueprints.autoscaling.fleet import StartFault
-from inference_blueprints.autoscaling.owners import AutoscaledRole, RoleState, Signal
+from inference_blueprints.autoscaling.owners import AutoscaledRole, Owner, RoleState, Signal
 from inference_blueprints.autoscaling.request_simulation import SimulatedRequests, simulate_requests
 from tests.unit.autoscaling.roles import DAY, MOST, WORKER, elastic, in_flight, rates
 
@@ -28,7 +28,7 @@ _MISLEADING = {"late by a minute", "a third", "a tenth", "a half"}
 class _Watched:
     """An owner that notes the reductions after which the remaining workers have too few slots."""
 
-    owner: AutoscaledRole
+    owner: Owner
     too_few: list[RoleState] = field(default_factory=list)
 
     def wanted(self, state: RoleState) -> int:
@@ -108,6 +108,37 @@ def test_never_below_what_is_in_flight(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(_MISLEADING))
 def test_without_the_guard_a_misleading_load_lets_full_workers_go(name: str) -> None:
     assert _simulated(name)[1] != ()
+
+
+@dataclass(frozen=True, slots=True)
+class _ShiftedFloors:
+    """KEDA while a capacity shift changes `minReplicaCount`: one owner from each time on.
+
+    Each begins without memory, so no stabilisation window helps the guard.
+    """
+
+    owners: tuple[tuple[float, AutoscaledRole], ...]
+
+    def wanted(self, state: RoleState) -> int:
+        return [owner for begin, owner in self.owners if begin <= state.now_seconds][-1].wanted(state)
+
+
+@pytest.mark.parametrize("factor", [0.1, 0.5])
+def test_the_guard_holds_while_floors_shift(factor: float) -> None:
+    """Floors go up before the load and down while it is high, and the load reads too small."""
+    floors = {0.0: 2, 900.0: 10, 2100.0: 1, 4000.0: 6, 4500.0: 1}
+    misleading = wrong_by(in_flight, factor, _ALWAYS)
+
+    def too_few(guard: Signal | None) -> list[RoleState]:
+        owners = tuple(
+            (begin, elastic(misleading, guard=guard, least=least)) for begin, least in floors.items()
+        )
+        watched = _Watched(_ShiftedFloors(owners))
+        simulate_requests(rates(*DAY), WORKER, watched, most=MOST, seed=1)
+        return watched.too_few
+
+    assert too_few(in_flight) == []
+    assert too_few(None) != []
 
 
 def test_the_guard_decides_nothing_while_the_load_is_measured_right() -> None:

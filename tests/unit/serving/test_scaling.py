@@ -73,7 +73,7 @@ def test_the_target_in_tokens_is_the_worker_s_load_less_growth_and_tolerance() -
     [resolved] = resolve(blueprint, 0, 0)
     load = worker_load(resolved)
     trigger = scaling_of(build_plan(blueprint).models[0].deployments[0].workers[0]).triggers[0]
-    seconds = re.search(r"at least (\d+) s for image and weights", trigger.why)
+    seconds = re.search(r"A further worker takes (\d+) s", trigger.why)
     assert seconds is not None
     growth = (int(seconds[1]) + 15 + 15) / GROWTH_SECONDS
     by_hand = load.requests * 3000 / (1 + growth) / 1.1
@@ -83,10 +83,44 @@ def test_the_target_in_tokens_is_the_worker_s_load_less_growth_and_tolerance() -
 
 
 def test_a_longer_start_leaves_more_of_a_worker_free() -> None:
-    quick, slow = Headroom(30.0, 15), Headroom(270.0, 15)
+    quick, slow = Headroom(30.0, 15, ""), Headroom(270.0, 15, "")
     assert slow.growth == pytest.approx(0.5)
     assert quick.target(100.0) == pytest.approx(100 / 1.1 / 1.1)
     assert slow.target(100.0) == pytest.approx(100 / 1.5 / 1.1)
+
+
+def reason_of(measured: dict[str, int], **model: Any) -> str:
+    """Return why the shipped blueprint's workers have their target, with start times that a user measured."""
+    document = copy.deepcopy(ELASTIC)
+    document["spec"]["models"][0].update(model)
+    workers = document["spec"]["models"][0]["deployments"][0]["aggregated"]
+    workers["measuredStart"] = measured
+    return scaling_of(deployment_of(document).workers[0]).triggers[0].why
+
+
+@pytest.mark.parametrize(
+    ("measured", "start"),
+    [
+        ({}, "207 s (launch 94 s, published; image unknown; weights 26 s, computed; engine 87 s, published)"),
+        (
+            {"launchSeconds": 200},
+            "313 s (launch 200 s, measured; image unknown; weights 26 s, computed; engine 87 s, published)",
+        ),
+        (
+            {"launchSeconds": 60, "engineSeconds": 20},
+            "106 s (launch 60 s, measured; image unknown; weights 26 s, computed; engine 20 s, measured)",
+        ),
+    ],
+)
+def test_each_part_of_the_start_says_where_its_time_is_from(measured: dict[str, int], start: str) -> None:
+    assert f"A further worker takes {start}" in reason_of(measured)
+
+
+def test_an_engine_without_a_published_start_is_unknown() -> None:
+    assert (
+        "120 s (launch 94 s, published; image unknown; weights 26 s, computed; engine unknown)"
+        in reason_of({}, engine={"sglang": {}})
+    )
 
 
 @pytest.mark.parametrize("metric", ["tokensInFlight", "kvCacheUse"])
