@@ -281,7 +281,7 @@ def test_nodes_in_alarm_reach_the_function(replacing: Templates) -> None:
         for each in replacing.properties("AWS::CloudWatch::Alarm", STACK)
         if "EvaluationCriteria" in each
     }
-    assert alarms.keys() == {"xid", "row_remap", "ecc", "nvlink", "pcie", "dcgm"}
+    assert alarms.keys() == {"xid", "row_remap", "ecc", "nvlink", "pcie", "throttle", "dcgm"}
     assert alarms.keys() <= set(health_names.FAULT_KINDS)
     for known in hardware_alarms([Pool.model_validate(BASE["spec"]["pools"][0])]):
         alarm = alarms[known.kind]
