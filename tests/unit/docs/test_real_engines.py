@@ -78,6 +78,30 @@ def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Chec
     return Checkout(pytester)
 
 
+@pytest.fixture(scope="module")
+def collected() -> dict[str, set[str]]:
+    """The cases of each test on real engines, as pytest collects them."""
+    command = [sys.executable, "-m", "pytest", engine_results.FOLDER, "-m", "engines", "--collect-only"]
+    ran = subprocess.run(
+        [*command, "--assert=plain", "-p", "no:cacheprovider"],
+        cwd=root(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, set[str]] = {}
+    for line in ran.stdout.splitlines():
+        if line.startswith(f"{engine_results.FOLDER}/"):
+            name, _, case = line.removeprefix(f"{engine_results.FOLDER}/").partition("[")
+            found.setdefault(name, set()).add(case.removesuffix("]"))
+    return found
+
+
+def test_every_case_has_a_result_and_every_result_a_case(collected: dict[str, set[str]]) -> None:
+    assert len(collected) > 80
+    assert engine_results.disagreements(engine_results.read(root()), collected) == []
+
+
 def recorded(*cases: str) -> EngineTest:
     return EngineTest("It works.", "here", {case: EngineCase("passed", "", None, 0, 0) for case in cases})
 
