@@ -23,6 +23,9 @@ _MODEL = "MODEL"
 #: Kubernetes replaces it by the value of a variable, in the arguments of a container.
 _REFERENCE = re.compile(r"\$\((\w+)\)")
 _EVENTS_PORT = re.compile(r"(?<=tcp://\*:)\d+")
+#: The port of LMCache's server, with its quotes here, and that of the server's pages.
+_LMCACHE_PORT = re.compile(r'(?<="lmcache.mp.port":)\d+|(?<="lmcache.mp.port":")\d+|(?<=--http-port )\d+')
+_PORTS = {"--kv-events-config": _EVENTS_PORT, "--kv-transfer-config": _LMCACHE_PORT}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -103,10 +106,9 @@ def differences(planned: Process, found: FoundProcess, home: Path) -> set[Differ
         name: _shown(_with_references(before.get(name, ""), value, found), found, home)
         for name, value in {**arguments, **found.variables}.items()
     }
-    if "--kv-events-config" in before and "--kv-events-config" in shown:
-        shown["--kv-events-config"] = _relative_port(
-            before["--kv-events-config"], shown["--kv-events-config"], found.address
-        )
+    for flag, ports in _PORTS.items():
+        if flag in before and flag in shown:
+            shown[flag] = _relative_ports(ports, before[flag], shown[flag], found.address)
     return {
         Difference(name, before.get(name, _NOT_SET), shown.get(name, _LEFT_OUT))
         for name in {*before, *shown}
@@ -140,15 +142,19 @@ def _with_references(planned: str, value: str, found: FoundProcess) -> str:
 
 def _shown(value: str, found: FoundProcess, home: Path) -> str:
     """Return a value without what differs from one worker and from one run to another."""
-    if value == str(home) or value.startswith(f"{home}/"):
-        return f"…{value.removeprefix(str(home))}"
-    if value == found.address and not value.endswith(".1"):
-        return f"{value.rpartition('.')[0]}.x"
-    return value
+    value = re.sub(rf"{re.escape(str(home))}(?=/|$)", "…", value)
+    if found.address.endswith(".1"):
+        return value
+    return re.sub(rf"{re.escape(found.address)}(?!\d)", f"{found.address.rpartition('.')[0]}.x", value)
 
 
-def _relative_port(planned: str, here: str, address: str) -> str:
-    """Return the configuration of KV events with its port as the planned one and ten times the address."""
-    [port], [own] = _EVENTS_PORT.findall(planned), _EVENTS_PORT.findall(here)
-    assert int(own) == int(port) + 10 * int(address.rpartition(".")[2]), here
-    return _EVENTS_PORT.sub(f"{port}+10x", here)
+def _relative_ports(ports: re.Pattern[str], planned: str, here: str, address: str) -> str:
+    """Return a configuration with each port as the planned one and ten times the address."""
+    wanted = iter(ports.findall(planned))
+
+    def shown(own: re.Match[str]) -> str:
+        port = next(wanted)
+        assert int(own.group()) == int(port) + 10 * int(address.rpartition(".")[2]), here
+        return f"{port}+10x"
+
+    return ports.sub(shown, here)

@@ -231,7 +231,7 @@ LLM_D_BRANCHES = (
             (8, WorkerLoad(waiting=5, use=0.1)),
             (26, WorkerLoad(waiting=5.5, use=1)),
         ],
-        numbers=[7, 9],
+        numbers=[5, 8, 11],
     ),
     # The cache reads a tenth of what 200, and then 100 requests in flight hold. The guard keeps the workers
     # that they fill: seven, and then four, at 29.09 for each worker.

@@ -58,7 +58,12 @@ def _here(values: Values, worker: RuledWorker) -> Values | None:
     [first, *others] = kept
     several = {**whole, "kv_connector_extra_config": {"connectors": kept}}
     policy = {name: value for name, value in whole.items() if not name.startswith("kv_connector")}
-    return (json.dumps(several if others else {**policy, **first}, separators=(",", ":")),)
+    return (_text(several if others else {**policy, **first}),)
+
+
+def _text(settings: Mapping[str, Any]) -> str:
+    """Return settings as JSON whose paths stay readable in the report."""
+    return json.dumps(settings, separators=(",", ":"), ensure_ascii=False)
 
 
 def _children(whole: dict[str, Any]) -> list[dict[str, Any]]:
@@ -92,7 +97,7 @@ def _server(planned: Mapping[str, Any], worker: RuledWorker) -> Iterator[str]:
             adapter = json.loads(value)
             if adapter["type"] != _S3:
                 adapter |= {"base_path": str(worker.kv_cache_directory), "max_capacity_gb": LMCACHE_GIB}
-                yield from (flag, json.dumps(adapter, separators=(",", ":")))
+                yield from (flag, _text(adapter))
         elif flag == "--l1-size-gb":
             yield from (flag, str(LMCACHE_GIB))
         elif flag == "--http-port":
