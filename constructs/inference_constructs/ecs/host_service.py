@@ -59,7 +59,7 @@ class HostService(Construct):
             ),
             enable_ecs_managed_tags=True,
             enable_execute_command=False,
-            # A daemon service has a launch type and no capacity provider.
+            # It starts no hosts, so it needs no capacity provider.
             launch_type="EC2",
             placement_constraints=[
                 ecs.CfnService.PlacementConstraintProperty(

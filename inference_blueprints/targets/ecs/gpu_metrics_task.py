@@ -15,7 +15,6 @@ from inference_blueprints.catalog.ecs_images import ecs_image
 from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER
 from inference_blueprints.contracts.metric_labels import GPU_JOB
 from inference_blueprints.contracts.task_tags import LABEL_TAGS, METRICS_JOB_TAG, METRICS_PORT_TAG
-from inference_blueprints.serving.types import Architecture
 from inference_blueprints.targets.ecs.metrics_task import metrics_log_group
 from inference_blueprints.targets.ecs.tasks import RenderedContainer, RenderedTask
 
@@ -59,15 +58,13 @@ def gpu_metrics_tags(platform: str, pool: str) -> Mapping[str, str]:
     }
 
 
-def gpu_metrics_task(platform: str, architecture: Architecture = "amd64") -> RenderedTask:
+def gpu_metrics_task(platform: str) -> RenderedTask:
     """Return the task, which is the same on every pool.
 
     Parameters
     ----------
     platform
         Name of the platform and of its cluster.
-    architecture
-        Processor architecture of the hosts.
     """
     container = RenderedContainer(
         name=MAIN_CONTAINER,
@@ -86,7 +83,8 @@ def gpu_metrics_task(platform: str, architecture: Architecture = "amd64") -> Ren
         family=f"{platform}-{_SERVICE}",
         compute="group",
         network="bridge",
-        architecture=architecture,
+        # ECS' image for GPUs exists for x86 only, so `validate` refuses other hosts.
+        architecture="amd64",
         containers=(container,),
         log_group=metrics_log_group(platform),
         log_prefix=_SERVICE,
