@@ -20,8 +20,9 @@ from inference_blueprints.capacity_shift.shift_replay import PoolDemand
 from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
 from inference_blueprints.errors import UserError
-from inference_blueprints.serving.checks.shift_checks import least_start_seconds
+from inference_blueprints.serving.checks.shift_checks import longest_start
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
+from inference_blueprints.serving.estimates.worker_start import WorkerStart
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
@@ -48,8 +49,8 @@ class MovedWorkers:
         Requests per second of their deployment at the peak of the workload.
     seconds
         Time of a request on a worker that carries as many (simulated). None without a latency profile.
-    least_start_seconds
-        What a worker on a new node needs at least, for image and weights (estimated).
+    start
+        The longest start of a worker on a new node.
     """
 
     workers: ShiftedWorkers
@@ -57,7 +58,7 @@ class MovedWorkers:
     reason: str
     peak_requests_per_second: float
     seconds: float | None
-    least_start_seconds: float
+    start: WorkerStart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ def moved_workers(
             reason=worker_load(decoding).reason,
             peak_requests_per_second=deployment_requests_per_second(decoding.model, decoding.deployment),
             seconds=request_seconds(decoding),
-            least_start_seconds=max(map(least_start_seconds, elastic)),
+            start=longest_start(elastic),
         )
 
 

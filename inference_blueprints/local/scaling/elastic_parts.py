@@ -15,7 +15,7 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.local.prometheus.local_prometheus import ScrapeTarget
 from inference_blueprints.local.scaling.elastic_run import TIME_FACTOR
 from inference_blueprints.local.scaling.operator_stand_in import ElasticRole
-from inference_blueprints.serving.estimates.start_time import start_time
+from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
@@ -89,14 +89,17 @@ def elastic_platform_parts(roles: list[tuple[ElasticRole, ScaledObject]]) -> tup
         PlatformPart(
             "Dynamo's operator",
             "stand-in",
-            "starts a worker process after the plan's time for image and weights, "
+            "starts a worker process after the plan's time for launch, image and weights, "
             f"{TIME_FACTOR:g} times shorter ({starts}), and ends one with SIGTERM",
         ),
     )
 
 
 def _start_seconds(blueprint: Blueprint, deployment: LocalDeployment, role: str) -> float:
-    """Return the shortened time for image and weights on the slowest instance type of the pool."""
+    """Return the shortened time until the engine starts, on the slowest instance type of the pool.
+
+    The engine's part is not in it: the process that stands for the engine takes its own time to start.
+    """
     for model_index, model in enumerate(blueprint.spec.models):
         for deployment_index, _ in enumerate(model.deployments):
             for resolved, process in zip(
@@ -104,8 +107,9 @@ def _start_seconds(blueprint: Blueprint, deployment: LocalDeployment, role: str)
             ):
                 if resolved.release == deployment.plan.release and process.role == role:
                     kinds = resolved.instance_types
-                    seconds = max(
-                        start_time(resolved, process.image, each, together=1).seconds for each in kinds
+                    starts = (worker_start(resolved, process.image, each, together=1) for each in kinds)
+                    return (
+                        max(start.seconds - (start.part("engine").seconds or 0.0) for start in starts)
+                        / TIME_FACTOR
                     )
-                    return seconds / TIME_FACTOR
     raise ValueError(f"{deployment.plan.release}: no workers of the role {role}")

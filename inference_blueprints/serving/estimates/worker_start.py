@@ -58,10 +58,9 @@ class WorkerStart:
         return sum(part.seconds or 0.0 for part in self.parts)
 
     @property
-    def least_seconds(self) -> float:
-        """Time of the parts that are measured, or computed as a minimum."""
-        certain = (part for part in self.parts if part.basis in ("measured", "computed"))
-        return sum(part.seconds or 0.0 for part in certain)
+    def least(self) -> WorkerStart:
+        """The parts that are measured, or computed as a minimum. Published times are of other hardware."""
+        return WorkerStart(tuple(part for part in self.parts if part.basis in ("measured", "computed")))
 
     @property
     def clause(self) -> str:

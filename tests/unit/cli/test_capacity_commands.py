@@ -14,7 +14,7 @@ import yaml
 
 from inference_blueprints.cli import main as command_line
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.checks.shift_checks import least_start_seconds
+from inference_blueprints.serving.checks.shift_checks import longest_start
 from inference_blueprints.serving.performance.role_capacity import role_capacity
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
@@ -213,8 +213,8 @@ def test_explain_tells_the_settings(capacity: Capacity) -> None:
     save(own_blueprint(safetyPercent=33, reclaimSeconds=700, action="observe"))
     blueprint = load_blueprint("own.yaml").blueprint
     (role,) = resolve(blueprint, 0, 0)
-    carried, start = worker_load(role).requests, least_start_seconds(role)
-    assert start > 1
+    carried, least = worker_load(role).requests, longest_start([role]).least
+    assert least.seconds > 1
     text = capacity("explain", "own.yaml").out
     for expected in (
         f"{WORKERS} (model qwen3-8b, pool l40s): the floor is between 2 and 12 workers",
@@ -223,7 +223,9 @@ def test_explain_tells_the_settings(capacity: Capacity) -> None:
         "only recorded",
         "within 700 s (reclaimSeconds), plus 33 % (safetyPercent)",
         "back after 700 s. It is from capacityShift.reclaimSeconds of the blueprint",
-        f"{WORKERS}: a start on a new node takes at least {start:.0f} s for image and weights (estimated",
+        f"{WORKERS}: a start on a new node takes at least {least.seconds:.0f} s (weights "
+        f"{least.seconds:.0f} s, computed)",
+        "Not in it, because nobody measured it: launch, image, engine.",
         "Metrics older than 180 s count as missing",
         "batch gets nothing",
         "before 24 h of demand are known",
@@ -237,6 +239,32 @@ def test_explain_tells_the_settings(capacity: Capacity) -> None:
         "reclaimSecondsFrom": "blueprint",
     }
     assert document["explanation"] == text.splitlines()
+
+
+def test_explain_names_the_measured_parts_of_a_start(capacity: Capacity) -> None:
+    document = own_blueprint(reclaimSeconds=900)
+    workers = document["spec"]["models"][0]["deployments"][0]["aggregated"]
+    workers["measuredStart"] = {"launchSeconds": 150, "engineSeconds": 70}
+    save(document)
+    (role,) = resolve(load_blueprint("own.yaml").blueprint, 0, 0)
+    weights = longest_start([role]).part("weights").seconds or 0.0
+    text = capacity("explain", "own.yaml").out
+    assert (
+        f"takes at least {220 + weights:.0f} s (launch 150 s, measured; weights {weights:.0f} s, computed; "
+        "engine 70 s, measured)"
+    ) in text
+    assert "Not in it, because nobody measured it: image.\n" in text
+
+
+def test_a_reclaim_time_below_the_measured_start_is_refused_with_its_parts(capacity: Capacity) -> None:
+    document = own_blueprint(reclaimSeconds=200)
+    workers = document["spec"]["models"][0]["deployments"][0]["aggregated"]
+    workers["measuredStart"] = {"launchSeconds": 150, "engineSeconds": 70}
+    save(document)
+    ran = capacity("explain", "own.yaml")
+    assert ran.code == 1
+    assert "got 200, but a worker of qwen3-8b-elastic on a new node needs at least" in ran.err
+    assert "(launch 150 s, measured; weights " in ran.err
 
 
 def test_explain_says_that_the_start_of_workers_is_assumed(capacity: Capacity) -> None:

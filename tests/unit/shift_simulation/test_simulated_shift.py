@@ -8,6 +8,7 @@ import pytest
 from inference_blueprints.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 from inference_blueprints.contracts.shift_configuration import ShiftedWorkers
+from inference_blueprints.serving.estimates.worker_start import StartPart, WorkerStart
 from inference_blueprints.shift_simulation.simulated_shift import ModelSharing, simulated_shift
 from inference_blueprints.shift_simulation.traced_workers import (
     MovedWorkers,
@@ -47,7 +48,7 @@ def moved(
         reason="",
         peak_requests_per_second=peak,
         seconds=2.0,
-        least_start_seconds=60.0,
+        start=WorkerStart((StartPart("launch", 60.0, "measured"),)),
     )
 
 
