@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         for figure in figures:
             print(_line(figure), flush=True)
         missed = missed or any(figure.met is False for figure in figures)
-        entries = merge(options.results, figures)
+        entries = merge(options.results, figures, benchmark.name, found)
         descriptions = {name: each.description for name, each in found.items()}
         options.page.write_text(markdown(entries, descriptions), encoding="utf-8")
     return int(missed)

@@ -9,14 +9,14 @@ rate. Its spans go to a program on this machine, by OTLP over HTTP instead of gR
 
 Two processes with the same settings differ by several percent, as long as they run. So both frontends are
 started anew 16 times, and each start counts as one observation. `telemetry_cost` is what the second costs
-more than the first, the mean over the starts. `telemetry_cost_lower` and `telemetry_cost_upper` are the ends
+more than the first, the mean over the starts; its name ends with `_inconclusive` if the interval contains the
+goal. `telemetry_cost_lower` and `telemetry_cost_upper` are the ends
 of its 95 % interval (Student's t), and the goal applies to the upper one. `_metrics` is the part that comes
 from reading metrics.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 import tempfile
 import urllib.request
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.harness.figure import Figure
+from benchmarks.harness.interval import interval_figures
 from benchmarks.harness.large_vocabulary import write_large_model
 from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
 from benchmarks.harness.timing import BenchmarkError
@@ -38,8 +39,6 @@ from inference_blueprints.spec.types import Blueprint
 _BLUEPRINT = "quickstart-g6e"
 _SAMPLE_RATIO = 0.01
 _STARTS, _ROUNDS, _REQUESTS, _WARM_REQUESTS, _CONCURRENT = 16, 3, 60, 40, 10
-#: 97.5 % of Student's t with 15 degrees of freedom.
-_QUANTILE = 2.131
 #: Two servers every 15 s, one agent every 60 s.
 _READINGS_PER_MINUTE = 9
 _MEASURED_READINGS = 20
@@ -123,12 +122,8 @@ def _reading(frontend: MeasuredFrontend, times: int) -> float:
 def _figures(starts: Sequence[_Start]) -> list[Figure]:
     """Return the figures."""
     shares = [100 * (start.observed / start.plain - 1) for start in starts]
-    mean = statistics.mean(shares)
-    half = _QUANTILE * statistics.stdev(shares) / math.sqrt(len(shares))
     of_metrics = statistics.mean(100 * start.metrics / start.plain for start in starts)
     return [
-        Figure("telemetry_cost", mean, _UNIT, simulated=True),
-        Figure("telemetry_cost_lower", mean - half, _UNIT, simulated=True),
+        *interval_figures("telemetry_cost", shares, _UNIT, goal=_GOAL),
         Figure("telemetry_cost_metrics", of_metrics, _UNIT, simulated=True),
-        Figure("telemetry_cost_upper", mean + half, _UNIT, goal=_GOAL, simulated=True),
     ]

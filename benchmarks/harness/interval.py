@@ -9,10 +9,10 @@ from typing import Final
 
 from benchmarks.harness.figure import Figure
 
-#: Rounds of a measurement that has an interval.
+#: Rounds of a measurement that has an interval, unless it says otherwise.
 ROUNDS: Final = 10
-#: 97.5 % of Student's t with 9 degrees of freedom.
-_QUANTILE: Final = 2.262
+#: 97.5 % of Student's t by the number of rounds, with one degree of freedom less.
+_QUANTILES: Final = {10: 2.262, 16: 2.131}
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
@@ -21,17 +21,18 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     Parameters
     ----------
     values
-        One of each of ten rounds.
+        One of each round.
 
     Raises
     ------
     ValueError
-        If there are more or fewer, for which the quantile is another one.
+        If the quantile for their number is not known.
     """
-    if len(values) != ROUNDS:
-        raise ValueError(f"got {len(values)} rounds; an interval needs {ROUNDS}")
+    if len(values) not in _QUANTILES:
+        known = " or ".join(map(str, _QUANTILES))
+        raise ValueError(f"got {len(values)} rounds; an interval needs {known}")
     mean = statistics.mean(values)
-    half = _QUANTILE * statistics.stdev(values) / math.sqrt(len(values))
+    half = _QUANTILES[len(values)] * statistics.stdev(values) / math.sqrt(len(values))
     return mean - half, mean, mean + half
 
 
@@ -44,7 +45,7 @@ def interval_figures(name: str, values: Sequence[float], unit: str, *, goal: flo
         Name of the figure. Where the interval contains the goal, that of the mean ends with
         ``_inconclusive``.
     values
-        One of each of ten rounds.
+        One of each round.
     unit
         Their unit.
     goal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ _COLUMNS = ("figure", "value", "baseline", "ratio", "goal", "met")
 Entry = dict[str, Any]
 
 
-def merge(path: Path, figures: Sequence[Figure]) -> list[Entry]:
-    """Write figures to a results file, and replace earlier ones of the same name.
+def merge(path: Path, figures: Sequence[Figure], benchmark: str, benchmarks: Collection[str]) -> list[Entry]:
+    """Write a benchmark's figures to a results file, and remove all its earlier ones.
 
     Parameters
     ----------
@@ -33,6 +33,10 @@ def merge(path: Path, figures: Sequence[Figure]) -> list[Entry]:
         The file. It may be missing.
     figures
         The new figures.
+    benchmark
+        Its name.
+    benchmarks
+        Names of all benchmarks. One may begin with another one's name.
 
     Returns
     -------
@@ -40,13 +44,20 @@ def merge(path: Path, figures: Sequence[Figure]) -> list[Entry]:
         All entries of the file, sorted by name.
     """
     earlier: list[Entry] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    by_name = {entry["name"]: entry for entry in earlier}
+    by_name = {
+        entry["name"]: entry for entry in earlier if benchmark_of(entry["name"], benchmarks) != benchmark
+    }
     cores = os.cpu_count()
     by_name |= {figure.name: {**figure.as_dict(), "cores": cores} for figure in figures}
     entries = [by_name[name] for name in sorted(by_name)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
     return entries
+
+
+def benchmark_of(figure: str, benchmarks: Collection[str]) -> str | None:
+    """Return the benchmark whose name a figure's name begins with: the longest, or None."""
+    return max((each for each in benchmarks if figure.startswith(each)), key=len, default=None)
 
 
 def markdown(entries: Sequence[Entry], descriptions: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ import pytest
 from inference_blueprints.autoscaling.faults import During, late, unreadable, without_series, wrong_by
 from inference_blueprints.autoscaling.fleet import StartFault
 from inference_blueprints.autoscaling.owners import AutoscaledRole, Owner, RoleState, Signal
+from inference_blueprints.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.autoscaling.request_simulation import SimulatedRequests, simulate_requests
 from tests.unit.autoscaling.roles import DAY, MOST, WORKER, elastic, in_flight, rates
 
@@ -40,16 +41,23 @@ class _Watched:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A fault, and the least share of requests within the objective."""
+    """A fault or a load, and the least share of requests within the objective."""
 
     role: Callable[[], AutoscaledRole]
     least_share: float
     start: StartFault | None = None
+    load: RequestRates = field(default_factory=lambda: rates(*DAY))
 
 
 def _guarded(signal: Signal) -> AutoscaledRole:
     """A role whose guard reads what is in flight, while its load is `signal`."""
     return elastic(signal, guard=in_flight)
+
+
+def _flapping(seconds: float) -> RequestRates:
+    """Two hours of a load that is low and high in turns."""
+    number = round(7200.0 / seconds)
+    return RequestRates(tuple(RateWindow(seconds * each, (2.0, 9.0)[each % 2]) for each in range(number)))
 
 
 _CASES = {
@@ -71,6 +79,8 @@ _CASES = {
     "KEDA is gone": _Case(lambda: elastic(keda_answers=lambda now: now not in _DURING), 0.6),
     "workers never become ready": _Case(elastic, 0.45, "never ready"),
     "no capacity": _Case(elastic, 0.6, "no capacity"),
+    "the load flaps every minute": _Case(partial(_guarded, in_flight), 0.9, load=_flapping(60.0)),
+    "the load flaps every five minutes": _Case(partial(_guarded, in_flight), 0.8, load=_flapping(300.0)),
 }
 
 
@@ -79,7 +89,7 @@ def _simulated(name: str) -> tuple[SimulatedRequests, tuple[RoleState, ...]]:
     case = _CASES[name]
     owner = _Watched(case.role())
     found = simulate_requests(
-        rates(*DAY),
+        case.load,
         WORKER,
         owner,
         most=MOST,

@@ -14,8 +14,13 @@ def test_the_interval_is_that_of_students_t() -> None:
     assert interval(TEN) == pytest.approx((3.334, 5.5, 7.666), abs=1e-3)
 
 
+def test_sixteen_rounds_have_a_quantile_of_their_own() -> None:
+    # Mean 8.5, standard deviation 4.76095, 2.131 x 4.76095 / sqrt(16) = 2.5364.
+    assert interval([float(each) for each in range(1, 17)]) == pytest.approx((5.964, 8.5, 11.036), abs=1e-3)
+
+
 def test_another_number_of_rounds_has_another_quantile() -> None:
-    with pytest.raises(ValueError, match="got 9 rounds; an interval needs 10"):
+    with pytest.raises(ValueError, match="got 9 rounds; an interval needs 10 or 16"):
         interval(TEN[:9])
 
 

@@ -13,6 +13,8 @@ import benchmarks
 from benchmarks import __main__ as runner
 from benchmarks.harness.discovery import UnknownBenchmarkError, choose, discover
 from benchmarks.harness.figure import Figure
+from benchmarks.harness.recorded_results import benchmark_of
+from benchmarks.harness.timing import ROOT
 
 _FAST = '"""What fast measures."""\nfrom benchmarks.harness.figure import Figure\n'
 _FIGURES = {
@@ -89,6 +91,26 @@ def test_only_keeps_the_results_of_the_others(run):
     assert [entry["name"] for entry in entries] == ["fast", "slow", "slow_total"]
     run("slow")
     assert len(run("fast")[1]) == 3
+
+
+def test_a_figure_that_is_no_longer_measured_leaves_the_results(run, tmp_path):
+    _, entries, _ = run()
+    left = [{**entries[0], "name": name} for name in ("fast_once", "slow_once")]
+    (tmp_path / "out" / "results.json").write_text(json.dumps([*entries, *left]))
+    assert [entry["name"] for entry in run("fast")[1]] == ["fast", "slow", "slow_once", "slow_total"]
+
+
+def test_a_figure_is_that_of_the_longest_name_that_it_begins_with():
+    names = ["gpu_health", "gpu_health_month"]
+    assert benchmark_of("gpu_health_month, wrong drains", names) == "gpu_health_month"
+    assert benchmark_of("gpu_health false drains", names) == "gpu_health"
+    assert benchmark_of("other", names) is None
+
+
+def test_every_recorded_figure_is_of_a_benchmark():
+    recorded = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    names = discover(benchmarks)
+    assert [each["name"] for each in recorded if benchmark_of(each["name"], names) is None] == []
 
 
 def test_a_benchmark_that_fails_does_not_stop_the_others(run, capsys):
