@@ -19,7 +19,7 @@ from inference_blueprints.figures.platform_cost import CostItem, PlatformCost
 from inference_blueprints.figures.prices import PriceNote, SignalStorePrice, TokenPrice, Totals
 from inference_blueprints.figures.quota_use import AddressUse, PoolAddresses, QuotaNeed, ServiceQuotaUse
 from inference_blueprints.figures.repair_summary import RepairSummary
-from inference_blueprints.figures.scaling_summary import ScalingSummary, TriggerSummary
+from inference_blueprints.figures.scaling_summary import FloorSummary, ScalingSummary, TriggerSummary
 from inference_blueprints.figures.shift_summary import ShiftSummary
 from inference_blueprints.figures.streaming_summary import KafkaSummary, StreamingSummary
 
@@ -30,6 +30,7 @@ __all__ = [
     "ColdStart",
     "CostItem",
     "EdgeSummary",
+    "FloorSummary",
     "FrontendSummary",
     "KafkaSummary",
     "MemorySummary",

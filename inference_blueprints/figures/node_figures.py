@@ -200,6 +200,12 @@ class ColdStart:
     weights_from: str
 
     @property
+    def known_seconds(self) -> float:
+        """Time of all parts that are known."""
+        parts = (self.launch_seconds, self.image_seconds, self.weights_seconds, self.engine_seconds)
+        return sum(part for part in parts if part is not None)
+
+    @property
     def dominated_by(self) -> str:
         """The longer transfer, and the image size above which an unknown image would take longer."""
         if self.image_seconds is not None:

@@ -31,6 +31,26 @@ class TriggerSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class FloorSummary:
+    """A smallest number of workers during a part of the week.
+
+    Parameters
+    ----------
+    start, end
+        Cron expressions.
+    time_zone
+        Time zone of both.
+    workers
+        The number.
+    """
+
+    start: str
+    end: str
+    time_zone: str
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScalingSummary:
     """The elastic workers of a role.
 
@@ -44,6 +64,10 @@ class ScalingSummary:
         Their share of the nodes' price, in US dollars per hour; None if a price is unknown.
     triggers
         Loads by which they scale.
+    floors
+        Smallest numbers of workers by schedule.
+    down_after_seconds
+        Time during which fewer workers must suffice before one goes.
     """
 
     model: str
@@ -54,3 +78,5 @@ class ScalingSummary:
     usd_per_hour_least: float | None
     usd_per_hour_most: float | None
     triggers: tuple[TriggerSummary, ...]
+    floors: tuple[FloorSummary, ...]
+    down_after_seconds: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from inference_blueprints.figures import PoolSummary, ScalingSummary, TriggerSummary
+from inference_blueprints.figures import FloorSummary, PoolSummary, ScalingSummary, TriggerSummary
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
 
@@ -48,6 +48,11 @@ def summarise_scaling(
                 )
                 for trigger in process.scaling.triggers
             ),
+            floors=tuple(
+                FloorSummary(start=each.start, end=each.end, time_zone=each.time_zone, workers=each.replicas)
+                for each in process.scaling.floors
+            ),
+            down_after_seconds=process.scaling.down_stabilization_seconds,
         )
 
 

@@ -214,7 +214,14 @@ def cold_starts(summary: PlanSummary) -> TextTable:
     return TextTable(
         "Cold start of a new node",
         ("deployment", "node", "weights"),
-        ("launch, s", "image, s or s per GB", "weights, GB", "load weights, s", "engine, s"),
+        (
+            "launch, s",
+            "image, s or s per GB",
+            "weights, GB",
+            "load weights, s",
+            "engine, s",
+            "sum of the known, s",
+        ),
         tuple(map(_cold_start_row, summary.cold_starts)),
         tuple(_cold_start_notes(summary.cold_starts)),
     )
@@ -232,6 +239,7 @@ def _cold_start_row(start: ColdStart) -> tuple[str, ...]:
         gb(start.weights_bytes),
         f"{start.weights_seconds:.0f}",
         _with_basis(start.engine_seconds, start.engine_basis),
+        f"{start.known_seconds:.0f}",
     )
 
 

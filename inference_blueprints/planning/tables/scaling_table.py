@@ -16,12 +16,24 @@ def elastic_workers(summary: PlanSummary) -> TextTable:
         ("workers", "scale by"),
         ("number", "target", "USD per hour"),
         tuple(row for each in summary.scaling for row in _rows(each)),
-        tuple(
-            f"{each.model}/{each.deployment}/{each.name}, {trigger.name}: {trigger.why}"
-            for each in summary.scaling
-            for trigger in each.triggers
-        ),
+        tuple(note for each in summary.scaling for note in _notes(each)),
     )
+
+
+def _notes(each: ScalingSummary) -> Iterator[str]:
+    """Yield when the number changes by schedule and downwards, and how each target was computed."""
+    name = f"{each.model}/{each.deployment}/{each.name}"
+    yield (
+        f"{name}: The load that needs most workers decides. Workers go at the earliest after "
+        f"{each.down_after_seconds} s in which fewer were enough (scaleDownAfterSeconds)."
+    )
+    for floor in each.floors:
+        yield (
+            f"{name}, schedule: At least {floor.workers} workers from '{floor.start}' to '{floor.end}' "
+            f"({floor.time_zone}; minute, hour, day, month, weekday)."
+        )
+    for trigger in each.triggers:
+        yield f"{name}, {trigger.name}: {trigger.why}"
 
 
 def _rows(each: ScalingSummary) -> Iterator[tuple[str, ...]]:

@@ -40,7 +40,7 @@ class StartPart:
     def clause(self) -> str:
         """The part in a sentence."""
         return (
-            f"{self.name} unknown"
+            f"{self.name} unknown, counted as 0 s"
             if self.seconds is None
             else f"{self.name} {self.seconds:.0f} s, {self.basis}"
         )

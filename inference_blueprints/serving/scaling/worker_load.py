@@ -79,9 +79,9 @@ class Headroom:
     def reason(self) -> str:
         """Sentence on the reserve."""
         return (
-            f"A further worker takes {self.start_seconds:.0f} s ({self.parts}), until which the load may "
-            f"grow by {self.growth:.0%} (it doubles in {GROWTH_SECONDS / 60:.0f} minutes), and the "
-            f"autoscaler acts from {_TOLERANCE:.0%} above the target"
+            f"A further worker takes {self.start_seconds:.0f} s to start ({self.parts}). Until then the load "
+            f"grows by at most {self.growth:.0%} (an assumption: it doubles in {GROWTH_SECONDS / 60:.0f} "
+            f"minutes), and the autoscaler acts from {_TOLERANCE:.0%} above the target"
         )
 
 
@@ -127,8 +127,8 @@ def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:
         return WorkerLoad(requests * ranks, ranks, reason, waiting_reason, held)
     waiting = max(1.0, limit_seconds * _MS / prefill_ms(profile, workload))
     waiting_reason = (
-        f"a prompt takes {prefill_ms(profile, workload):.0f} ms (simulated), and the last of {waiting:.1f} "
-        f"gets its first token within {limit_seconds * _MS:.0f} ms"
+        f"a prompt takes {prefill_ms(profile, workload):.0f} ms (simulated), so {waiting:.1f} waiting "
+        f"prompts of a worker have their first token within {limit_seconds * _MS:.0f} ms"
     )
     if resolved.role == "prefill":
         return WorkerLoad(waiting, waiting, f"because {waiting_reason}", waiting_reason, max(waiting, held))

@@ -8,8 +8,21 @@ import io
 import pytest
 from rich.console import Console
 
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.planning.tables.terminal_plan import print_plan
+from inference_blueprints.serving.plan import build_plan
+
+
+@pytest.fixture
+def shipped_plan():
+    """The summary of a shipped blueprint."""
+
+    def summary(name):
+        blueprint = load_blueprint(name).blueprint
+        return summarise(blueprint, build_plan(blueprint))
+
+    return summary
 
 
 def _printed(summary, width: int, *, terminal: bool = False) -> str:
@@ -103,3 +116,18 @@ def test_a_month_stranded_devices_and_missed_objectives_are_said(changed, width)
     assert "qwen3-8b/main misses its time per output token: " in words
     assert "not priced" in words
     assert "Prices of services are those of us-east-1" in words
+
+
+def test_the_schedule_of_elastic_workers_is_shown(shipped_plan):
+    text = " ".join(_printed(shipped_plan("elastic-g6e"), 200).split())
+    assert "At least 4 workers from '0 7 * * 1-5' to '0 21 * * 1-5' (America/Los_Angeles;" in text
+    assert "at the earliest after 300 s in which fewer were enough" in text
+
+
+def test_a_start_is_the_sum_of_its_known_parts(shipped_plan):
+    (start,) = shipped_plan("elastic-g6e").cold_starts
+    assert start.image_seconds is None
+    by_hand = start.launch_seconds + start.weights_seconds + start.engine_seconds
+    assert start.known_seconds == pytest.approx(by_hand)
+    lines = _printed(shipped_plan("elastic-g6e"), 60).splitlines()
+    assert [line.split()[-1] for line in lines if "sum of the known" in line] == [f"{by_hand:.0f}"]
