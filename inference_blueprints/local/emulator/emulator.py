@@ -23,6 +23,7 @@ from inference_blueprints.local.emulator.records import RecordedRelease, recorde
 from inference_blueprints.local.emulator.serverless_cache import AUTHORITY_FILE
 from inference_blueprints.processes.child_processes import log_tail
 from inference_blueprints.processes.programs import Programs
+from inference_blueprints.targets.local.isolation import Isolation
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_ACCOUNT = "123456789012"
@@ -31,6 +32,7 @@ _ECS_TARGET = "AmazonEC2ContainerServiceV20141113"
 _START_SECONDS = 60.0
 _EVALUATION_SECONDS = 60.0
 _POLL_SECONDS = 0.05
+_BACKLOG = 1024
 
 
 class Emulator(Programs):
@@ -56,6 +58,9 @@ class Emulator(Programs):
         What stands for the images of ECS tasks. Without it, tasks are only recorded.
     task_speed
         How much faster than time the control plane of ECS waits.
+    isolation
+        Network namespace, opened with `as_root`, in which the emulator runs. Then hosts and tasks of ECS have
+        networks of their own in it, and a load balancer answers at `models_url`.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class Emulator(Programs):
         alarm_speed: float = 1.0,
         task_images: Mapping[str, StandInImage] | None = None,
         task_speed: float = 1.0,
+        isolation: Isolation | None = None,
     ) -> None:
         super().__init__(grace_seconds=5)
         self._run_directory = run_directory.resolve()
@@ -77,7 +83,9 @@ class Emulator(Programs):
         self._alarm_speed = alarm_speed
         self._task_images = task_images
         self._task_speed = task_speed
+        self._isolation = isolation
         self._port = 0
+        self._models_port = 0
 
     @property
     def account(self) -> str:
@@ -93,6 +101,11 @@ class Emulator(Programs):
     def endpoint_url(self) -> str:
         """The URL of the emulator."""
         return f"http://{LOOPBACK}:{self._port}"
+
+    @property
+    def models_url(self) -> str:
+        """The URL of the load balancer of ECS' services. It reads the host name of a request."""
+        return f"http://{LOOPBACK}:{self._models_port}"
 
     @property
     def pid(self) -> int:
@@ -206,22 +219,30 @@ class Emulator(Programs):
         if self._task_images is not None:
             self.tasks_directory.mkdir(exist_ok=True)
             write_images(self._task_images, self._images_path)
-        with socket.create_server((LOOPBACK, 0)) as listener:
+            self._hosts_path.write_text("127.0.0.1 localhost\n")
+        isolated = self._isolation is not None
+        with (
+            socket.create_server((LOOPBACK, 0)) as listener,
+            socket.create_server((LOOPBACK, 0), backlog=_BACKLOG) as models,
+        ):
             self._port = listener.getsockname()[1]
+            self._models_port = models.getsockname()[1]
+            command: list[str | Path] = [
+                *(sys.executable, "-m", "inference_blueprints.local.emulator.launcher"),
+                *("--socket", str(listener.fileno())),
+                *("--records", self.records_directory, "--helm", tools.helm()),
+                *("--caches", self._caches_directory),
+                *("--alarm-speed", str(self._alarm_speed)),
+                *self._task_options(),
+                *(("--control-plane", self.control_planes_directory) if self._control_plane else ()),
+                *(("--models-socket", str(models.fileno())) if isolated else ()),
+            ]
             self._processes.start(
                 "AWS emulator",
-                [
-                    *(sys.executable, "-m", "inference_blueprints.local.emulator.launcher"),
-                    *("--socket", str(listener.fileno())),
-                    *("--records", self.records_directory, "--helm", tools.helm()),
-                    *("--caches", self._caches_directory),
-                    *("--alarm-speed", str(self._alarm_speed)),
-                    *self._task_options(),
-                    *(("--control-plane", self.control_planes_directory) if self._control_plane else ()),
-                ],
+                self._isolation.command(command, self._hosts_path) if self._isolation else command,
                 environment=self._process_environment(temporary),
                 log_path=self.log_path,
-                pass_fds=(listener.fileno(),),
+                pass_fds=(listener.fileno(), *((models.fileno(),) if isolated else ())),
             )
         self._wait_until_healthy()
 
@@ -229,11 +250,18 @@ class Emulator(Programs):
     def _images_path(self) -> Path:
         return self.tasks_directory / "images.json"
 
+    @property
+    def _hosts_path(self) -> Path:
+        return self.tasks_directory / "names"
+
     def _task_options(self) -> list[str | Path]:
         if self._task_images is None:
             return []
         speed = str(self._task_speed)
-        return ["--tasks", self.tasks_directory, "--task-images", self._images_path, "--task-speed", speed]
+        return [
+            *("--tasks", self.tasks_directory, "--task-names", self._hosts_path),
+            *("--task-images", self._images_path, "--task-speed", speed),
+        ]
 
     def _process_environment(self, temporary: Path) -> dict[str, str]:
         path = f"{tools.node().parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

@@ -10,14 +10,18 @@ import asyncio
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from socket import socket
 
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
 
 from inference_blueprints.local.emulator.alarm_schedule import AlarmSchedule
+from inference_blueprints.local.emulator.builds import register_builds
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImages
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
+from inference_blueprints.local.emulator.ecs.network.task_networks import VPC_ADDRESS
+from inference_blueprints.local.emulator.ecs.vpc import Vpc
 from inference_blueprints.local.emulator.patches import PATCHES
 from inference_blueprints.local.emulator.real_kubernetes.registration import register_real_kubernetes
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
@@ -56,6 +60,12 @@ def main() -> None:
     parser.add_argument(
         "--task-speed", type=float, default=1.0, help="how much faster than time the clock of ECS is"
     )
+    parser.add_argument("--task-names", type=Path, help="file with the names of tasks in the VPC")
+    parser.add_argument(
+        "--models-socket",
+        type=int,
+        help="file descriptor on which a load balancer listens; the process is root of its network namespace",
+    )
     arguments = parser.parse_args()
     for apply in PATCHES:
         apply()
@@ -69,19 +79,38 @@ def main() -> None:
         register_real_kubernetes(arguments.control_plane)
     else:
         register_kubernetes(RecordingCluster(arguments.records, arguments.helm))
+    port = os.environ["GATEWAY_PORT"]
+    addresses = [f"fd://{arguments.socket}"]
     with ExitStack() as stack:
         if arguments.tasks:
+            vpc = None
+            if arguments.models_socket is not None:
+                vpc = Vpc(arguments.task_names, socket(fileno=arguments.models_socket))
             images = StandInImages.read(arguments.task_images)
-            variables = {name: value for name, value in os.environ.items() if name.startswith("TASK_AWS_")}
-            given = {name.removeprefix("TASK_"): value for name, value in variables.items()}
-            emulation = EcsEmulation(arguments.tasks, images, arguments.task_speed, given)
+            emulation = EcsEmulation(
+                arguments.tasks, images, arguments.task_speed, _task_environment(port, vpc), vpc
+            )
             register_ecs(stack.enter_context(emulation))
-        _serve_until_end(arguments.socket, arguments.alarm_speed)
+            if vpc is not None:
+                # The process is in the namespace, and the inherited socket outside.
+                addresses += [f"127.0.0.1:{port}", f"{VPC_ADDRESS}:{port}"]
+                register_builds(arguments.tasks / "builds")
+        _serve_until_end(addresses, arguments.alarm_speed)
 
 
-def _serve_until_end(socket: int, alarm_speed: float) -> None:
+def _task_environment(port: str, vpc: Vpc | None) -> dict[str, str]:
+    """Return the variables of every task: the emulator's address, region and credentials."""
+    variables = {name: value for name, value in os.environ.items() if name.startswith("TASK_AWS_")}
+    given = {name.removeprefix("TASK_"): value for name, value in variables.items()}
+    if vpc is not None:
+        endpoint = f"http://{VPC_ADDRESS}:{port}"
+        given |= {name: endpoint for name in given if name.startswith("AWS_ENDPOINT_URL")}
+    return given
+
+
+def _serve_until_end(addresses: list[str], alarm_speed: float) -> None:
     configuration = Config()
-    configuration.bind = [f"fd://{socket}"]
+    configuration.bind = addresses
     configuration.graceful_timeout = _SHUTDOWN_SECONDS
     asyncio.run(_serve(configuration, AlarmSchedule(alarm_speed)))
 

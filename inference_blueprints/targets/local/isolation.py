@@ -36,13 +36,26 @@ class Isolation:
     holder: int | None
     reason: str = ""
 
-    def command(self, command: Sequence[str | Path]) -> list[str]:
-        """Return a command that runs another command in this network."""
+    def command(self, command: Sequence[str | Path], hosts: Path | None = None) -> list[str]:
+        """Return a command that runs another command in this network.
+
+        Parameters
+        ----------
+        hosts
+            File that the command and its children read as ``/etc/hosts``. None for that of the machine.
+        """
         words = [str(word) for word in command]
-        return words if self.holder is None else [*_PROGRAM, "join", str(self.holder), *words]
+        if self.holder is None:
+            return words
+        join = (
+            ["join", str(self.holder)] if hosts is None else ["join-with-hosts", str(self.holder), str(hosts)]
+        )
+        return [*_PROGRAM, *join, *words]
 
 
-def open_isolation(start: Callable[[Sequence[str], Sequence[int]], RunningProcess]) -> Isolation:
+def open_isolation(
+    start: Callable[[Sequence[str], Sequence[int]], RunningProcess], *, as_root: bool = False
+) -> Isolation:
     """Create a network namespace, or return the reason why this machine does not allow one.
 
     For an ordinary user, the holder is also in a user namespace, without permissions outside it.
@@ -51,6 +64,8 @@ def open_isolation(start: Callable[[Sequence[str], Sequence[int]], RunningProces
     ----------
     start
         Starts the holding process, given its command and the file descriptors that it inherits.
+    as_root
+        Whether commands may create further namespaces and interfaces inside the network.
 
     Raises
     ------
@@ -61,7 +76,7 @@ def open_isolation(start: Callable[[Sequence[str], Sequence[int]], RunningProces
     """
     reader, writer = os.pipe()
     try:
-        holder = start([*_PROGRAM, "hold", str(writer)], [writer])
+        holder = start([*_PROGRAM, "hold-as-root" if as_root else "hold", str(writer)], [writer])
     finally:
         os.close(writer)
     with os.fdopen(reader, "rb", buffering=0) as pipe:

@@ -7,7 +7,9 @@ netdevice(7).
 ``python -I -S namespace.py hold FD`` creates the namespace, writes the result to the file
 descriptor (``isolated``, or the reason for the failure), and waits. ``python -I -S namespace.py join PID
 COMMAND …`` runs a command
-in the namespace of that process.
+in the namespace of that process. ``hold-as-root`` maps an ordinary user to root of the namespace, so that
+commands may create further namespaces and interfaces in it. ``join-with-hosts PID FILE COMMAND …`` also lets
+the command read this file as ``/etc/hosts`` (mount_namespaces(7)).
 """
 
 import ctypes
@@ -21,18 +23,20 @@ from pathlib import Path
 
 ISOLATED = "isolated"
 
+_CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 0x1
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _INTERFACE_REQUEST = "16sh22x"  # struct ifreq: name, flags, padding
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def hold(status_fd: int) -> None:
+def hold(status_fd: int, *, as_root: bool) -> None:
     """Create the namespace, report the result, and hold the namespace until a signal ends this process."""
     try:
-        _create()
+        _create(as_root=as_root)
         status = ISOLATED
     except OSError as error:
         status = error.strerror or str(error)
@@ -41,25 +45,30 @@ def hold(status_fd: int) -> None:
     signal.pause()
 
 
-def join(holder: int, command: list[str]) -> None:
+def join(holder: int, command: list[str], hosts: str | None = None) -> None:
     """Replace this process by a command inside the namespace that another process holds."""
     namespaces = Path(f"/proc/{holder}/ns")
     if (namespaces / "user").readlink() != Path("/proc/self/ns/user").readlink():
         _enter(namespaces / "user", _CLONE_NEWUSER)
     _enter(namespaces / "net", _CLONE_NEWNET)
+    if hosts is not None:
+        _call(_LIBC.unshare, _CLONE_NEWNS)
+        _call(_LIBC.mount, None, b"/", None, _MS_REC | _MS_PRIVATE, None)  # nothing is mounted outside
+        _call(_LIBC.mount, hosts.encode(), b"/etc/hosts", None, _MS_BIND, None)
     os.execvp(command[0], command)  # noqa: S606 - becoming the command is this program's purpose
 
 
-def _create() -> None:
+def _create(*, as_root: bool) -> None:
     """Move this process into a new network namespace and bring its loopback interface up."""
     user, group = os.geteuid(), os.getegid()
+    inner_user, inner_group = (0, 0) if as_root else (user, group)
     try:
         _call(_LIBC.unshare, _CLONE_NEWNET)
     except PermissionError:  # an ordinary user may do this only in a user namespace
         _call(_LIBC.unshare, _CLONE_NEWUSER | _CLONE_NEWNET)
         Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+        Path("/proc/self/uid_map").write_text(f"{inner_user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{inner_group} {group} 1")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interfaces:
         fcntl.ioctl(interfaces, _SIOCSIFFLAGS, struct.pack(_INTERFACE_REQUEST, b"lo", _IFF_UP))
 
@@ -70,7 +79,7 @@ def _enter(namespace: Path, kind: int) -> None:
     os.close(descriptor)
 
 
-def _call(function: "ctypes._NamedFuncPointer", *arguments: int) -> None:
+def _call(function: "ctypes._NamedFuncPointer", *arguments: int | bytes | None) -> None:
     """Call a function of the C library that returns 0 or sets errno."""
     if function(*arguments) != 0:
         number = ctypes.get_errno()
@@ -78,7 +87,12 @@ def _call(function: "ctypes._NamedFuncPointer", *arguments: int) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "hold":
-        hold(int(sys.argv[2]))
-    else:
-        join(int(sys.argv[2]), sys.argv[3:])
+    match sys.argv[1:]:
+        case ["hold" | "hold-as-root" as kind, descriptor]:
+            hold(int(descriptor), as_root=kind == "hold-as-root")
+        case ["join-with-hosts", process, file, *words]:
+            join(int(process), words, file)
+        case ["join", process, *words]:
+            join(int(process), words)
+        case _:
+            sys.exit(__doc__)

@@ -27,6 +27,14 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import Shape
 from inference_blueprints.local.emulator.ecs.control.ecs_control import EcsControl
 from inference_blueprints.local.emulator.ecs.control.surroundings import Surroundings
 from inference_blueprints.local.emulator.ecs.host_groups import host_size, pool_of
+from inference_blueprints.local.emulator.ecs.network.task_networks import (
+    VPC_PREFIX,
+    OwnNetworks,
+    SharedNetwork,
+    TaskNetworks,
+)
+from inference_blueprints.local.emulator.ecs.vpc import Vpc
+from inference_blueprints.processes.child_processes import ProcessGroup
 
 _LOGGER = logging.getLogger("ecs-stand-in")
 _TICK_SECONDS = 0.1
@@ -46,10 +54,17 @@ class EcsEmulation:
         health checks. What processes need stays real: time-outs of checks and stopTimeout.
     environment
         Variables of every container.
+    vpc
+        Networks, names and load balancer of tasks. None if tasks share the network of this process.
     """
 
     def __init__(
-        self, directory: Path, images: StandInImages, speed: float, environment: Mapping[str, str]
+        self,
+        directory: Path,
+        images: StandInImages,
+        speed: float,
+        environment: Mapping[str, str],
+        vpc: Vpc | None = None,
     ) -> None:
         self._began = time.time()
         self._speed = speed
@@ -60,12 +75,25 @@ class EcsEmulation:
         self._told: list[tuple[str, Mapping[str, Any]]] = []
         self.agent = TaskAgent(
             AgentSettings(
-                directory, images, environment, self._secret, shapes.arn, self._clock, self._wall_time, speed
+                directory,
+                images,
+                environment,
+                self._secret,
+                shapes.arn,
+                self._clock,
+                self._wall_time,
+                speed,
+                _own_networks(directory / "logs" / "networks.log") if vpc else lambda _: SharedNetwork(),
             )
         )
-        self.control = EcsControl(
-            Surroundings(self.agent, host_size, tell=lambda kind, detail: self._told.append((kind, detail)))
+        around = Surroundings(
+            self.agent, host_size, tell=lambda kind, detail: self._told.append((kind, detail))
         )
+        self._balancer = vpc.load_balancer(self._context, speed) if vpc else None
+        if vpc and self._balancer:
+            around.targets, around.names = self._balancer, vpc.cloud_map(self._context)
+            around.address_prefix = VPC_PREFIX
+        self.control = EcsControl(around)
         self.agent.control = self.control
         self._shapes = shapes
         self.api = EcsApi(
@@ -105,6 +133,8 @@ class EcsEmulation:
         self._ends.set()
         self._thread.join()
         self.agent.close()
+        if self._balancer:
+            self._balancer.close()
 
     def call(self, action: str, request: Shape) -> dict[str, Any]:
         """Answer a call of CloudFormation.
@@ -200,6 +230,10 @@ class EcsEmulation:
         except ecs._SecretResolutionError as error:
             raise SecretError(str(error)) from error
         return found["value"]
+
+
+def _own_networks(log_path: Path) -> Callable[[ProcessGroup], TaskNetworks]:
+    return lambda processes: OwnNetworks(processes, log_path)
 
 
 def _faulted(fault: Callable[[Shape], dict[str, Any] | None], data: Shape) -> Any:

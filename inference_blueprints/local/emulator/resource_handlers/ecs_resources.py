@@ -13,6 +13,7 @@ from typing import Any, Final
 import botocore.session
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 from ministack.services import ecs
+from ministack.services.cloudformation import stacks
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
@@ -35,6 +36,9 @@ def register_ecs(emulation: EcsEmulation) -> None:
     register(_SERVICE, EcsServiceHandler(emulation))
     register(_PROVIDER, CapacityProviderHandler(emulation))
     register(_ASSOCIATIONS, ProviderAssociationsHandler(emulation))
+    plain = stacks._runs_on_worker_thread
+    # A service waits for its tasks, which ask the emulator meanwhile.
+    stacks._runs_on_worker_thread = lambda name: name == _SERVICE or plain(name)
 
 
 def api_parameters(operation: str, properties: Mapping[str, Any]) -> dict[str, Any]:

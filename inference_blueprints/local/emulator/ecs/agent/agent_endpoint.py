@@ -1,7 +1,7 @@
 """The agent's endpoints: task metadata version 4 and task scale-in protection.
 
 Sources: task-metadata-endpoint-v4.html, task-scale-in-protection-endpoint.html. Here they are on a
-loopback port, and the path begins with a token of the container.
+port of their own, and the path begins with a token of the container.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-_LOOPBACK: Final = "127.0.0.1"
 _PROTECTION: Final = "/task-protection/v1/state"
 _NOT_FOUND: Final = 404
 _BAD_REQUEST: Final = 400
@@ -41,9 +40,16 @@ class TaskFacts:
 
 
 class AgentEndpoint:
-    """Serves the endpoints of every container. Use `close` at the end."""
+    """Serves the endpoints of every container. Use `close` at the end.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    address
+        Address to listen on.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
         self._facts: dict[str, TaskFacts] = {}
         facts = self._facts
 
@@ -85,14 +91,14 @@ class AgentEndpoint:
                 self.end_headers()
                 self.wfile.write(body)
 
-        self._server = ThreadingHTTPServer((_LOOPBACK, 0), _EndpointHandler)
+        self._server = ThreadingHTTPServer((address, 0), _EndpointHandler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, name="ecs-agent-endpoint", daemon=True).start()
 
     def add(self, token: str, facts: TaskFacts) -> dict[str, str]:
         """Serve a container, and return its variables."""
         self._facts[token] = facts
-        address = f"http://{_LOOPBACK}:{self._server.server_address[1]}"
+        address = f"http://{self._address}:{self._server.server_address[1]}"
         return {
             "ECS_CONTAINER_METADATA_URI_V4": f"{address}/v4/{token}",
             "ECS_AGENT_URI": f"{address}/api/{token}",

@@ -101,6 +101,7 @@ def container_command(
     """
     entry = container.get("entryPoint") or image.entry_point
     command = override.get("command") or container.get("command") or image.command
+    folder_of = {**mounts, "/tmp": folder / "tmp"}  # noqa: S108 - each container has one of its own
     environment = {
         "PATH": os.pathsep.join([*image.folders, os.environ.get("PATH", os.defpath)]),
         "HOME": str(folder),
@@ -109,8 +110,10 @@ def container_command(
         **given,
     }
     for each in (*container.get("environment", ()), *override.get("environment", ())):
-        environment[each["name"]] = with_folders(each.get("value", ""), mounts)
+        environment[each["name"]] = with_folders(each.get("value", ""), folder_of)
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
-    return ContainerCommand(
-        tuple(with_folders(word, mounts) for word in (*entry, *command)), environment, folder
-    )
+    words = [
+        image.programs.get(word, word) if place == 0 else word
+        for place, word in enumerate([*entry, *command])
+    ]
+    return ContainerCommand(tuple(with_folders(word, folder_of) for word in words), environment, folder)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,12 +17,15 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import Contai
 from inference_blueprints.local.emulator.ecs.control.container_health import CheckSettings, HealthRecord
 from inference_blueprints.processes import parent_bound
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
+from inference_blueprints.targets.local import namespace
 
 _STOP_SECONDS: Final = 30.0
 _RESTART_SECONDS: Final = 300.0
 #: A container that ends sooner is never seen running. Ours: AWS documents no such time.
 _SEEN_SECONDS: Final = 0.5
 _KILLED: Final = 128
+#: Programs that a process is before it becomes its command.
+_BEFORE: Final = (parent_bound.__file__.encode(), namespace.__file__.encode())
 
 
 class ContainerProcess:
@@ -36,6 +39,8 @@ class ContainerProcess:
         What runs.
     mounts
         Folder of each mount path.
+    in_network
+        Returns the command that runs a command in the task's network.
     processes
         Group that its processes join.
     log_path
@@ -51,6 +56,7 @@ class ContainerProcess:
         command: ContainerCommand,
         mounts: Mapping[str, Path],
         *,
+        in_network: Callable[[Sequence[str]], list[str]],
         processes: ProcessGroup,
         log_path: Path,
         speed: float,
@@ -61,6 +67,7 @@ class ContainerProcess:
         self.state = ContainerState()
         self._command = command
         self._mounts = mounts
+        self._in_network = in_network
         self._processes = processes
         self._log_path = log_path
         self._speed = speed
@@ -92,7 +99,7 @@ class ContainerProcess:
         """Start its process."""
         self._process = self._processes.start(
             self.name,
-            self._command.words,
+            self._in_network(self._command.words),
             environment=self._command.environment,
             log_path=self._log_path,
             working_directory=self._command.folder,
@@ -162,7 +169,7 @@ class ContainerProcess:
             words = self._command.check(self.definition["healthCheck"]["command"], self._mounts)
             try:
                 self._check = subprocess.Popen(
-                    words,
+                    self._in_network(words),
                     env=dict(self._command.environment),
                     cwd=self._command.folder,
                     stdin=subprocess.DEVNULL,
@@ -194,9 +201,10 @@ class ContainerProcess:
 def _runs_its_command(pid: int) -> bool:
     """Whether the program that binds a process to this one has become the command."""
     try:
-        return parent_bound.__file__.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+    return not any(program in words for program in _BEFORE)
 
 
 def is_met(dependency: ContainerProcess, condition: str) -> bool | None:

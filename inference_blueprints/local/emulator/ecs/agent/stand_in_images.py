@@ -26,12 +26,15 @@ class StandInImage:
         The image's entry point, before the command of the container.
     command
         The image's command, for containers without one.
+    programs
+        Programs here by their path in the image.
     """
 
     folders: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     entry_point: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    programs: Mapping[str, str] = field(default_factory=dict)
 
 
 class StandInImages:
@@ -56,6 +59,7 @@ class StandInImages:
                     each["environment"],
                     tuple(each["entry_point"]),
                     tuple(each["command"]),
+                    each["programs"],
                 )
                 for name, each in json.loads(path.read_text()).items()
             }
@@ -69,9 +73,7 @@ class StandInImages:
         PullError
             If there are none, with ECS' words (stopped-task-error-codes.html, CannotPullContainerError).
         """
-        repository = image.partition("@")[0]
-        if ":" in repository.rpartition("/")[2]:
-            repository = repository.rpartition(":")[0]
+        repository = repository_of(image)
         if repository not in self._images:
             raise PullError(
                 f"CannotPullContainerError: pull image manifest has been retried 1 time(s): {image}: "
@@ -79,6 +81,12 @@ class StandInImages:
                 "no program of this machine stands for it"
             )
         return self._images[repository]
+
+
+def repository_of(image: str) -> str:
+    """Return the repository of an image, without tag and digest."""
+    repository = image.partition("@")[0]
+    return repository.rpartition(":")[0] if ":" in repository.rpartition("/")[2] else repository
 
 
 def write_images(images: Mapping[str, StandInImage], path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from inference_blueprints.local.emulator.ecs.control.scale_in_protection import 
     protect,
     unprotect,
 )
+from inference_blueprints.local.emulator.ecs.network.task_networks import SharedNetwork, TaskNetworks
 from inference_blueprints.processes.child_processes import ProcessGroup
 
 
@@ -64,6 +66,8 @@ class AgentSettings:
         Turns a time of that clock into seconds since 1970.
     speed
         How much faster than time that clock is.
+    networks
+        Makes the networks of tasks, given the group of their processes.
     """
 
     directory: Path
@@ -74,6 +78,7 @@ class AgentSettings:
     clock: Callable[[], float]
     wall_time: Callable[[float], float]
     speed: float
+    networks: Callable[[ProcessGroup], TaskNetworks] = lambda _: SharedNetwork()
 
 
 class TaskAgent:
@@ -84,9 +89,10 @@ class TaskAgent:
         self._processes = ProcessGroup()
         self._running: dict[str, TaskProcess] = {}
         self._tokens: dict[str, list[str]] = {}
-        self.endpoint = AgentEndpoint()
         self.control: EcsControl | None = None
         self._processes.__enter__()
+        self._networks = settings.networks(self._processes)
+        self.endpoint = AgentEndpoint(self._networks.service_address)
 
     def close(self) -> None:
         """End every task."""
@@ -133,11 +139,12 @@ class TaskAgent:
             running.stop()
 
     def kill_host(self, tasks: list[EcsTask]) -> None:
-        """Kill the processes of these tasks."""
+        """Kill the processes of these tasks, and cut their network."""
         for task in tasks:
             if running := self._running.pop(task.identifier, None):
                 running.kill()
             self._forget(task)
+            self._networks.close(task.instance or "")
 
     @property
     def _control(self) -> EcsControl:
@@ -169,6 +176,7 @@ class TaskAgent:
             container,
             command,
             mounts,
+            in_network=partial(self._networks.command, *_network_of(task, instance)),
             processes=self._processes,
             log_path=settings.directory / "logs" / log,
             speed=settings.speed,
@@ -252,6 +260,7 @@ class TaskAgent:
         self._control.told_end(cluster, task.identifier, states, self._settings.clock(), end)
 
     def _forget(self, task: EcsTask) -> None:
+        self._networks.close(task.identifier)
         for token in self._tokens.pop(task.identifier, ()):
             self.endpoint.remove(token)
 
@@ -259,3 +268,10 @@ class TaskAgent:
         return next(
             parts.state.name for parts in self._control.clusters() if task.identifier in parts.state.tasks
         )
+
+
+def _network_of(task: EcsTask, instance: EcsInstance | None) -> tuple[str, str]:
+    """Return id and address of what has the task's network: the task itself, or its host."""
+    if instance is None or task.definition.get("networkMode") == "awsvpc":
+        return task.identifier, task.address
+    return instance.identifier, instance.address

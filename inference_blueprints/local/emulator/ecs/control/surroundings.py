@@ -65,6 +65,26 @@ class NoTargetGroups:
         return True
 
 
+class ServiceNames(Protocol):
+    """Names that AWS Cloud Map keeps for the tasks of services (service-discovery.html)."""
+
+    def register(self, registry: str, task: str, address: str, /) -> None:
+        """Add a task's address to a name, by the ARN of its Cloud Map service."""
+
+    def deregister(self, registry: str, task: str, /) -> None:
+        """Remove a task from a name."""
+
+
+class NoServiceNames:
+    """Stands for Cloud Map where there is none."""
+
+    def register(self, *_: object) -> None:
+        """Do nothing."""
+
+    def deregister(self, *_: object) -> None:
+        """Do nothing."""
+
+
 def _new_id() -> str:
     return uuid.uuid4().hex
 
@@ -89,6 +109,10 @@ class Surroundings:
         Returns a new id of 32 hexadecimal digits.
     boot_seconds
         Time from the launch of an instance to its registration. 30 s is ours; AWS documents none.
+    names
+        Names of services in the VPC.
+    address_prefix
+        First two bytes of addresses of hosts and tasks. By default, loopback addresses.
     """
 
     runner: TaskRunner
@@ -98,13 +122,15 @@ class Surroundings:
     definitions: dict[str, Shape] = field(default_factory=dict)
     new_id: Callable[[], str] = _new_id
     boot_seconds: float = 30.0
+    names: ServiceNames = field(default_factory=NoServiceNames)
+    address_prefix: str = "127.64"
     _addresses: int = 0
 
     def new_address(self) -> str:
-        """Return a loopback address that nothing has had, from 127.64.0.1 on."""
+        """Return an address of the VPC that nothing has had."""
         self._addresses += 1
         high, low = divmod(self._addresses, 250)
-        return f"127.64.{high}.{low + 1}"
+        return f"{self.address_prefix}.{high}.{low + 1}"
 
     def service_event(self, service: EcsService, now: float, message: str) -> None:
         """Add an event to a service, unless the last one says the same.

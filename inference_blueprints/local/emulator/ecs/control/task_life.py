@@ -1,7 +1,8 @@
 """The life of a task between the control plane and the agent.
 
 Sources: AWS, "Amazon ECS task lifecycle" (task-lifecycle-explanation.html); stopped-task-error-codes.html for
-reasons and stop codes; load-balancer-connection-draining.html: a target is deregistered before SIGTERM.
+reasons and stop codes; load-balancer-connection-draining.html: a target is deregistered before SIGTERM. A
+task in ACTIVATING is entered in service discovery ("configures service discovery"): before it is healthy.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class TaskLife:
                 continue
             if task.status is TaskStatus.RUNNING:
                 self._move(task, TaskStatus.DEACTIVATING)
+                self._forget_names(task)
                 for group, port in self._targets(task):
                     self._around.targets.deregister(group, task.address, port)
             left = task.status is TaskStatus.DEACTIVATING and all(
@@ -71,6 +73,8 @@ class TaskLife:
         """Take note that the agent prepares a task."""
         if (task := self._known(identifier)) and task.status is TaskStatus.PENDING:
             self._move(task, TaskStatus.ACTIVATING)
+            for registry in self._registries(task):
+                self._around.names.register(registry, task.identifier, task.address)
 
     def observe_containers(
         self, identifier: str, containers: Mapping[str, ContainerState], now: float
@@ -156,6 +160,11 @@ class TaskLife:
             if each.get("targetGroupArn")
         ]
 
+    def _registries(self, task: EcsTask) -> list[str]:
+        service = self._cluster.services.get(task.service)
+        registries = service.request.get("serviceRegistries", ()) if service else ()
+        return [each["registryArn"] for each in registries if each.get("registryArn")]
+
     def _to_agent(self, task: EcsTask) -> None:
         self._move(task, TaskStatus.STOPPING)
         self._around.runner.stop(task)
@@ -164,7 +173,12 @@ class TaskLife:
         task.stopped_at = now
         task.gpu_ids = ()
         task.protected_until = None
+        self._forget_names(task)
         self._move(task, TaskStatus.STOPPED)
+
+    def _forget_names(self, task: EcsTask) -> None:
+        for registry in self._registries(task):
+            self._around.names.deregister(registry, task.identifier)
 
     def _known(self, identifier: str) -> EcsTask | None:
         task = self._cluster.tasks.get(identifier)

@@ -1,0 +1,98 @@
+"""The images of a platform's tasks, and the programs of this machine that stand for each.
+
+=========================== ======== ====================================================================
+Image                       State    What runs
+=========================== ======== ====================================================================
+Dynamo's frontend           real     Dynamo's frontend and router, of the pinned release
+etcd                        real     etcd, built from its Go module
+busybox                     real     this machine's ``sh`` and ``wget``
+an engine's                 stand-in its Python runs the programs of the task; the engine is simulated
+=========================== ======== ====================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from inference_blueprints.catalog.discovery_images import etcd_image, shell_image
+from inference_blueprints.errors import UserError
+from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.local.ecs_platform import engine_stand_in
+from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage, repository_of
+from inference_blueprints.serving.resolved import shape_of
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.shipped import find
+from inference_blueprints.targets.local.local_target import LocalTarget
+from inference_blueprints.targets.local.simulated_kind import SimulatedKind
+
+#: Variables of Dynamo's images that have another value here, with the reason.
+EXCEPTIONS: Mapping[str, tuple[str, str]] = {
+    "HF_HUB_OFFLINE": ("1", "every process reads the model's files from a folder; nothing is downloaded"),
+    "DYN_SELF_HOST_METADATA": ("0", "frontends read the model's files from the same folder as workers"),
+}
+_ETCD = "/usr/local/bin/etcd"
+_PYTHON = """#!/bin/sh
+# The image's Python. The engine's module is replaced, everything else runs as it is.
+case "$1 $2" in
+"-m dynamo.frontend") ;;
+"-m dynamo."*) exec {python} -m {stand_in} "$@" ;;
+esac
+exec {python} "$@"
+"""
+
+
+def task_images(
+    loaded: LoadedBlueprint, plan: ServingPlan, directory: Path, report: Callable[[str], None]
+) -> dict[str, StandInImage]:
+    """Prepare the programs, and return them by the repository of their image.
+
+    Parameters
+    ----------
+    directory
+        Folder for programs and the files of models.
+    report
+        Called with a line of progress.
+
+    Raises
+    ------
+    UserError
+        If this machine has no `wget`, or etcd cannot be built.
+    """
+    if shutil.which("wget") is None:
+        raise UserError("tasks of the discovery store are watched with `wget`, which is not installed here")
+    blueprint = loaded.blueprint
+    shapes = {model.name: shape_of(model.weights) for model in blueprint.spec.models}
+    engines = SimulatedKind(blueprint)
+    for model in plan.models:
+        for deployment in LocalTarget(blueprint, engines).render(model):
+            engines.write_model(deployment, shapes[model.name], directory / deployment.plan.release / "model")
+    programs = directory / "programs"
+    programs.mkdir(parents=True, exist_ok=True)
+    python = programs / "python3"
+    python.write_text(_PYTHON.format(python=sys.executable, stand_in=engine_stand_in.__name__))
+    python.chmod(0o755)
+    dynamo = StandInImage(
+        folders=(str(programs),),
+        environment={
+            **{name: value for name, (value, _) in EXCEPTIONS.items()},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            engine_stand_in.STAND_IN_VARIABLE: engine_stand_in.document(
+                find(loaded.file).resolve(), directory
+            ),
+        },
+    )
+    etcd = build.program(artefacts.ETCD, report) / artefacts.ETCD.name
+    images = {
+        repository_of(process.image): dynamo
+        for model in plan.models
+        for deployment in model.deployments
+        for process in deployment.processes
+    }
+    images[repository_of(etcd_image())] = StandInImage(programs={_ETCD: str(etcd)})
+    images[repository_of(shell_image())] = StandInImage()
+    return images

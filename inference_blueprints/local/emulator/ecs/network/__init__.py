@@ -1,0 +1,1 @@
+"""What the VPC is to tasks: addresses, names and a load balancer."""

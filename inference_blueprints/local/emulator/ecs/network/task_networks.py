@@ -1,0 +1,154 @@
+"""The networks of tasks: a namespace with an address for each host and for each task of its own interface.
+
+Sources: task-networking-awsvpc.html ("Each task receives its own elastic network interface … and a private
+IPv4 address"), AWS_Fargate.html (a task of Fargate has it always), task-networking-host.html ("the
+container's networking is tied directly to the underlying host": its ports are those of the host). Here an
+interface is a veth pair on a bridge (veth(4), network_namespaces(7)), inside the namespace of the emulator,
+which nothing outside reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from pyroute2 import IPRoute
+
+from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
+from inference_blueprints.targets.local.isolation import Isolation, open_isolation
+
+#: First two bytes of the addresses of hosts and tasks, and the address at which tasks reach AWS.
+VPC_PREFIX: Final = "10.64"
+VPC_ADDRESS: Final = f"{VPC_PREFIX}.255.254"
+_PREFIX_LENGTH: Final = 16
+_BRIDGE: Final = "vpc"
+_INTERFACE: Final = "eth0"
+
+
+class TaskNetworks(Protocol):
+    """Gives tasks their network."""
+
+    #: Address at which the agent and AWS answer tasks.
+    service_address: str
+    #: First two bytes of the addresses of hosts and tasks.
+    prefix: str
+
+    def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:
+        """Return a command that runs words in the network of a host or a task.
+
+        Parameters
+        ----------
+        name
+            Id of the host or the task. Its network is created at its first use.
+        address
+            Its address.
+        """
+
+    def close(self, name: str) -> None:
+        """Remove a network, if it exists. Connections to it get no answer any more, as with a lost host."""
+
+
+class SharedNetwork:
+    """All tasks use the network of this process: hosts are addresses of its loopback interface."""
+
+    service_address = "127.0.0.1"
+    prefix = "127.64"
+
+    def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:  # noqa: ARG002 - see Protocol
+        """Return the words."""
+        return list(words)
+
+    def close(self, name: str) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True)
+class _OpenedNetwork:
+    """A namespace, the process that holds it, and the outer end of its interface."""
+
+    isolation: Isolation
+    holder: RunningProcess
+    interface: str
+
+
+class OwnNetworks:
+    """A network namespace for each host and task. Use it in a process that is root of its own namespace.
+
+    Parameters
+    ----------
+    processes
+        Group of the processes that hold the namespaces.
+    log_path
+        File for their output.
+    """
+
+    service_address = VPC_ADDRESS
+    prefix = VPC_PREFIX
+
+    def __init__(self, processes: ProcessGroup, log_path: Path) -> None:
+        self._processes = processes
+        self._log_path = log_path
+        self._opened: dict[str, _OpenedNetwork] = {}
+        self._count = 0
+        with IPRoute() as links:
+            links.link("add", ifname=_BRIDGE, kind="bridge")
+            [bridge] = links.link_lookup(ifname=_BRIDGE)
+            links.addr("add", index=bridge, address=VPC_ADDRESS, prefixlen=_PREFIX_LENGTH)
+            links.link("set", index=bridge, state="up")
+        self._bridge = bridge
+
+    def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:
+        """Return a command that runs words in a network, see `TaskNetworks`.
+
+        Raises
+        ------
+        RuntimeError
+            If this machine does not allow one.
+        """
+        if name not in self._opened:
+            self._opened[name] = self._open(name, address)
+        return self._opened[name].isolation.command(words)
+
+    def close(self, name: str) -> None:
+        """Remove the interface first, so that the ends of connections do not reach the other side."""
+        if opened := self._opened.pop(name, None):
+            with IPRoute() as links:
+                links.link("del", ifname=opened.interface)
+            self._processes.kill(opened.holder)
+
+    def _open(self, name: str, address: str) -> _OpenedNetwork:
+        started: list[RunningProcess] = []
+
+        def start(command: Sequence[str], descriptors: Sequence[int]) -> RunningProcess:
+            started.append(
+                self._processes.start(
+                    f"network {name[:8]}",
+                    command,
+                    environment={},
+                    log_path=self._log_path,
+                    pass_fds=descriptors,
+                )
+            )
+            return started[0]
+
+        isolation = open_isolation(start, as_root=True)
+        if isolation.holder is None:
+            raise RuntimeError(f"a task cannot have a network of its own here: {isolation.reason}")
+        return _OpenedNetwork(isolation, started[0], self._connect(isolation.holder, address))
+
+    def _connect(self, holder: int, address: str) -> str:
+        """Give a namespace an interface in the VPC, and return the name of its end outside."""
+        self._count += 1
+        outer = f"task{self._count}"
+        with IPRoute() as links:
+            links.link("add", ifname=outer, kind="veth", peer={"ifname": _INTERFACE, "net_ns_pid": holder})
+            [index] = links.link_lookup(ifname=outer)
+            links.link("set", index=index, master=self._bridge, state="up")
+        with IPRoute(netns=f"/proc/{holder}/ns/net") as links:
+            [index] = links.link_lookup(ifname=_INTERFACE)
+            links.addr("add", index=index, address=address, prefixlen=_PREFIX_LENGTH)
+            links.link("set", index=index, state="up")
+            links.route("add", dst="default", gateway=VPC_ADDRESS)
+        return outer
