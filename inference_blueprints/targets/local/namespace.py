@@ -58,6 +58,11 @@ def join(holder: int, command: list[str], hosts: str | None = None) -> None:
     os.execvp(command[0], command)  # noqa: S606 - becoming the command is this program's purpose
 
 
+def enter_network(holder: int) -> None:
+    """Move this thread, and no other, into the network namespace that another process holds (setns(2))."""
+    _enter(Path(f"/proc/{holder}/ns/net"), _CLONE_NEWNET)
+
+
 def _create(*, as_root: bool) -> None:
     """Move this process into a new network namespace and bring its loopback interface up."""
     user, group = os.geteuid(), os.getegid()

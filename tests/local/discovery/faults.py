@@ -18,8 +18,8 @@ from typing import Any
 import aiohttp
 
 from inference_blueprints.contracts.discovery_store import DISCOVERY_LIVENESS_PATH, DISCOVERY_LIVENESS_PORT
+from tests.local.counted_streams import Streams
 from tests.local.discovery.platform import FRONTENDS, MEMBERS, MODEL, Platform
-from tests.local.discovery.streams import Streams
 
 _PATIENCE_SECONDS = 120.0
 _AWAY_SECONDS = 20.0
@@ -168,7 +168,7 @@ async def run(platform: Platform) -> dict[str, Any]:
     await until(platform, 2)
     results["ports"] = {name: platform.ports(name) for name in ("old-0", "old-1")}
     for case in CASES:
-        streams = Streams()
+        streams = Streams([f"http://{host}:8000" for host in FRONTENDS], MODEL)
         streams.begin()
         await asyncio.sleep(2)
         found = await case(platform)

@@ -104,6 +104,7 @@ class EcsEmulation:
                 lambda reference: ecs._task_defs.get(ecs._resolve_td_key(reference)),
                 lambda name: name in ecs._clusters,
                 lambda request: pool_of(request, region),
+                has_load_balancer=self._balancer is not None,
             ),
         )
         self._thread = threading.Thread(

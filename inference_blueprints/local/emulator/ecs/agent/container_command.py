@@ -69,10 +69,12 @@ def mount_folders(definition: Shape, container: Shape, folders: TaskFolders) -> 
 
 
 def with_folders(text: str, mounts: Mapping[str, Path]) -> str:
-    """Replace each mount path that stands alone or begins a path."""
-    for path in sorted(mounts, key=len, reverse=True):
-        text = re.sub(rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?![\w.-])", str(mounts[path]), text)
-    return text
+    """Replace each mount path that stands alone or begins a path, once."""
+    folders = {path.rstrip("/"): str(folder) for path, folder in mounts.items()}
+    paths = "|".join(re.escape(path) for path in sorted(folders, key=len, reverse=True))
+    return (
+        re.sub(rf"(?<![\w./-])({paths})(?![\w.-])", lambda found: folders[found[1]], text) if paths else text
+    )
 
 
 def container_command(

@@ -36,7 +36,11 @@ from inference_blueprints.local.emulator.ecs.control.scale_in_protection import 
     protect,
     unprotect,
 )
-from inference_blueprints.local.emulator.ecs.network.task_networks import SharedNetwork, TaskNetworks
+from inference_blueprints.local.emulator.ecs.network.task_networks import (
+    SharedNetwork,
+    TaskNetworkError,
+    TaskNetworks,
+)
 from inference_blueprints.processes.child_processes import ProcessGroup
 
 
@@ -120,7 +124,7 @@ class TaskAgent:
         except PullError as error:
             self._fail(cluster, task, str(error))
             return
-        except SecretError as error:
+        except (SecretError, TaskNetworkError) as error:
             self._fail(cluster, task, f"ResourceInitializationError: {error}")
             return
         control = self._control
@@ -163,6 +167,8 @@ class TaskAgent:
         folders = TaskFolders(root, settings.directory / "hosts" / host, settings.directory / "shared")
         mounts = mount_folders(task.definition, container, folders)
         folder = root / container["name"]
+        in_network = partial(self._networks.command, *_network_of(task, instance))
+        in_network(())  # created here, so that a failure is one of the task
         command = container_command(
             container,
             overrides.get(container["name"], {}),
@@ -176,7 +182,7 @@ class TaskAgent:
             container,
             command,
             mounts,
-            in_network=partial(self._networks.command, *_network_of(task, instance)),
+            in_network=in_network,
             processes=self._processes,
             log_path=settings.directory / "logs" / log,
             speed=settings.speed,

@@ -45,12 +45,15 @@ class ApiSources:
         Whether a cluster exists.
     pool
         Returns the host pool of a capacity provider's request.
+    has_load_balancer
+        Whether services may have target groups.
     """
 
     clock: Callable[[], float]
     definition: Callable[[str], Shape | None]
     has_cluster: Callable[[str], bool]
     pool: Callable[[Shape], HostPool]
+    has_load_balancer: bool = False
 
 
 class EcsApi:
@@ -150,10 +153,10 @@ class EcsApi:
             raise EcsApiError("InvalidParameterException", "Creation of service was not idempotent.")
         if "taskDefinition" not in request:
             raise EcsApiError("InvalidParameterException", "Task definition can not be blank.")
-        if request.get("loadBalancers"):
+        if request.get("loadBalancers") and not self._sources.has_load_balancer:
             raise EcsApiError(
                 "InvalidParameterException",
-                "loadBalancers: this stand-in of ECS does not register targets of load balancers yet",
+                "loadBalancers: tasks that share one network have no load balancer; isolate the emulator",
             )
         self._check_strategy(parts, request)
         given = {

@@ -100,6 +100,10 @@ class LoadBalancer:
         """Return the state of each target of a group by its address."""
         return self._table.states(group)
 
+    def open_requests(self, group: str) -> int:
+        """Return how many requests the targets of a group answer."""
+        return self._table.open_requests(group)
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         runner = application(self._answer)

@@ -89,7 +89,7 @@ class Target:
         """Take the result of a health check."""
         if self.state is TargetState.DRAINING:
             return
-        if passed is (self.state is TargetState.HEALTHY):
+        if self.state is (TargetState.HEALTHY if passed else TargetState.UNHEALTHY):
             self.streak = 0
             return
         self.streak += 1
@@ -155,6 +155,11 @@ class TargetTable:
         """Take note that a request has ended."""
         with self._lock:
             target.open_requests -= 1
+
+    def open_requests(self, group: str) -> int:
+        """Return how many requests the targets of a group answer."""
+        with self._lock:
+            return sum(each.open_requests for each in self._targets.get(group, ()))
 
     def states(self, group: str) -> dict[str, str]:
         """Return the state of each target of a group by its address."""

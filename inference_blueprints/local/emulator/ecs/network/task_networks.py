@@ -10,13 +10,16 @@ which nothing outside reaches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
 
-from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
+from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
+from inference_blueprints.targets.local import namespace
 from inference_blueprints.targets.local.isolation import Isolation, open_isolation
 
 #: First two bytes of the addresses of hosts and tasks, and the address at which tasks reach AWS.
@@ -25,6 +28,10 @@ VPC_ADDRESS: Final = f"{VPC_PREFIX}.255.254"
 _PREFIX_LENGTH: Final = 16
 _BRIDGE: Final = "vpc"
 _INTERFACE: Final = "eth0"
+
+
+class TaskNetworkError(Exception):
+    """A host or a task cannot have a network."""
 
 
 class TaskNetworks(Protocol):
@@ -44,6 +51,11 @@ class TaskNetworks(Protocol):
             Id of the host or the task. Its network is created at its first use.
         address
             Its address.
+
+        Raises
+        ------
+        TaskNetworkError
+            If it cannot be created.
         """
 
     def close(self, name: str) -> None:
@@ -100,15 +112,12 @@ class OwnNetworks:
         self._bridge = bridge
 
     def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:
-        """Return a command that runs words in a network, see `TaskNetworks`.
-
-        Raises
-        ------
-        RuntimeError
-            If this machine does not allow one.
-        """
+        """Return a command that runs words in a network, see `TaskNetworks`."""
         if name not in self._opened:
-            self._opened[name] = self._open(name, address)
+            try:
+                self._opened[name] = self._open(name, address)
+            except (NetlinkError, OSError, ProcessDied) as error:
+                raise TaskNetworkError(f"{address} has no network: {error}") from error
         return self._opened[name].isolation.command(words)
 
     def close(self, name: str) -> None:
@@ -135,7 +144,7 @@ class OwnNetworks:
 
         isolation = open_isolation(start, as_root=True)
         if isolation.holder is None:
-            raise RuntimeError(f"a task cannot have a network of its own here: {isolation.reason}")
+            raise TaskNetworkError(f"{address} has no network: {isolation.reason}")
         return _OpenedNetwork(isolation, started[0], self._connect(isolation.holder, address))
 
     def _connect(self, holder: int, address: str) -> str:
@@ -146,9 +155,16 @@ class OwnNetworks:
             links.link("add", ifname=outer, kind="veth", peer={"ifname": _INTERFACE, "net_ns_pid": holder})
             [index] = links.link_lookup(ifname=outer)
             links.link("set", index=index, master=self._bridge, state="up")
-        with IPRoute(netns=f"/proc/{holder}/ns/net") as links:
-            [index] = links.link_lookup(ifname=_INTERFACE)
-            links.addr("add", index=index, address=address, prefixlen=_PREFIX_LENGTH)
-            links.link("set", index=index, state="up")
-            links.route("add", dst="default", gateway=VPC_ADDRESS)
+        with ThreadPoolExecutor(max_workers=1) as thread:  # a thread that ends inside the namespace
+            thread.submit(_configure, holder, address).result()
         return outer
+
+
+def _configure(holder: int, address: str) -> None:
+    """Give the interface of a namespace its address. The thread stays in the namespace."""
+    namespace.enter_network(holder)
+    with IPRoute() as links:
+        [index] = links.link_lookup(ifname=_INTERFACE)
+        links.addr("add", index=index, address=address, prefixlen=_PREFIX_LENGTH)
+        links.link("set", index=index, state="up")
+        links.route("add", dst="default", gateway=VPC_ADDRESS)

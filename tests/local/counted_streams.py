@@ -5,20 +5,29 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import aiohttp
 
-from tests.local.discovery.platform import FRONTENDS, MODEL
-
 _CLIENTS = 4
-_TOKENS = 200
 _TIMEOUT = aiohttp.ClientTimeout(total=120)
 
 
 @dataclass
 class Streams:
-    """Clients of both frontends.
+    """Clients that ask addresses in turn, and count every token of their answers.
+
+    Parameters
+    ----------
+    urls
+        Addresses, without ``/v1``.
+    model
+        The model that they ask for.
+    headers
+        Headers of every request.
+    tokens
+        Length of each answer.
 
     Attributes
     ----------
@@ -28,6 +37,10 @@ class Streams:
         What ended the others.
     """
 
+    urls: Sequence[str]
+    model: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tokens: int = 200
     whole: int = 0
     errors: list[str] = field(default_factory=list)
     _ending: bool = False
@@ -47,23 +60,23 @@ class Streams:
                 if self._ending:
                     return
                 try:
-                    await self._stream(session, FRONTENDS[count % len(FRONTENDS)], count)
+                    await self._stream(session, self.urls[count % len(self.urls)], count)
                 except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                     self.errors.append(f"{type(error).__name__}: {error}"[:200])
                     await asyncio.sleep(0.2)
                 else:
                     self.whole += 1
 
-    async def _stream(self, session: aiohttp.ClientSession, host: str, count: int) -> None:
+    async def _stream(self, session: aiohttp.ClientSession, url: str, count: int) -> None:
         body = {
-            "model": MODEL,
+            "model": self.model,
             "messages": [{"role": "user", "content": f"hello {count}"}],
-            "max_tokens": _TOKENS,
+            "max_tokens": self.tokens,
             "stream": True,
             "ignore_eos": True,
         }
         tokens, finish = 0, None
-        async with session.post(f"http://{host}:8000/v1/chat/completions", json=body) as answer:
+        async with session.post(f"{url}/v1/chat/completions", json=body, headers=self.headers) as answer:
             if answer.status != 200:
                 raise ValueError(f"{answer.status} {await answer.text()}")
             async for line in answer.content:
@@ -74,5 +87,5 @@ class Streams:
                     for choice in chunk["choices"]:
                         tokens += bool(choice["delta"].get("content"))
                         finish = choice.get("finish_reason") or finish
-        if (tokens, finish) != (_TOKENS, "length"):
+        if (tokens, finish) != (self.tokens, "length"):
             raise ValueError(f"the stream ended after {tokens} tokens: {finish}")
