@@ -27,7 +27,7 @@ from inference_blueprints.targets.ecs.task_environment import (
 )
 from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers, WorkerPlace
 from inference_blueprints.targets.local.local_target import LocalTarget
-from inference_blueprints.targets.local.simulated_kind import SimulatedKind
+from inference_blueprints.targets.local.simulated_kind import HEALTHY_ONCE_IT_SERVES, SimulatedKind
 
 #: Variable with the document of `document`.
 STAND_IN_VARIABLE = "ENGINE_STAND_IN"
@@ -71,7 +71,8 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
     (home / "model").symlink_to(Path(values["directory"]) / deployment.plan.release / "model")
     command = [*own.launch(deployment.model.name, place, 1).command, *DISCOVERY_ARGUMENTS]
     sys.stdout.flush()
-    return os.execve(command[0], command, dict(environment))  # noqa: S606 - becoming the engine is its purpose
+    variables = {**environment, **HEALTHY_ONCE_IT_SERVES}
+    return os.execve(command[0], command, variables)  # noqa: S606 - becoming the engine is its purpose
 
 
 def _planned(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,9 @@ WORKER_PROCESSES = 8
 WORKER_LIMIT = 128
 # Workers that go while clients stream have this time for their streams; the plan's would fill a short run.
 _ELASTIC_FINISH_SECONDS = 15
+#: Real workers register a request that tests their health. The mocker registers none, and without one Dynamo
+#: 1.6.1 still reads this deprecated variable, which says the same.
+HEALTHY_ONCE_IT_SERVES: Mapping[str, str] = {"DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]'}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +128,7 @@ def _pages_environment(place: WorkerPlace) -> dict[str, str]:
     return {
         "DYN_SYSTEM_HOST": place.address,
         "DYN_SYSTEM_PORT": str(place.pages_port),
-        # Ready once it serves. Real workers register a request that tests their health, which says the same;
-        # the mocker registers none, and without one Dynamo 1.6.1 still reads this deprecated variable.
-        "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]',
+        **HEALTHY_ONCE_IT_SERVES,
     }
 
 

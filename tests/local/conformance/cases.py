@@ -71,19 +71,19 @@ def streams_survive_a_killed_worker(platform: ConformingPlatform) -> None:
         platform.kill_worker()
         platform.replaced()
 
-    assert _streams_while(platform, disturb) > 0
+    assert streams_while(platform, disturb) > 0
 
 
 def streams_survive_a_scale_in(platform: ConformingPlatform) -> None:
-    assert _streams_while(platform, lambda: platform.scale(WORKERS - 1)) > 0
+    assert streams_while(platform, lambda: platform.scale(WORKERS - 1)) > 0
     platform.scale(WORKERS)
 
 
 def streams_survive_a_rolling_deployment(platform: ConformingPlatform) -> None:
-    assert _streams_while(platform, platform.roll_out) > 0
+    assert streams_while(platform, platform.roll_out) > 0
 
 
-def _streams_while(platform: ConformingPlatform, disturb: Callable[[], None]) -> int:
+def streams_while(platform: ConformingPlatform, disturb: Callable[[], None]) -> int:
     """Stream while a platform is disturbed, and return the number of streams: all are whole."""
 
     async def run() -> Streams:

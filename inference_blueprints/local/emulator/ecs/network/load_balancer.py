@@ -21,7 +21,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
 from inference_blueprints.local.emulator.ecs.network.target_health import (
     GroupSettings,
-    Target,
+    RegisteredTarget,
     TargetState,
     TargetTable,
 )
@@ -125,12 +125,12 @@ class LoadBalancer:
         if self._session is not None:
             await self._session.close()
 
-    def _begin_checks(self, settings: GroupSettings, target: Target) -> None:
+    def _begin_checks(self, settings: GroupSettings, target: RegisteredTarget) -> None:
         check = self._loop.create_task(self._check(settings, target))
         self._checks.add(check)
         check.add_done_callback(self._checks.discard)
 
-    async def _check(self, settings: GroupSettings, target: Target) -> None:
+    async def _check(self, settings: GroupSettings, target: RegisteredTarget) -> None:
         """Check a target until it drains."""
         url = f"http://{target.address}:{target.port}{settings.path}"
         async with ClientSession(timeout=ClientTimeout(total=settings.timeout)) as session:
@@ -161,7 +161,7 @@ class LoadBalancer:
             carried.cancel()
             self._table.finish(target)
 
-    async def _pass_on(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _pass_on(self, request: web.Request, target: RegisteredTarget) -> web.StreamResponse:
         if self._session is None:
             raise RuntimeError("the load balancer has not started")
         body = await request.read()

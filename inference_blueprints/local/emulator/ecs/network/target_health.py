@@ -74,7 +74,7 @@ def _codes(matcher: str) -> list[int]:
 
 
 @dataclass
-class Target:
+class RegisteredTarget:
     """A registered target. `ends_at` is when its deregistration delay is over."""
 
     address: str
@@ -106,16 +106,16 @@ class TargetTable:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._targets: dict[str, list[Target]] = {}
+        self._targets: dict[str, list[RegisteredTarget]] = {}
         self._turns = itertools.count()
 
-    def add(self, group: str, address: str, port: int) -> Target | None:
+    def add(self, group: str, address: str, port: int) -> RegisteredTarget | None:
         """Register a target, unless it is registered."""
         with self._lock:
             found = self._find(group, address, port)
             if found is not None and found.state is not TargetState.DRAINING:
                 return None
-            target = Target(address, port)
+            target = RegisteredTarget(address, port)
             self._targets.setdefault(group, []).append(target)
             return target
 
@@ -126,7 +126,7 @@ class TargetTable:
             if found is not None and found.state is not TargetState.DRAINING:
                 found.state, found.ends_at = TargetState.DRAINING, ends_at
 
-    def find(self, group: str, address: str, port: int, now: float) -> Target | None:
+    def find(self, group: str, address: str, port: int, now: float) -> RegisteredTarget | None:
         """Return a target; None once it is unused."""
         with self._lock:
             found = self._find(group, address, port)
@@ -136,7 +136,7 @@ class TargetTable:
             found.closed.set()
             return None
 
-    def choose(self, group: str, *, least_outstanding: bool) -> Target | None:
+    def choose(self, group: str, *, least_outstanding: bool) -> RegisteredTarget | None:
         """Choose the target of a request, and count the request."""
         with self._lock:
             registered = [
@@ -151,7 +151,7 @@ class TargetTable:
             chosen.open_requests += 1
             return chosen
 
-    def finish(self, target: Target) -> None:
+    def finish(self, target: RegisteredTarget) -> None:
         """Take note that a request has ended."""
         with self._lock:
             target.open_requests -= 1
@@ -166,7 +166,7 @@ class TargetTable:
         with self._lock:
             return {f"{each.address}:{each.port}": str(each.state) for each in self._targets.get(group, ())}
 
-    def _find(self, group: str, address: str, port: int) -> Target | None:
+    def _find(self, group: str, address: str, port: int) -> RegisteredTarget | None:
         for each in reversed(self._targets.get(group, [])):
             if (each.address, each.port) == (address, port):
                 return each

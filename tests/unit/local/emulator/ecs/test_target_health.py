@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.local.emulator.ecs.network.target_health import (
     GroupSettings,
-    Target,
+    RegisteredTarget,
     TargetState,
     TargetTable,
 )
@@ -24,7 +24,7 @@ def settings(**attributes: str) -> GroupSettings:
     return GroupSettings.of(group, attributes)
 
 
-def healthy(table: TargetTable, address: str) -> Target:
+def healthy(table: TargetTable, address: str) -> RegisteredTarget:
     target = table.add(GROUP, address, 80)
     assert target is not None
     target.add_check(settings(), passed=True)
@@ -37,7 +37,7 @@ def test_a_matcher_lists_codes_and_ranges() -> None:
 
 
 def test_one_check_makes_a_new_target_healthy_and_thresholds_hold_afterwards() -> None:
-    target = Target("a", 80)
+    target = RegisteredTarget("a", 80)
     states = []
     for passed in (False, True, False, True, False, False, True, True, True):
         target.add_check(settings(), passed=passed)
