@@ -1,16 +1,19 @@
 """What a deployment's demand may be until capacity can be back.
 
 There are two horizons. `soon` is the time until batch has left a shared deployment, `later` the time until
-lent replicas serve again. Both take a point forecast, widen it by how far the same forecast fell short in
-the last hours, and add the margin of the blueprint. How far a forecast falls short differs between services
-and hours, so it is measured and no distribution is assumed. The constants were chosen on the first four
-days of three services (docs/capacity-shift-decisions.md).
+lent replicas serve again. Both take a point forecast and multiply it by the smallest factor with which the
+same forecasts of the last day would have missed no more than a small share of the demand. That share is half
+of the goal, because a new day differs from the last one. So the factor is measured for each service, and no
+distribution is assumed. The margin of the blueprint comes on top.
+
+After a collapse the demand is no guide to what comes next: clients that cannot reach a service may come back
+all at once. These minutes do not count for the factors. Instead, `soon` adds the largest rise of the known
+days, and `later` is at least the demand before the collapse (docs/capacity-shift-decisions.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy
 from numpy.lib.stride_tricks import sliding_window_view
@@ -23,36 +26,51 @@ from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 Flags = NDArray[numpy.bool_]
 
 _DAY = 86400 // BIN_SECONDS
-#: Bins whose slope goes on, and how many bins it goes on.
-_SLOPE_BINS, _SLOPE_AHEAD = 5, 3
-#: Last shortfalls of a forecast that count, and the share of them that the upper forecast covers.
-_SOON_BINS, _SOON_SHARE = 360, 0.95
-_LATER_BINS, _LATER_SHARE = _DAY, 0.995
+#: Forecasts that count for a factor.
+_FACTOR_BINS = _DAY
+#: Shares of the demand that the factors let them miss. Lent replicas are missing for ten times as long.
+_SOON_MISSED, _LATER_MISSED = 0.0005, 0.00005
+#: Bins whose slope goes on.
+_SLOPE_BINS = 4
 #: Level of the later forecast: the largest demand within these bins.
 _LEVEL_BINS = 10
-#: Earlier days with the same hours, how far from the hour peaks count, and the part of them that is covered.
-_SEASON_DAYS, _SEASON_MARGIN_BINS, _SEASON_SHARE = (1, 7), 30, 1.0
-#: Demand below this share of its largest in these bins has collapsed: clients that cannot reach the service
-#: come back all at once. Replicas are kept for them.
+#: Earlier days with the same hours, and how far from the hour peaks count.
+_SEASON_DAYS, _SEASON_MARGIN_BINS = (1, 7), 30
+#: Demand below this share of its largest in these bins has collapsed.
 _COLLAPSE_SHARE, _COLLAPSE_BINS = 0.3, 240
 #: Below this demand, ratios say nothing.
 _NOTHING = 1e-9
 
 
-def forecast_demand(history: DemandHistory, settings: ShiftSettings) -> DeploymentForecast:
-    """Return what the demand may be. The history has a measurement; gaps count as the demand before them."""
+def forecast_demand(history: DemandHistory, settings: ShiftSettings, *, shared: bool) -> DeploymentForecast:
+    """Return what the demand may be. The history has a measurement; gaps count as the demand before them.
+
+    Parameters
+    ----------
+    history
+        The demand.
+    settings
+        The horizons and the margin.
+    shared
+        Whether batch shares the deployment. Then replicas that are kept serve batch by its places until they
+        are needed, and `later` also covers the largest rise of the known days.
+    """
     values = filled(history.values)
-    measured = ~numpy.isnan(history.values)
     soon_ahead = math.ceil(settings.admission_seconds / BIN_SECONDS) + 1
     later_ahead = math.ceil(settings.reclaim_seconds / BIN_SECONDS) + 2
     margin = 1.0 + settings.safety_percent / 100.0
-    soon = _upper(_trend, values, measured, ahead=soon_ahead, bins=_SOON_BINS, share=_SOON_SHARE)
-    later = _upper(_level, values, measured, ahead=later_ahead, bins=_LATER_BINS, share=_LATER_SHARE)
+    recent = values[-(_FACTOR_BINS + later_ahead + _COLLAPSE_BINS) :]
+    collapsed = _collapsed(recent)
+    usable = ~numpy.isnan(history.values[-len(recent) :]) & ~collapsed
+    soon = _upper(_trend(recent, soon_ahead), recent, usable, soon_ahead, _SOON_MISSED)
+    later = _upper(_largest_of_last(recent, _LEVEL_BINS), recent, usable, later_ahead, _LATER_MISSED)
     season = _season(values, later_ahead)
-    recent = values[-_COLLAPSE_BINS:].max()
-    if values[-2:].mean() < _COLLAPSE_SHARE * recent:
-        later = max(later, float(recent))
-    later = max(soon, later, _SEASON_SHARE * (season or 0.0))
+    if collapsed[-1]:
+        soon = max(soon, float(values[-1]) + _largest_rise(values, soon_ahead))
+        later = max(later, float(values[-_COLLAPSE_BINS:].max()))
+    if shared:
+        later = max(later, float(values[-1]) + _largest_rise(values, later_ahead))
+    later = max(soon, later, season or 0.0)
     return DeploymentForecast(
         level=float(values[-1]), soon=soon * margin, later=later * margin, season=season
     )
@@ -66,57 +84,73 @@ def filled(values: Numbers) -> Numbers:
     return values[numpy.where(index < 0, first, index)]
 
 
-def _trend(values: Numbers) -> Numbers:
+def _collapsed(values: Numbers) -> Flags:
+    """Return for each bin whether demand, on average of two bins, is far below what it was."""
+    before = numpy.concatenate([values[:1], values[:-1]])
+    found: Flags = (values + before) / 2.0 < _COLLAPSE_SHARE * _largest_of_last(values, _COLLAPSE_BINS)
+    return found
+
+
+def _trend(values: Numbers, ahead: int) -> Numbers:
     """Return the demand if its slope goes on, and at least the present one."""
-    level = numpy.concatenate([values[:1], (values[1:] + values[:-1]) / 2.0])
-    before = numpy.concatenate([numpy.full(min(_SLOPE_BINS, len(level)), level[0]), level[:-_SLOPE_BINS]])
-    found: Numbers = numpy.maximum(values, level + (level - before) / _SLOPE_BINS * _SLOPE_AHEAD)
+    before = numpy.concatenate([numpy.full(_SLOPE_BINS, values[0]), values])[: len(values)]
+    found: Numbers = values + numpy.maximum(0.0, values - before) / _SLOPE_BINS * ahead
     return found
 
 
-def _level(values: Numbers) -> Numbers:
-    padded = numpy.concatenate([numpy.full(_LEVEL_BINS - 1, values[0]), values])
-    found: Numbers = sliding_window_view(padded, _LEVEL_BINS).max(axis=1)
+def _largest_of_last(values: Numbers, bins: int) -> Numbers:
+    padded = numpy.concatenate([numpy.full(bins - 1, values[0]), values])
+    found: Numbers = sliding_window_view(padded, bins).max(axis=1)
     return found
 
 
-def _upper(
-    point: Callable[[Numbers], Numbers],
-    values: Numbers,
-    measured: Flags,
-    *,
-    ahead: int,
-    bins: int,
-    share: float,
-) -> float:
-    """Return the point forecast times the factor that covered a share of the last outcomes.
+def _outcomes(values: Numbers, ahead: int) -> Numbers:
+    """Return the largest demand of the bins after each bin, as far as it is known."""
+    if len(values) <= ahead:
+        return values[:0]
+    found: Numbers = sliding_window_view(values, ahead)[1:].max(axis=1)
+    return found
+
+
+def _upper(forecasts: Numbers, values: Numbers, usable: Flags, ahead: int, missed: float) -> float:
+    """Return the newest forecast times the factor with which the last ones missed no more than they may.
 
     Parameters
     ----------
-    point
+    forecasts
         The point forecast at each bin.
-    values, measured
-        Demand, and whether it was measured: forecasts whose outcome was not measured do not count.
+    values, usable
+        Demand, and whether its bin counts. A forecast counts if its own bin and all bins that it is for do.
     ahead
         Bins that a forecast is for.
-    bins
-        Number of the last forecasts with an outcome.
-    share
-        Share of their outcomes that the factor covers.
+    missed
+        Share of the outcomes that the factor lets the forecasts miss.
     """
-    tail = bins + ahead + _LEVEL_BINS
-    values, measured = values[-tail:], measured[-tail:]
-    forecasts = point(values)
-    outcomes = (
-        sliding_window_view(values, ahead)[1:].max(axis=1)[-bins:] if len(values) > ahead else values[:0]
-    )
-    known = (
-        sliding_window_view(measured, ahead)[1:].min(axis=1)[-bins:] if len(values) > ahead else measured[:0]
-    )
-    past = forecasts[: len(forecasts) - ahead][-bins:]
-    usable: Flags = known & (past > _NOTHING)
-    factor = float(numpy.quantile(outcomes[usable] / past[usable], share)) if usable.any() else 1.0
-    return float(forecasts[-1]) * max(1.0, factor)
+    outcomes = _outcomes(values, ahead)[-_FACTOR_BINS:]
+    past = forecasts[: len(values) - ahead][-_FACTOR_BINS:]
+    known = sliding_window_view(usable, ahead + 1).min(axis=1)[-_FACTOR_BINS:] if len(past) else usable[:0]
+    counted: Flags = known & (past > _NOTHING)
+    return float(forecasts[-1]) * _factor(outcomes[counted], past[counted], missed)
+
+
+def _factor(outcomes: Numbers, forecasts: Numbers, missed: float) -> float:
+    """Return the smallest factor from 1 with which the forecasts miss at most a share of the outcomes.
+
+    A factor misses the sum of `outcome - factor * forecast` over the outcomes that are larger: no other set
+    of outcomes has a larger sum. So the factor is large enough if no set misses more than is allowed. It is
+    enough to look at the sets of the largest ratios.
+    """
+    if not len(outcomes):
+        return 1.0
+    order = numpy.argsort(-outcomes / forecasts)
+    allowed = missed * outcomes.sum()
+    return max(1.0, float(((outcomes[order].cumsum() - allowed) / forecasts[order].cumsum()).max()))
+
+
+def _largest_rise(values: Numbers, ahead: int) -> float:
+    """Return by how much demand has risen at most within the bins of a forecast."""
+    outcomes = _outcomes(values, ahead)
+    return float((outcomes - values[: len(outcomes)]).max(initial=0.0))
 
 
 def _season(values: Numbers, ahead: int) -> float | None:

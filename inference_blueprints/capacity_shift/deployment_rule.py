@@ -66,7 +66,7 @@ class DeploymentRule:
         elif self.history.measured_seconds < self.settings.learn_seconds:
             state = self._without_history()
         else:
-            forecast = forecast_demand(self.history, self.settings)
+            forecast = forecast_demand(self.history, self.settings, shared=self.deployment.batch_places > 0)
             state = self._moved(forecast)
         if self.settings.action == "observe":
             self._because("observe", "capacityShift.action is `observe`: this is only recorded")

@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 #: What the capacity shift does with its decisions: only record them, or carry them out.
 ShiftAction = Literal["observe", "shift"]
-#: Margin above the forecast if the blueprint says nothing, in percent: chosen by a replay of recorded days
-#: (docs/capacity-shift-decisions.md).
-DEFAULT_SAFETY_PERCENT: Final = 8
+#: Margin above the forecast if the blueprint says nothing, in percent. The forecast itself is wide enough to
+#: miss no more than half of what may be missed (docs/capacity-shift-decisions.md).
+DEFAULT_SAFETY_PERCENT: Final = 0
 
 #: Name of the function, as it appears in logs, metrics and alarms.
 SHIFT_CONTROLLER: Final = "capacity-shift"

@@ -79,7 +79,7 @@ def explained_settings(
         yield "Decisions are carried out (capacityShift.action is shift)."
     yield (
         f"Each minute, floors are set to what the demand may reach within {settings.reclaim_seconds:g} s "
-        f"(reclaimSeconds), plus {settings.safety_percent:g} % (safetyPercent)."
+        f"(reclaimSeconds), with a margin of {settings.safety_percent:g} % (safetyPercent)."
     )
     yield from _explained_start(moved, settings, start_is_default=start_is_default)
     yield (
@@ -148,7 +148,7 @@ def _explained_forecast(forecast: DeploymentForecast, settings: ShiftSettings) -
         "back."
     )
     yield (
-        "Both include the factor by which such forecasts fell short before, and a margin of "
+        "Both include a factor for how far such forecasts fell short on the last day, and a margin of "
         f"{settings.safety_percent:g} % (safetyPercent)."
     )
     if forecast.season is None:

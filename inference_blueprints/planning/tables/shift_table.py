@@ -13,8 +13,9 @@ def capacity_shift(summary: PlanSummary) -> TextTable:
     if first:
         acts = "carried out" if first.carried_out else "recorded, and not carried out"
         notes = (
-            f"Decisions are {acts}. Floors cover the demand of the next {first.reclaim_seconds} s plus "
-            f"{first.safety_percent} %; how, and how to freeze it: docs/capacity-shift.md.",
+            f"Decisions are {acts}. Floors cover what the demand may reach within "
+            f"{first.reclaim_seconds} s, with a margin of {first.safety_percent} %; "
+            "how, and how to freeze it: docs/capacity-shift.md.",
         )
     return TextTable(
         "Capacity shift",

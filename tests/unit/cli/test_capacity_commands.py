@@ -221,7 +221,7 @@ def test_explain_tells_the_settings(capacity: Capacity) -> None:
         f"A worker carries {carried:g} requests in flight, within 50 ms per output token (simulated)",
         "Batch gets 0 to 16 places",
         "only recorded",
-        "within 700 s (reclaimSeconds), plus 33 % (safetyPercent)",
+        "within 700 s (reclaimSeconds), with a margin of 33 % (safetyPercent)",
         "back after 700 s. It is from capacityShift.reclaimSeconds of the blueprint",
         f"{WORKERS}: a start on a new node takes at least {least.seconds:.0f} s (weights "
         f"{least.seconds:.0f} s, computed)",
@@ -309,7 +309,7 @@ def test_explain_in_words(capacity: Capacity) -> None:
     assert f"the floor is {decision['floor']} of 2 to 12 workers; batch may have {decision['places']}" in text
     assert f"Demand now: {decision['forecast']['now']:.4g} requests in flight." in text
     assert f"{decision['forecast']['later']:.4g} (+" in text
-    assert "a margin of 8 % (safetyPercent)" in text
+    assert "a margin of 0 % (safetyPercent)" in text
     for reason in decision["reasons"]:
         assert f"{reason['code']}: {reason['text']}." in text
 
