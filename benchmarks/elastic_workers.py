@@ -1,16 +1,32 @@
-"""GPU-hours of elastic workers, beside other ways to choose their number, on a week of three real services.
+"""GPU-hours of elastic workers, beside other ways to choose their number, on weeks of three real services.
 
 The rates are those of ServeGen's services m-large, m-mid and m-small (`benchmarks/data/servegen.json`). They
 are scaled so that the peak of the first four days needs sixty workers, and change evenly between the middles
-of the windows of ten minutes. Arrivals are random around them. A worker is one of `elastic-g6e`: Qwen3-8B on
-an L40S, 13 requests at once, 258 ms for a prompt, 10 s for an answer, a first token within two seconds. It is
-ready 180 s after the decision: an assumption, of which the plan computes 26 s for image and weights. It costs
-from the decision until its last request has ended. KEDA and the HorizontalPodAutoscaler are the functions of
-`inference_blueprints/autoscaling`, which choose [the same numbers](control-plane.md#scaling-decisions) as the
-real ones.
+of the windows of ten minutes. Arrivals are random around them. A worker is one of `elastic-g6e` as its plan
+computes it. The rows `a worker` are from the plan: requests at once, time of a request, and the time from the
+decision for a worker until it is ready on a new node, with published times for what nobody measured. A worker
+costs from the decision until its last request has ended. KEDA and the HorizontalPodAutoscaler are the
+functions of `inference_blueprints/autoscaling`, which choose
+[the same numbers](control-plane.md#scaling-decisions) as the real ones.
 
-All settings are tuned on days 1 to 4, those of the other ways too: the cheapest with which 99 % of the
-requests keep the objective. The figures are those of days 5 to 7 with these settings.
+All settings are tuned on days 1 to 4 of the first week, those of the other ways too: the cheapest with which
+99 % of the requests have their first token within the objective. Then they meet loads that were not tuned on:
+
+- `days 5 to 7` of the same week;
+- `week 2`: the seven days after it;
+- `spikes`: days 5 to 7 with nine spikes, of a sixth, a third and a half of the tuned peak, each for 5, 15 and
+  45 minutes, at random times. Each begins and ends within a minute.
+
+`late` is the share of the requests that miss the objective there with the tuned settings of `elastic`.
+GPU-hours are compared at the same objective. So a way that misses it on a load is `raised`: it gets the
+cheapest setting that keeps the objective on that load, as if the load had been known. If none keeps it, the
+row says so and has no goal. `raised` before `beside` is `elastic`, after it the other way.
+
+Where `elastic` is late, load rises faster than workers start. Week 2 of m-mid and m-small has outages, after
+which all requests return within ten minutes; on the days of the tuning, m-mid has one and m-small none. A
+spike is there within a minute. Until further workers are ready, only free ones can serve the rise, so each
+way that does not know the future needs them all the time: a lower `target`, a longer `scaleDownAfterSeconds`
+or a floor. The raised rows have their price.
 
 - `elastic` is the ScaledObject that the chart renders for `elastic-g6e`, with 2 to 120 workers and without
   its schedule. Tuned are the share of a worker's load that is the target of tokens in flight, and
@@ -19,277 +35,193 @@ requests keep the objective. The figures are those of days 5 to 7 with these set
 - `fixed` is one number. Tuned is the number.
 - `CPU` is the HorizontalPodAutoscaler on processor use. It is taken as the share of the slots in use, which
   favours it: the processor of an engine is busy whenever a request runs. Tuned is the target.
-- `queue` is KEDA on requests that wait at the engines (`vllm:num_requests_waiting`). Tuned are target,
-  smallest number and stabilisation.
+- `queue` is KEDA on requests that wait at the engines (`vllm:num_requests_waiting`). Tuned are the smallest
+  number and the stabilisation.
 - `unanswered` is KEDA on requests without a first token, another reading of a queue. It counts prompts that
   are being processed, so it is seldom empty. Tuned is the target.
 - `clairvoyant` is a schedule that knows the rates, and starts workers one cold start before they are needed.
   Tuned is the share of the workers' rate to use.
 
-`kept` is the share of requests whose first token came within the objective. The days are simulated by rates,
-in steps of five seconds. The busiest, the steepest and the quietest hour of `elastic` are also simulated
-request by request, each from as many workers as its first rate needs; the baseline is the same hour by rates.
-
-The last days of m-mid have more requests than the first, and outages after which all requests return at once.
-There the tuned number, CPU and the queue miss the objective, so their GPU-hours are those of a worse service.
+The days are simulated by rates, in steps of five seconds. The busiest, the steepest and the quietest hour of
+days 5 to 7 are also simulated request by request, each from as many workers as its first rate needs. A row
+beside it has the same hours by rates.
 """
 
 from __future__ import annotations
 
-import copy
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmarks.harness.figure import Figure
+from benchmarks.harness.load_spikes import drawn_spikes, with_spikes
+from benchmarks.harness.planned_worker import PlannedWorker, planned_worker
+from benchmarks.harness.scaling_ways import MOST, Ladder, ScalingWays, Setting
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.autoscaling.owners import (
-    AutoscaledRole,
-    ClairvoyantSchedule,
-    FixedNumber,
-    Owner,
-    RoleState,
-    Signal,
-)
 from inference_blueprints.autoscaling.rate_simulation import Simulated, arrivals_per_step, simulate_rates
 from inference_blueprints.autoscaling.request_rates import RequestRates
 from inference_blueprints.autoscaling.request_simulation import simulate_requests
-from inference_blueprints.autoscaling.scaled_object import ScaledObject
 from inference_blueprints.autoscaling.worker_model import WorkerModel
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.emulator.helm import render
-from inference_blueprints.resources import charts_directory
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.eks.model_values import deployment_values
-from inference_blueprints.tools import helm
 
 _DATA = Path(__file__).parent / "data"
 _SERVICES = ("m-large", "m-mid", "m-small")
 _DAY_SECONDS = 86_400.0
 _HOUR_SECONDS = 3600
 _TUNED_DAYS, _ALL_DAYS = 4, 7
-_WORKERS_AT_PEAK, _LEAST, _MOST = 60, 2, 120
-_OBJECTIVE = 0.99
+_WORKERS_AT_PEAK = 60
+_KEPT, _LATE_PERCENT = 0.99, 1.0
 _GOALS = {"queue": 0.8, "clairvoyant": 1.25}
-_PROMPT_TOKENS = 3000
-_WORKER = WorkerModel(
-    slots=13, prefill_seconds=0.258, answer_seconds=10.0, cold_start_seconds=180.0, objective_seconds=2.0
-)
-#: Requests of a full worker without a first token.
-_UNANSWERED = _WORKER.requests_per_second * _WORKER.prefill_seconds
+_SPIKES = (1 / 6, 1 / 3, 1 / 2)
+_SPIKE_SECONDS = (300.0, 900.0, 2700.0)
+_SEEDS = {"tuned": 1, "days 5 to 7": 2, "week 2": 3, "spikes": 4}
+_OWN = "elastic"
+#: Ways beside which each load is compared; all of them on the days after the tuned ones.
+_COMPARED = ("fixed", "queue", "clairvoyant")
 
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """Days of a service, with its arrivals."""
+    """Days of a service, with their arrivals."""
 
     rates: RequestRates
     arrivals: list[float]
+    worker: WorkerModel
 
     @classmethod
-    def of(cls, rates: RequestRates, seed: int) -> _Days:
+    def of(cls, rates: RequestRates, seed: int, worker: WorkerModel) -> _Days:
         """Draw the arrivals."""
-        return cls(rates, arrivals_per_step(rates, seed))
+        return cls(rates, arrivals_per_step(rates, seed), worker)
 
-    def simulate(self, owner: Owner) -> Simulated:
+    def simulate(self, setting: Setting) -> Simulated:
         """Simulate these days."""
-        return simulate_rates(self.rates, self.arrivals, _WORKER, owner, most=_MOST)
-
-
-#: Makes an owner for days: settings that were chosen are bound.
-_Setting = Callable[[RequestRates], Owner]
+        return simulate_rates(self.rates, self.arrivals, self.worker, setting(self.rates), most=MOST)
 
 
 def measure() -> list[Figure]:
     """Take the measurement."""
+    worker = planned_worker("elastic-g6e")
     with ProcessPoolExecutor() as processes:
-        return [figure for figures in processes.map(_figures, _SERVICES) for figure in figures]
+        found = processes.map(partial(_figures, worker), _SERVICES)
+        return [*_of_the_worker(worker.model), *(figure for figures in found for figure in figures)]
 
 
-def _figures(name: str) -> list[Figure]:
-    return list(_compared(name))
+def _of_the_worker(worker: WorkerModel) -> Iterator[Figure]:
+    name = "elastic_workers a worker"
+    yield Figure(f"{name}, requests at once", worker.slots, "requests", simulated=True)
+    yield Figure(f"{name}, time of a request", worker.service_seconds, "s", simulated=True)
+    yield Figure(f"{name}, time to start", worker.cold_start_seconds, "s", simulated=True)
 
 
-def _compared(name: str) -> Iterator[Figure]:
-    rates = RequestRates.read(_DATA / f"servegen_{name}.csv")
-    tuned = rates.between(0.0, _TUNED_DAYS * _DAY_SECONDS)
-    rates = rates.scaled(_WORKERS_AT_PEAK * _WORKER.requests_per_second / tuned.peak)
-    first = _Days.of(rates.between(0.0, _TUNED_DAYS * _DAY_SECONDS), 1)
-    last = _Days.of(rates.between(_TUNED_DAYS * _DAY_SECONDS, _ALL_DAYS * _DAY_SECONDS), 2)
-    chosen = {way: _cheapest(way, settings, first) for way, settings in _ways().items()}
-    found = {way: last.simulate(setting(last.rates)) for way, setting in chosen.items()}
-    own = found.pop("elastic")
-    for way, other in found.items():
-        yield Figure(
-            f"elastic_workers {name}, beside {way}",
-            own.accelerator_hours,
-            "GPU-hours",
-            baseline=other.accelerator_hours,
-            goal=_GOALS.get(way),
-            simulated=True,
-        )
-        yield _kept(f"{name}, beside {way}", own.within_objective, other.within_objective)
-    for what, hour in _sampled_hours(last.rates):
-        by_request = simulate_requests(hour, _WORKER, chosen["elastic"](hour), most=_MOST, seed=2)
-        by_rate = _Days.of(hour, 2).simulate(chosen["elastic"](hour))
-        share = by_request.within_objective / by_request.requests
-        yield _kept(f"{name}, {what} hour request by request", share, by_rate.within_objective)
+def _figures(worker: PlannedWorker, service: str) -> list[Figure]:
+    return list(_compared(worker, service))
 
 
-def _kept(name: str, share: float, baseline: float) -> Figure:
-    return Figure(f"elastic_workers {name}, kept", 100 * share, "%", baseline=100 * baseline, simulated=True)
+def _compared(worker: PlannedWorker, service: str) -> Iterator[Figure]:
+    ladders = ScalingWays(worker).ladders()
+    loads = _loads(service, worker.model)
+    tuned = _Days.of(loads.pop("tuned"), _SEEDS["tuned"], worker.model)
+    chosen = {way: _tuned(way, each, tuned) for way, each in ladders.items()}
+    for load, rates in loads.items():
+        days = _Days.of(rates, _SEEDS[load], worker.model)
+        name = f"elastic_workers {service}, {load}"
+        own = days.simulate(chosen[_OWN])
+        late = 100 * (1 - own.within_objective)
+        yield Figure(f"{name}, late", late, "% of the requests", goal=_LATE_PERCENT, simulated=True)
+        own, raised = _at_the_objective(own, ladders[_OWN], days)
+        name += raised
+        for way in _COMPARED if load in ("week 2", "spikes") else [each for each in chosen if each != _OWN]:
+            other, how = _at_the_objective(days.simulate(chosen[way]), ladders[way], days)
+            both_keep = min(own.within_objective, other.within_objective) >= _KEPT
+            yield Figure(
+                f"{name}, beside {way}{how}",
+                own.accelerator_hours,
+                "GPU-hours",
+                baseline=other.accelerator_hours,
+                goal=_GOALS.get(way) if both_keep else None,
+                simulated=True,
+            )
+    yield from _sampled(service, loads["days 5 to 7"], chosen[_OWN], worker.model)
 
 
-def _sampled_hours(rates: RequestRates) -> Iterator[tuple[str, RequestRates]]:
+def _loads(service: str, worker: WorkerModel) -> dict[str, RequestRates]:
+    """Return the days to tune on and the loads to compare on, by name."""
+    week, second = (RequestRates.read(_DATA / f"servegen_{service}{end}.csv") for end in ("", "_week_2"))
+    peak = _WORKERS_AT_PEAK * worker.requests_per_second
+    factor = peak / week.between(0.0, _TUNED_DAYS * _DAY_SECONDS).peak
+    week = week.scaled(factor)
+    last = week.between(_TUNED_DAYS * _DAY_SECONDS, _ALL_DAYS * _DAY_SECONDS)
+    spikes = drawn_spikes(last, [share * peak for share in _SPIKES], _SPIKE_SECONDS, _SEEDS["spikes"])
+    return {
+        "tuned": week.between(0.0, _TUNED_DAYS * _DAY_SECONDS),
+        "days 5 to 7": last,
+        "week 2": second.scaled(factor),
+        "spikes": with_spikes(last, spikes),
+    }
+
+
+def _tuned(way: str, ladders: Sequence[Ladder], days: _Days) -> Setting:
+    """Return the cheapest setting that keeps the objective. A way of one setting has nothing to tune."""
+    found = _cheapest(ladders, days)
+    if found is None:
+        if [len(each) for each in ladders] == [1]:
+            return ladders[0][0]
+        raise BenchmarkError(f"{way}: no setting keeps the objective on the first days")
+    return found[0]
+
+
+def _cheapest(ladders: Sequence[Ladder], days: _Days) -> tuple[Setting, Simulated] | None:
+    """Return the cheapest setting of all ladders that keeps the objective, or None."""
+    keeping = [found for found in (_first_that_keeps(each, days) for each in ladders) if found is not None]
+    return min(keeping, key=lambda each: each[1].accelerator_hours, default=None)
+
+
+def _first_that_keeps(ladder: Ladder, days: _Days) -> tuple[Setting, Simulated] | None:
+    """Return the first setting that keeps the objective, by halving; None if the last does not."""
+    low, high = 0, len(ladder)
+    kept: Simulated | None = None
+    while low < high:
+        middle = (low + high) // 2
+        simulated = days.simulate(ladder[middle])
+        if simulated.within_objective >= _KEPT:
+            high, kept = middle, simulated
+        else:
+            low = middle + 1
+    return None if kept is None else (ladder[high], kept)
+
+
+def _at_the_objective(tuned: Simulated, ladders: Sequence[Ladder], days: _Days) -> tuple[Simulated, str]:
+    """Return a way with its tuned setting, or with one that keeps the objective on these days, and which."""
+    if tuned.within_objective >= _KEPT:
+        return tuned, ""
+    raised = _cheapest(ladders, days)
+    if raised is not None:
+        return raised[1], " raised"
+    most = max((days.simulate(each[-1]) for each in ladders), key=lambda each: each.within_objective)
+    return most, f" which keeps at most {100 * most.within_objective:.1f} %"
+
+
+def _sampled(service: str, rates: RequestRates, setting: Setting, worker: WorkerModel) -> Iterator[Figure]:
+    """Yield the late requests of sampled hours, request by request and by rates."""
+    requests = late = by_rates = 0.0
+    for hour in _sampled_hours(rates):
+        found = simulate_requests(hour, worker, setting(hour), most=MOST, seed=2)
+        requests += found.requests
+        late += found.requests - found.within_objective
+        by_rates += found.requests * (1 - _Days.of(hour, 2, worker).simulate(setting).within_objective)
+    name, unit = f"elastic_workers {service}, sampled hours", "% of the requests"
+    yield Figure(f"{name} request by request, late", 100 * late / requests, unit, simulated=True)
+    yield Figure(f"{name} by rates, late", 100 * by_rates / requests, unit, simulated=True)
+
+
+def _sampled_hours(rates: RequestRates) -> Iterator[RequestRates]:
     """Yield the busiest hour, that with the largest rise, and the quietest with a request in each window."""
     hours = [
         rates.between(start, start + _HOUR_SECONDS)
         for start in range(int(rates.start_seconds), int(rates.end_seconds - _HOUR_SECONDS), _HOUR_SECONDS)
     ]
     served = [hour for hour in hours if all(window.rate for window in hour.windows)]
-    yield "busiest", max(served, key=lambda hour: hour.peak)
-    yield "steepest", max(served, key=lambda hour: hour.windows[-1].rate - hour.windows[0].rate)
-    yield "quietest", min(served, key=lambda hour: hour.peak)
-
-
-def _cheapest(way: str, settings: Iterable[_Setting], days: _Days) -> _Setting:
-    """Return the cheapest setting that keeps the objective."""
-    simulated = [(setting, days.simulate(setting(days.rates))) for setting in settings]
-    keeping = [each for each in simulated if each[1].within_objective >= _OBJECTIVE]
-    if not keeping:
-        raise BenchmarkError(f"{way}: no setting keeps the objective on the first days")
-    return min(keeping, key=lambda each: each[1].accelerator_hours)[0]
-
-
-def _fixed(number: int) -> _Setting:
-    return lambda _: FixedNumber(number)
-
-
-def _clairvoyant(use: float) -> _Setting:
-    return lambda rates: ClairvoyantSchedule(rates, _WORKER, use, _LEAST, _MOST)
-
-
-def _elastic(share: float | None = None, down_seconds: int | None = None) -> _Setting:
-    """Return the rendered object of the blueprint, for another number of workers and without its floors."""
-    found = copy.deepcopy(_rendered())
-    specification = found["spec"]
-    specification |= {"minReplicaCount": _LEAST, "maxReplicaCount": _MOST}
-    specification["triggers"] = [each for each in specification["triggers"] if each["type"] != "cron"]
-    (tokens,) = (each for each in specification["triggers"] if each["name"] == "tokens-in-flight")
-    if share is not None:
-        tokens["metadata"]["threshold"] = str(share * _WORKER.slots * _PROMPT_TOKENS)
-    down = specification["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
-    if down_seconds is not None:
-        down["stabilizationWindowSeconds"] = down_seconds
-    signals: dict[str, Signal] = {
-        "tokens-in-flight": _tokens,
-        "queue-length": _unanswered,
-        "requests-in-flight": _in_flight,
-    }
-    return lambda _: AutoscaledRole(ScaledObject.read(found), signals)
-
-
-@cache
-def _rendered() -> dict[str, Any]:
-    """Return the ScaledObject of `elastic-g6e` as its chart renders it."""
-    (model,) = build_plan(load_blueprint("elastic-g6e").blueprint).models
-    (deployment,) = model.deployments
-    with tempfile.TemporaryDirectory() as folder:
-        objects = render(
-            helm(),
-            stage_chart(charts_directory() / deployment.chart, Path(folder)),
-            release=deployment.release,
-            namespace="inference",
-            values=deployment_values(deployment, weights_bucket="weights"),
-            kubernetes_version="1.35",
-        )
-    (found,) = (each for each in objects if each["kind"] == "ScaledObject")
-    return found
-
-
-def _on_cpu(target: float, down_seconds: int) -> _Setting:
-    return lambda _: _autoscaled({"cpu": ("Value", target, _slots_in_use)}, _LEAST, down_seconds)
-
-
-def _on_queue(target: float, least: int, down_seconds: int) -> _Setting:
-    return lambda _: _autoscaled({"queue": ("AverageValue", target, _waiting)}, least, down_seconds)
-
-
-def _on_unanswered(share: float) -> _Setting:
-    triggers = {"unanswered": ("AverageValue", share * _UNANSWERED, _unanswered)}
-    return lambda _: _autoscaled(triggers, _LEAST, 300)
-
-
-def _autoscaled(
-    triggers: Mapping[str, tuple[str, float, Signal]], least: int, down_seconds: int
-) -> AutoscaledRole:
-    """Return a role with the chart's pace: up at once by default, down by a tenth a minute."""
-    behaviour: dict[str, Any] = {
-        "scaleDown": {
-            "stabilizationWindowSeconds": down_seconds,
-            "policies": [{"type": "Percent", "value": 10, "periodSeconds": 60}],
-        }
-    }
-    manifest = {
-        "metadata": {"name": "worker"},
-        "spec": {
-            "minReplicaCount": least,
-            "maxReplicaCount": _MOST,
-            "pollingInterval": 15,
-            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": behaviour}},
-            "triggers": [
-                {
-                    "type": "prometheus",
-                    "name": name,
-                    "metricType": kind,
-                    "metadata": {"query": name, "threshold": str(target), "ignoreNullValues": "false"},
-                }
-                for name, (kind, target, _) in triggers.items()
-            ],
-        },
-    }
-    signals = {name: signal for name, (_, _, signal) in triggers.items()}
-    return AutoscaledRole(ScaledObject.read(manifest), signals)
-
-
-def _tokens(state: RoleState) -> float:
-    return _in_flight(state) * _PROMPT_TOKENS
-
-
-def _in_flight(state: RoleState) -> float:
-    return state.running + state.waiting
-
-
-def _unanswered(state: RoleState) -> float:
-    return state.waiting + state.prefilling
-
-
-def _waiting(state: RoleState) -> float:
-    return state.waiting
-
-
-def _slots_in_use(state: RoleState) -> float | None:
-    return state.running / (state.ready * _WORKER.slots) if state.ready else None
-
-
-def _ways() -> dict[str, list[_Setting]]:
-    """Return the settings of each way."""
-    return {
-        "elastic": [_elastic(share, down) for share in (0.8, 0.85, 0.9) for down in (60, 300)],
-        "elastic as planned": [_elastic()],
-        "fixed": [_fixed(number) for number in range(50, 63, 2)],
-        "CPU": [_on_cpu(target, 300) for target in (0.5, 0.6, 0.65, 0.7, 0.8, 0.85)],
-        "queue": [
-            _on_queue(target, least, down)
-            for target in (1.0, 5.0)
-            for least in (30, 40, 50, 60)
-            for down in (300, 1800)
-        ],
-        "unanswered": [_on_unanswered(share) for share in (0.75, 0.8, 0.85, 0.9, 0.95)],
-        "clairvoyant": [_clairvoyant(use) for use in (0.83, 0.86, 0.89, 0.92, 0.95, 0.98)],
-    }
+    yield max(served, key=lambda hour: hour.peak)
+    yield max(served, key=lambda hour: hour.windows[-1].rate - hour.windows[0].rate)
+    yield min(served, key=lambda hour: hour.peak)

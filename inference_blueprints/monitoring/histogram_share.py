@@ -26,6 +26,9 @@ BUCKETS: Mapping[str, tuple[float, ...]] = {
     ),
 }
 
+#: Of a share: far below every threshold of an alarm.
+_PRECISION = "0.000001"
+
 
 def late_share(metric: str, selector: str, by: str, window: str, *, limit_seconds: float) -> str:
     """Return PromQL for the share of a histogram's observations above a limit.
@@ -62,7 +65,8 @@ def late_share(metric: str, selector: str, by: str, window: str, *, limit_second
         inside = below(lower)
         if share:
             inside = f"({1 - share:.6g} * {inside} + {share:.6g} * {below(upper)})"
-    return f"1 - {inside} / ({total} > 0)"
+    # Without rounding, shares of nothing would be rounding errors, some of them negative.
+    return f"round(1 - {inside} / ({total} > 0), {_PRECISION})"
 
 
 def _le(bound: float) -> str:

@@ -47,8 +47,7 @@ def test_every_recorded_series_of_the_platform_is_shown_or_used_by_another() -> 
     assert hidden == {
         "serving_requests",
         "serving_batch_size",
-        "serving_workers_wanted",
-        "serving_workers_ready",
+        "serving_workers_up",
         "serving_workers_late",
         "pool_node_usd_per_hour",
         "platform_scaler_programs",
