@@ -8,6 +8,7 @@ import pytest
 from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
 from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
 from inference_blueprints.monitoring.alarm_table import CANARY_RUNBOOK, alarm_rows
+from inference_blueprints.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.resources import root
 
 _HEADINGS = ["What users see", "Why", "What to do"]
@@ -38,3 +39,16 @@ def test_links_of_runbooks_lead_somewhere() -> None:
     for page in folder.glob("*.md"):
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (folder / link).is_file(), f"{page.name}: {link}"
+
+
+def test_graphs_that_runbooks_name_are_on_that_dashboard() -> None:
+    titles = {row.name: {panel.title for panel in row.panels} for row in dashboard_rows()}
+    named = []
+    for page in (root() / "docs/runbooks").glob("*.md"):
+        text = " ".join(page.read_text(encoding="utf-8").split())
+        pairs = re.findall(r"\*([A-Z][^*]+)\* on the dashboard `(\w+)`", text)
+        named += pairs
+        assert [pair for pair in pairs if pair[0] not in titles[pair[1]]] == [], page.name
+        # No graph is named without its dashboard.
+        assert len(re.findall(r"\*[A-Z][^*]+\*", text.replace("**", ""))) == len(pairs), page.name
+    assert len(named) > 5
