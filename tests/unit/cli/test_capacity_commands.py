@@ -225,8 +225,8 @@ def test_explain_tells_the_settings(capacity: Capacity) -> None:
         "back after 700 s. It is from capacityShift.reclaimSeconds of the blueprint",
         f"{WORKERS}: a start on a new node takes at least {least.seconds:.0f} s (weights "
         f"{least.seconds:.0f} s, computed)",
-        "Not in it, because you have not measured it: launch 94 s, published; image unknown, counted as 0 s; engine "
-        "87 s, published. With these it is 207 s.",
+        "Not in it, because you have not measured it: launch 94 s, published; image unknown, counted as 0 s; "
+        "engine 87 s, published. With these it is 207 s.",
         "Metrics older than 180 s count as missing",
         "batch gets nothing",
         "before 24 h of demand are known",
