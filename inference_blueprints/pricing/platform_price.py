@@ -71,8 +71,9 @@ def platform_price(
     """
     region = spec.environment.region
     services = catalog.service_prices(region)
+    elastic = {role.pool.name for role in roles if role.workers.scaled_by is not None}
     items = (
-        *map(_pool_item, pools),
+        *(_pool_item(pool, is_elastic=pool.name in elastic) for pool in pools),
         *_volumes(spec.pools, pools, services),
         *(
             ecs_items(spec.cluster.ecs, roles, HOURS_PER_MONTH)
@@ -110,14 +111,16 @@ def _hourly(name: str, assumption: str, usd_per_hour: float | None, *, is_bound:
     return _item(name, assumption, monthly, is_bound=is_bound)
 
 
-def _pool_item(pool: PoolSummary) -> CostItem:
+def _pool_item(pool: PoolSummary, *, is_elastic: bool) -> CostItem:
     """Return the price of the used nodes; if it is unknown, the most that it can be."""
-    nodes = f"{pool.nodes_used} {'node' if pool.nodes_used == 1 else 'nodes'}"
+    nodes = f"{pool.nodes_used} {'node' if pool.nodes_used == 1 else 'nodes'} all month"
+    if is_elastic:
+        nodes += ", as if all elastic workers always ran"
     name = f"pool {pool.name}"
     if pool.usd_per_hour_used is not None:
-        return _hourly(name, f"{nodes} all month", pool.usd_per_hour_used)
+        return _hourly(name, nodes, pool.usd_per_hour_used)
     bound = pool.usd_per_hour_used_at_most
-    assumption = f"{nodes} all month; no price known" if bound is None else f"{nodes} all month, at most"
+    assumption = f"{nodes}; no price known" if bound is None else f"{nodes}, at most"
     return _hourly(name, assumption, bound, is_bound=bound is not None)
 
 

@@ -131,3 +131,15 @@ def test_a_start_is_the_sum_of_its_known_parts(shipped_plan):
     assert start.known_seconds == pytest.approx(by_hand)
     lines = _printed(shipped_plan("elastic-g6e"), 60).splitlines()
     assert [line.split()[-1] for line in lines if "sum of the known" in line] == [f"{by_hand:.0f}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "assumption"),
+    [
+        ("elastic-g6e", "12 nodes all month, as if all elastic workers always ran"),
+        ("quickstart-g6e", "2 nodes all month"),
+    ],
+)
+def test_the_price_of_a_month_says_how_many_elastic_workers_run(shipped_plan, name, assumption):
+    items = {item.name: item.assumption for item in shipped_plan(name).platform_cost.items}
+    assert items["pool l40s"] == assumption
