@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 _CLIENTS = 4
-_TIMEOUT = aiohttp.ClientTimeout(total=120)
+_TIMEOUT = aiohttp.ClientTimeout(total=300)
 
 
 @dataclass

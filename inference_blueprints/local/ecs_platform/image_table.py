@@ -27,6 +27,7 @@ from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandI
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.shipped import find
+from inference_blueprints.targets.ecs.task_environment import CACHE_FOLDER, FILES_FOLDER
 from inference_blueprints.targets.local.local_target import LocalTarget
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
@@ -78,6 +79,7 @@ def task_images(
     python.chmod(0o755)
     dynamo = StandInImage(
         folders=(str(programs),),
+        scratch=(CACHE_FOLDER, FILES_FOLDER),
         environment={
             **{name: value for name, (value, _) in EXCEPTIONS.items()},
             "PYTHONPATH": os.pathsep.join(sys.path),

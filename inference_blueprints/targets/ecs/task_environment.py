@@ -25,7 +25,8 @@ from inference_blueprints.targets.ecs.tasks import DiscoverySecret, TaskValue
 DISCOVERY_ARGUMENTS = ("--discovery-backend", "etcd")
 #: Folder of caches: every image lets any user write below /tmp, and the disk of the host holds it.
 CACHE_FOLDER = "/tmp/cache"  # noqa: S108 -- in a container of its own
-_FILES_FOLDER = "/tmp/task-files"  # noqa: S108
+#: Folder of the files that a task writes at its start.
+FILES_FOLDER = "/tmp/task-files"  # noqa: S108
 # The folder of caches in the plan's arguments, which a volume holds on EKS.
 _PLANNED_CACHE = "/cache"
 # Time for which a process waits for the store at its start: as long as a member may take to come back.
@@ -67,7 +68,7 @@ def planned_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironm
             case OwnAddress():
                 address.append(name)
             case FilePath():
-                path = f"{_FILES_FOLDER}/{value.name}"
+                path = f"{FILES_FOLDER}/{value.name}"
                 files[path] = value.text
                 values[name] = path
             case PeerAddress():

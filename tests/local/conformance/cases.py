@@ -95,7 +95,7 @@ def streams_while(platform: ConformingPlatform, disturb: Callable[[], None]) -> 
         return streams
 
     streams = asyncio.run(run())
-    assert streams.errors == []
+    assert streams.errors == [], streams.errors
     return streams.whole
 
 

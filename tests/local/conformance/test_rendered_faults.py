@@ -39,7 +39,8 @@ def test_tasks_run_what_their_definitions_say(ecs: EcsRendering) -> None:
     assert task["healthStatus"] == "HEALTHY"
     # The task found its own ARN and tagged itself.
     address = f"{environment['DYN_TCP_RPC_HOST']}:20000"
-    tags = ecs.ecs.list_tags_for_resource(resourceArn=task["taskArn"])["tags"]
+    described = ecs.ecs.describe_tasks(cluster=ecs.cluster, tasks=[task["taskArn"]], include=["TAGS"])
+    tags = described["tasks"][0]["tags"]
     assert {"key": "inference-blueprints/metrics", "value": address} in tags
 
 

@@ -264,6 +264,27 @@ def test_cloudformation_waits_for_a_steady_service(cluster: RunningCluster) -> N
     cluster.delete("unformed")
 
 
+def test_ref_of_a_secret_is_its_arn(cluster: RunningCluster) -> None:
+    # The patch `secret_references` can go once ministack returns the ARN itself.
+    cloudformation = cluster.emulator.client("cloudformation")
+    resources = {"Keys": {"Type": "AWS::SecretsManager::Secret", "Properties": {"SecretString": "text"}}}
+    outputs = {"Ref": {"Value": {"Ref": "Keys"}}}
+    template = json.dumps({"Resources": resources, "Outputs": outputs})
+    cloudformation.create_stack(StackName="keys", TemplateBody=template)
+
+    def outputs_of() -> list[dict[str, str]]:
+        return list(cloudformation.describe_stacks(StackName="keys")["Stacks"][0].get("Outputs", []))
+
+    [output] = eventually(outputs_of, "output")
+    secrets = cluster.emulator.client("secretsmanager")
+    assert secrets.describe_secret(SecretId=output["OutputValue"])["ARN"] == output["OutputValue"]
+    cloudformation.delete_stack(StackName="keys")
+    eventually(
+        lambda: output["OutputValue"] not in [each["ARN"] for each in secrets.list_secrets()["SecretList"]],
+        "deletion",
+    )
+
+
 def test_wrong_requests_are_refused_as_by_ecs(cluster: RunningCluster) -> None:
     with pytest.raises(ClientError, match="ServiceNotFoundException"):
         cluster.ecs.update_service(cluster=CLUSTER, service="absent", desiredCount=1)

@@ -9,6 +9,7 @@ from inference_blueprints.spec.types import Spec
 from inference_blueprints.targets.ecs.ecs_limits import ECS_LIMITS
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_ecs_page.py"))
+RESULTS = runpy.run_path(str(root() / "scripts" / "write_ecs_results.py"))
 PAGE = SCRIPT["PAGE"].read_text(encoding="utf-8")
 
 
@@ -24,3 +25,10 @@ def test_every_limit_is_on_the_page() -> None:
     for limit in ECS_LIMITS:
         assert limit.reason in PAGE
         assert limit.instead in PAGE
+
+
+def test_the_page_has_the_last_result_of_every_case_and_fault() -> None:
+    names = [*RESULTS["case_names"](), *RESULTS["fault_names"]()]
+    assert len(names) > 10
+    for name in names:
+        assert PAGE.count(f"| {RESULTS['in_words'](name)} | ") == 1, "run: make test-ecs"

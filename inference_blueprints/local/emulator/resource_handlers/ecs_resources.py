@@ -1,7 +1,7 @@
 """Resource types that the stand-in of ECS makes: task definitions, services, capacity providers.
 
-Properties of CloudFormation become the API's parameters by botocore's model: the same names with a small
-first letter, in maps unchanged.
+Properties of CloudFormation become the API's parameters by botocore's model: the same names but for capital
+letters, in maps unchanged.
 """
 
 from __future__ import annotations
@@ -50,12 +50,13 @@ def api_parameters(operation: str, properties: Mapping[str, Any]) -> dict[str, A
 
 def _converted(shape: Shape, value: Any) -> Any:
     if isinstance(shape, StructureShape):
-        names = {_small(name): each for name, each in value.items()}
-        # "ECSManagedTags" of CloudFormation is "enableECSManagedTags" in both; acronyms keep their letters.
+        # Capital letters differ by more than the first: "EFSVolumeConfiguration", "FilesystemId" and "IAM" are
+        # "efsVolumeConfiguration", "fileSystemId" and "iam".
+        members = {name.lower(): name for name in shape.members}
         return {
-            name: _converted(shape.members[name], each)
-            for name, each in names.items()
-            if name in shape.members
+            members[name.lower()]: _converted(shape.members[members[name.lower()]], each)
+            for name, each in value.items()
+            if name.lower() in members
         }
     if isinstance(shape, ListShape):
         return [_converted(shape.member, each) for each in value]
@@ -66,10 +67,6 @@ def _converted(shape: Shape, value: Any) -> Any:
     if shape.type_name == "boolean":
         return str(value).lower() == "true"
     return str(value) if shape.type_name == "string" else value
-
-
-def _small(name: str) -> str:
-    return name[:1].lower() + name[1:]
 
 
 class TaskDefinitionHandler:

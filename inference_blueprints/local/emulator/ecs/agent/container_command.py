@@ -103,7 +103,7 @@ def container_command(
     """
     entry = container.get("entryPoint") or image.entry_point
     command = override.get("command") or container.get("command") or image.command
-    folder_of = {**mounts, "/tmp": folder / "tmp"}  # noqa: S108 - each container has one of its own
+    folder_of = {**mounts, **{path: folder / path.strip("/") for path in image.scratch}}
     environment = {
         "PATH": os.pathsep.join([*image.folders, os.environ.get("PATH", os.defpath)]),
         "HOME": str(folder),

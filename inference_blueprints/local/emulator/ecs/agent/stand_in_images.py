@@ -28,6 +28,8 @@ class StandInImage:
         The image's command, for containers without one.
     programs
         Programs here by their path in the image.
+    scratch
+        Folders of the image that programs write to: each container has its own.
     """
 
     folders: tuple[str, ...] = ()
@@ -35,6 +37,7 @@ class StandInImage:
     entry_point: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     programs: Mapping[str, str] = field(default_factory=dict)
+    scratch: tuple[str, ...] = ()
 
 
 class StandInImages:
@@ -60,6 +63,7 @@ class StandInImages:
                     tuple(each["entry_point"]),
                     tuple(each["command"]),
                     each["programs"],
+                    tuple(each["scratch"]),
                 )
                 for name, each in json.loads(path.read_text()).items()
             }
