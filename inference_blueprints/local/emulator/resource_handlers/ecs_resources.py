@@ -50,8 +50,8 @@ def api_parameters(operation: str, properties: Mapping[str, Any]) -> dict[str, A
 
 def _converted(shape: Shape, value: Any) -> Any:
     if isinstance(shape, StructureShape):
-        # Capital letters differ by more than the first: "EFSVolumeConfiguration", "FilesystemId" and "IAM" are
-        # "efsVolumeConfiguration", "fileSystemId" and "iam".
+        # Capital letters differ by more than the first: "EFSVolumeConfiguration", "FilesystemId" and "IAM"
+        # are "efsVolumeConfiguration", "fileSystemId" and "iam".
         members = {name.lower(): name for name in shape.members}
         return {
             members[name.lower()]: _converted(shape.members[members[name.lower()]], each)
