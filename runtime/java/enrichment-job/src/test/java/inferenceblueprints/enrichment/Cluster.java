@@ -72,10 +72,19 @@ final class Cluster {
     /** Kills a task manager as a lost machine, starts another one, and waits until the job runs again. */
     void replaceTaskManager(JobID job) throws Exception {
         int before = attempt(job);
+        killTaskManager();
+        startTaskManager();
+        Rig.await(() -> attempt(job) > before ? "" : "the job restarts; is its parallelism above " + SLOTS + "?");
+    }
+
+    /** Kills the oldest task manager as a lost machine. */
+    void killTaskManager() throws Exception {
         cluster.terminateTaskManager(killed).get();
         killed++;
+    }
+
+    void startTaskManager() throws Exception {
         cluster.startTaskManager();
-        Rig.await(() -> attempt(job) > before ? "" : "the job restarts; is its parallelism above " + SLOTS + "?");
     }
 
     private int attempt(JobID job) throws Exception {

@@ -54,7 +54,7 @@ final class Rig {
 
     /** Waits long enough for a busy machine. */
     static void await(Condition condition) throws Exception {
-        long end = System.nanoTime() + 90_000_000_000L;
+        long end = System.nanoTime() + 300_000_000_000L;
         String missing = condition.missing();
         while (!missing.isEmpty()) {
             if (System.nanoTime() > end) {
