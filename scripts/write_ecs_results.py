@@ -71,6 +71,7 @@ def _results(report: Path) -> Iterator[tuple[str, str]]:
 def _case_table(cases: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     yield f"Run on {today} with simulated engines, on two processors that did other work too."
+    yield "The time of the first case contains the start of the platform."
     yield ""
     yield "| Case | EKS | ECS |"
     yield "|---|---|---|"

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-_CLIENTS = 4
-_TIMEOUT = aiohttp.ClientTimeout(total=300)
+CLIENTS = 4
 
 
 @dataclass
@@ -28,6 +27,8 @@ class Streams:
         Headers of every request.
     tokens
         Length of each answer.
+    timeout_seconds
+        Longest time of an answer.
 
     Attributes
     ----------
@@ -41,13 +42,14 @@ class Streams:
     model: str
     headers: Mapping[str, str] = field(default_factory=dict)
     tokens: int = 200
+    timeout_seconds: float = 120
     whole: int = 0
     errors: list[str] = field(default_factory=list)
     _ending: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def begin(self) -> None:
-        self._tasks = [asyncio.create_task(self._client(number)) for number in range(_CLIENTS)]
+        self._tasks = [asyncio.create_task(self._client(number)) for number in range(CLIENTS)]
 
     async def end(self) -> None:
         """Wait until every client has finished its stream."""
@@ -55,7 +57,9 @@ class Streams:
         await asyncio.gather(*self._tasks)
 
     async def _client(self, number: int) -> None:
-        async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
+        async with aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=self.timeout_seconds)
+        ) as session:
             for count in itertools.count(number):
                 if self._ending:
                     return

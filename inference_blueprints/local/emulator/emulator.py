@@ -193,8 +193,8 @@ class Emulator(Programs):
         Parameters
         ----------
         name
-            ``KillTask``, ``KillHost``, ``DisconnectAgent``, ``ReconnectAgent``, ``BlockLaunches``, or
-            ``Processes``, which only looks.
+            ``KillTask``, ``KillHost``, ``CutHost``, ``DisconnectAgent``, ``ReconnectAgent``,
+            ``BlockLaunches``, or ``Processes``, which only looks.
         arguments
             Its parameters.
         """

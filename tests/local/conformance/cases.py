@@ -85,18 +85,25 @@ def streams_survive_a_rolling_deployment(platform: ConformingPlatform) -> None:
 
 def streams_while(platform: ConformingPlatform, disturb: Callable[[], None]) -> int:
     """Stream while a platform is disturbed, and return the number of streams: all are whole."""
+    streams = disturbed_streams(platform, disturb)
+    assert streams.errors == [], streams.errors
+    return streams.whole
+
+
+def disturbed_streams(
+    platform: ConformingPlatform, disturb: Callable[[], None], timeout_seconds: float = 120
+) -> Streams:
+    """Stream while a platform is disturbed, and return what became of the streams."""
 
     async def run() -> Streams:
-        streams = Streams([platform.url], MODEL, platform.headers)
+        streams = Streams([platform.url], MODEL, platform.headers, timeout_seconds=timeout_seconds)
         streams.begin()
         await asyncio.sleep(_BEFORE_SECONDS)
         await asyncio.to_thread(disturb)
         await streams.end()
         return streams
 
-    streams = asyncio.run(run())
-    assert streams.errors == [], streams.errors
-    return streams.whole
+    return asyncio.run(run())
 
 
 #: A killed worker comes last: it is known until its lease in the discovery store ends.

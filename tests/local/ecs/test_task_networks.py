@@ -42,7 +42,7 @@ with ProcessGroup() as processes:
         "own": ask("task-2", "http://127.0.0.1:8000"),
         "here": asked([sys.executable, "-c", ASK, "http://10.64.0.1:8000", "600"]),
     }
-    networks.close("task-2")
+    networks.cut("task-2")
     found["lost"] = ask("task-1", "http://10.64.0.2:8000", 1)
     (folder / "result.json").write_text(json.dumps(found))
 """

@@ -153,6 +153,7 @@ class EcsEmulation:
         return {
             "StandInKillTask": lambda data: self._kill_task(data["task"]),
             "StandInProcesses": lambda data: {"processes": self.agent.pids(data["task"])},
+            "StandInCutHost": lambda data: self.agent.cut_host(data["instance"]),
             "StandInKillHost": lambda data: control.kill_host(data["cluster"], data["instance"], now()),
             "StandInDisconnectAgent": lambda data: control.disconnect_agent(
                 data["cluster"], data["instance"]

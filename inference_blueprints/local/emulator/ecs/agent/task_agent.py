@@ -143,12 +143,16 @@ class TaskAgent:
             running.stop()
 
     def kill_host(self, tasks: list[EcsTask]) -> None:
-        """Kill the processes of these tasks, and cut their network."""
+        """Kill the processes of these tasks, and give up the network of their host."""
         for task in tasks:
             if running := self._running.pop(task.identifier, None):
                 running.kill()
             self._forget(task)
             self._networks.close(task.instance or "")
+
+    def cut_host(self, instance: str) -> None:
+        """Cut a host off from all others. Its processes run on."""
+        self._networks.cut(instance)
 
     @property
     def _control(self) -> EcsControl:

@@ -59,7 +59,10 @@ class TaskNetworks(Protocol):
         """
 
     def close(self, name: str) -> None:
-        """Remove a network, if it exists. Connections to it get no answer any more, as with a lost host."""
+        """Give a network up, if it exists. It goes with its last process, whose connections end."""
+
+    def cut(self, name: str) -> None:
+        """Cut a network off: its processes run on, and nothing that is sent to it gets an answer."""
 
 
 class SharedNetwork:
@@ -74,6 +77,9 @@ class SharedNetwork:
 
     def close(self, name: str) -> None:
         """Do nothing."""
+
+    def cut(self, name: str) -> None:
+        """Do nothing: hosts of one network cannot be cut off."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +127,14 @@ class OwnNetworks:
         return self._opened[name].isolation.command(words)
 
     def close(self, name: str) -> None:
-        """Remove the interface first, so that the ends of connections do not reach the other side."""
+        """End the process that holds the namespace."""
         if opened := self._opened.pop(name, None):
-            with IPRoute() as links:
-                links.link("del", ifname=opened.interface)
             self._processes.kill(opened.holder)
+
+    def cut(self, name: str) -> None:
+        """Remove the interface."""
+        with IPRoute() as links:
+            links.link("del", ifname=self._opened[name].interface)
 
     def _open(self, name: str, address: str) -> _OpenedNetwork:
         started: list[RunningProcess] = []
