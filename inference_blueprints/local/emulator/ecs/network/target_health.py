@@ -3,10 +3,11 @@
 Sources (Elastic Load Balancing, "Target groups for your Application Load Balancers"):
 target-group-health-checks.html (states; thresholds; "If a target group contains only unhealthy registered
 targets, the load balancer routes requests to all those targets"; "After your target is registered, it must
-pass one health check to be considered healthy"), edit-target-group-attributes.html (deregistration delay:
-"If a deregistering target has no in-flight requests and no active connections, Elastic Load Balancing
-immediately completes the deregistration process"; least outstanding requests). Here an idle target is unused at once, where AWS shows it as draining until the end of
-the delay: tasks get SIGTERM earlier than there, never later.
+pass one health check to be considered healthy"), edit-target-group-attributes.html
+(deregistration delay: "If a deregistering target has no in-flight requests and no active connections, Elastic
+Load Balancing immediately completes the deregistration process"; least outstanding requests). Here an idle
+target is unused at once, where AWS shows it as draining until the end of the delay: tasks get SIGTERM earlier
+than there, never later.
 """
 
 from __future__ import annotations
