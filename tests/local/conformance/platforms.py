@@ -205,10 +205,11 @@ class EcsRendering(ConformingPlatform):
         return dict(self.ecs.describe_services(cluster=self.cluster, services=[service])["services"][0])
 
     def is_steady(self, service: str) -> bool:
-        """Whether one deployment is complete, and nothing else runs."""
-        found = self.described(service)
+        """Whether one deployment is complete, all its tasks are healthy, and nothing else runs."""
+        found, tasks = self.described(service), self.tasks(service)
         states = [each["rolloutState"] for each in found["deployments"]]
-        return states == ["COMPLETED"] and len(self.tasks(service)) == found["desiredCount"]
+        healthy = all(each["healthStatus"] == "HEALTHY" for each in tasks)
+        return states == ["COMPLETED"] and len(tasks) == found["desiredCount"] and healthy
 
     def tasks(self, service: str, status: str = "RUNNING") -> list[dict[str, Any]]:
         """Return the tasks of a service that are wanted in a state."""
@@ -223,6 +224,10 @@ class EcsRendering(ConformingPlatform):
     def registered(self, workers: int) -> None:
         """Wait until a frontend knows at least this many workers, and answers."""
         eventually(lambda: self._known() >= workers and self._answers(), f"{workers} registered workers")
+
+    def forgotten(self) -> None:
+        """Wait until the frontends know no worker that is gone: its lease has ended."""
+        eventually(lambda: self._known() == WORKERS, "end of the leases of workers that are gone")
 
     def _known(self) -> int:
         try:

@@ -105,6 +105,7 @@ def test_the_discovery_store_starts_again_with_its_data(ecs: EcsRendering) -> No
 
 
 def test_streams_outlive_a_terminated_host(ecs: EcsRendering) -> None:
+    ecs.forgotten()  # with more than one worker that is gone, a stream may meet three of them in a row
     host, lost = _first_host(ecs)
 
     def disturb() -> None:
@@ -117,7 +118,7 @@ def test_streams_outlive_a_terminated_host(ecs: EcsRendering) -> None:
 def test_a_host_that_vanishes_costs_its_open_streams_and_no_others(ecs: EcsRendering) -> None:
     # Nothing closes its connections. Dynamo 1.6.1 reads such a stream until its client gives up, even after
     # the worker's lease has ended: these streams took more than 300 s. New requests go elsewhere.
-    ecs.registered(WORKERS)
+    ecs.forgotten()
     host, lost = _first_host(ecs)
 
     def disturb() -> None:
@@ -126,7 +127,10 @@ def test_a_host_that_vanishes_costs_its_open_streams_and_no_others(ecs: EcsRende
         _replaced(ecs, lost)
 
     streams = disturbed_streams(ecs, disturb, timeout_seconds=60)
-    assert {each.partition(":")[0] for each in streams.errors} <= {"TimeoutError"}, streams.errors
+    # The client's time is over, or the frontend's ("Request deadline exceeded").
+    assert all(each.startswith(("TimeoutError", "ValueError: 504")) for each in streams.errors), (
+        streams.errors
+    )
     assert len(streams.errors) <= OPEN_STREAMS
     assert streams.whole > 0
     assert streams_while(ecs, lambda: None) > 0
