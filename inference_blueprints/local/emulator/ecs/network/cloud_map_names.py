@@ -1,7 +1,7 @@
 """Names of tasks in the VPC: the records of AWS Cloud Map as lines of the tasks' ``/etc/hosts``.
 
-Sources: service-discovery.html (a service with ``serviceRegistries`` registers each task: "A records return a
-set of IP addresses corresponding to your tasks"), API RegisterInstance of AWS Cloud Map.
+Sources: service-discovery.html (a service with ``serviceRegistries`` registers each task; AWS_INSTANCE_IPV4:
+"For an A record, the IPv4 address that Route 53 returns"), API RegisterInstance of AWS Cloud Map.
 """
 
 from __future__ import annotations

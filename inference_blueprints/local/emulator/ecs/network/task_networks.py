@@ -1,9 +1,9 @@
 """The networks of tasks: a namespace with an address for each host and for each task of its own interface.
 
-Sources: task-networking-awsvpc.html ("Each task receives its own elastic network interface … and a private
-IPv4 address"), AWS_Fargate.html (a task of Fargate has it always), task-networking-host.html ("the
-container's networking is tied directly to the underlying host": its ports are those of the host). Here an
-interface is a veth pair on a bridge (veth(4), network_namespaces(7)), inside the namespace of the emulator,
+Sources: task-networking-awsvpc.html ("Each task ENI is assigned a private IPv4 address by default"), API
+TaskDefinition (``networkMode``: tasks on Fargate need awsvpc), networking-networkmode-host.html ("the
+networking of the container is tied directly to the underlying host": its ports are those of the host). Here
+an interface is a veth pair on a bridge (veth(4), network_namespaces(7)), inside the namespace of the emulator,
 which nothing outside reaches.
 """
 
