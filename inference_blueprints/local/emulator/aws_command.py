@@ -1,7 +1,7 @@
 """The AWS CLI of builds: ``python -m …aws_command SERVICE CALL --option value``.
 
-It has what programs of `runtime/` use of it (AWS CLI User Guide, "Filtering output in the AWS CLI": ``--query`` is
-JMESPath, ``--output text``; "Loading a parameter from a file": ``file://``).
+It has what programs of `runtime/` use of it (AWS CLI User Guide, "Filtering output in the AWS CLI":
+``--query`` is JMESPath, ``--output text``; "Loading a parameter from a file": ``file://``).
 """
 
 from __future__ import annotations

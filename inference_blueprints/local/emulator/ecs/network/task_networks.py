@@ -3,8 +3,8 @@
 Sources: task-networking-awsvpc.html ("Each task ENI is assigned a private IPv4 address by default"), API
 TaskDefinition (``networkMode``: tasks on Fargate need awsvpc), networking-networkmode-host.html ("the
 networking of the container is tied directly to the underlying host": its ports are those of the host). Here
-an interface is a veth pair on a bridge (veth(4), network_namespaces(7)), inside the namespace of the emulator,
-which nothing outside reaches.
+an interface is a veth pair on a bridge (veth(4), network_namespaces(7)), inside the namespace of the
+emulator, which nothing outside reaches.
 """
 
 from __future__ import annotations
