@@ -222,16 +222,17 @@ LLM_D_BRANCHES = (
         least=4,
         scale_up=_UP_BY_TWO,
     ),
-    # What the plan chooses itself. The waiting requests need more workers first, and the tokens later.
+    # What the plan chooses itself. The waiting requests need more workers first, and the tokens later. No number
+    # is above twice the first one: whether 15 s are over would decide about it.
     LlmDBranch(
         name="llm-d-both",
         load={},
         loads=[
             (0, WorkerLoad(waiting=3, use=0.1)),
             (8, WorkerLoad(waiting=5, use=0.1)),
-            (26, WorkerLoad(waiting=5.5, use=1)),
+            (26, WorkerLoad(waiting=5.5, use=0.9)),
         ],
-        numbers=[5, 8, 11],
+        numbers=[5, 8, 10],
     ),
     # The cache reads a tenth of what 200, and then 100 requests in flight hold. The guard keeps the workers
     # that they fill: seven, and then four, at 29.09 for each worker.
