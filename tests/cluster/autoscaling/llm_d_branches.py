@@ -222,8 +222,8 @@ LLM_D_BRANCHES = (
         least=4,
         scale_up=_UP_BY_TWO,
     ),
-    # What the plan chooses itself. The waiting requests need more workers first, and the tokens later. No number
-    # is above twice the first one: whether 15 s are over would decide about it.
+    # What the plan chooses itself. The waiting requests need more workers first, and the tokens later. No
+    # number is above twice the first one: whether 15 s are over would decide about it.
     LlmDBranch(
         name="llm-d-both",
         load={},
