@@ -1,4 +1,4 @@
-"""The base class of the emulator and the control plane: programs that start and end together."""
+"""The base class of programs that start and end together: the emulator, the control plane, a platform."""
 
 from __future__ import annotations
 

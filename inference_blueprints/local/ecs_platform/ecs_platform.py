@@ -3,58 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.ecs_platform.image_table import task_images
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.processes.programs import Programs
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.domains import models_domain
 from inference_blueprints.synthesis import synthesise
-from inference_blueprints.targets.local.isolation import open_isolation
+from inference_blueprints.targets.local.isolation import open_isolation, started_in
 
 
-class EcsPlatform:
+class EcsPlatform(Programs):
     """A platform whose tasks run in a network namespace. Use it as a context manager.
+
+    At its start it is synthesised and deployed; CloudFormation waits until every service is steady.
 
     Parameters
     ----------
     run_directory
         Empty folder for templates, logs and files of tasks.
+    report
+        Called with a line of progress.
     task_speed
         How much faster than time the control plane of ECS and the health checks wait.
+
+    Raises
+    ------
+    UserError
+        At the start, if this machine allows no network namespace, or the app cannot be synthesised or
+        deployed.
     """
 
     def __init__(
-        self, loaded: LoadedBlueprint, plan: ServingPlan, run_directory: Path, *, task_speed: float = 4.0
+        self,
+        loaded: LoadedBlueprint,
+        plan: ServingPlan,
+        run_directory: Path,
+        *,
+        report: Callable[[str], None],
+        task_speed: float = 4.0,
     ) -> None:
+        super().__init__(grace_seconds=5)
         self._loaded = loaded
         self._plan = plan
         self._directory = run_directory.resolve()
+        self._report = report
         self._speed = task_speed
-        self._resources = ExitStack()
         self._emulator: Emulator | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._resources.close()
+    def stop(self) -> None:
+        """End the emulator with all tasks, and then the network."""
+        if self._emulator is not None:
+            self._emulator.stop()
+        super().stop()
 
     @property
     def emulator(self) -> Emulator:
-        """The emulator, once `start` was called."""
+        """The emulator, once the platform has started."""
         if self._emulator is None:
             raise RuntimeError("the platform has not started")
         return self._emulator
@@ -69,54 +78,30 @@ class EcsPlatform:
         """Name of the ECS cluster."""
         return self._loaded.blueprint.metadata.name
 
-    def start(self, report: Callable[[str], None]) -> None:
-        """Synthesise and deploy. CloudFormation waits until every service is steady.
-
-        Parameters
-        ----------
-        report
-            Called with a line of progress.
-
-        Raises
-        ------
-        UserError
-            If this machine allows no network namespace, or the app cannot be synthesised or deployed.
-        """
-        processes = self._resources.enter_context(ProcessGroup())
-        isolation = open_isolation(
-            lambda command, descriptors: processes.start(
-                "network",
-                command,
-                environment={},
-                log_path=self._directory / "network.log",
-                pass_fds=descriptors,
-            ),
-            as_root=True,
-        )
+    def _start(self) -> None:
+        isolation = open_isolation(started_in(self._processes, self._directory / "network.log"), as_root=True)
         if isolation.holder is None:
             raise UserError(
                 f"tasks need a network namespace, and this machine allows none: {isolation.reason}"
             )
-        images = task_images(self._loaded, self._plan, self._directory / "images", report)
-        report("write the templates")
+        images = task_images(self._loaded, self._plan, self._directory / "images", self._report)
+        self._report("write the templates")
         synthesise(self._loaded.file, self.assembly)
-        emulator = self._emulator = self._resources.enter_context(
-            Emulator(
-                self._directory / "emulator",
-                region=self._loaded.blueprint.spec.environment.region,
-                task_images=images,
-                task_speed=self._speed,
-                isolation=isolation,
-            )
-        )
-        report("deploy")
+        emulator = self._emulator = Emulator(
+            self._directory / "emulator",
+            region=self._loaded.blueprint.spec.environment.region,
+            task_images=images,
+            task_speed=self._speed,
+            isolation=isolation,
+        ).__enter__()
+        self._report("deploy")
         bootstrap(emulator, log_path=self._directory / "bootstrap.log", on_line=lambda _: None)
         deploy(
             emulator,
             self.assembly,
             log_path=self._directory / "deploy.log",
             on_line=lambda _: None,
-            on_event=lambda event: report(f"{event.stack}: {event.resource} {event.status}"),
+            on_event=lambda event: self._report(f"{event.stack}: {event.resource} {event.status}"),
         )
 
     def host_name(self, model: str) -> str:

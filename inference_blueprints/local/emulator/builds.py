@@ -18,13 +18,15 @@ from typing import Any
 from ministack.services import codebuild
 
 
-def register_builds(directory: Path) -> None:
+def register_builds(directory: Path, access: Mapping[str, str]) -> None:
     """Let builds run.
 
     Parameters
     ----------
     directory
         Folder for programs and logs.
+    access
+        Variables with the address, region and credentials of AWS.
     """
     programs = directory / "programs"
     programs.mkdir(parents=True)
@@ -34,10 +36,10 @@ def register_builds(directory: Path) -> None:
     )
     aws.chmod(0o755)
     codebuild.EXECUTE_BUILDS = True
-    codebuild._execute_build = lambda build, project: _execute(build, project, directory)
+    codebuild._execute_build = lambda build, project: _execute(build, project, directory, access)
 
 
-def _execute(build_id: str, project: Mapping[str, Any], directory: Path) -> None:
+def _execute(build_id: str, project: Mapping[str, Any], directory: Path, access: Mapping[str, str]) -> None:
     build = codebuild._builds[build_id]
     if project.get("environment", {}).get("privilegedMode"):
         codebuild._finish_build(build, "SUCCEEDED")
@@ -49,18 +51,14 @@ def _execute(build_id: str, project: Mapping[str, Any], directory: Path) -> None
         each["name"]: each["value"] for each in project["environment"].get("environmentVariables", ())
     }
     path = os.pathsep.join([str(directory / "programs"), os.environ["PATH"]])
-    passed = {
-        name: value for name, value in os.environ.items() if name in ("PYTHONPATH", "TMPDIR", "HOME")
-    } | {
-        name.removeprefix("TASK_"): value for name, value in os.environ.items() if name.startswith("TASK_AWS")
-    }
+    passed = {name: value for name, value in os.environ.items() if name in ("PYTHONPATH", "TMPDIR", "HOME")}
     log = directory / f"{build_id.replace(':', '-')}.log"
     status = "SUCCEEDED"
     with log.open("ab") as output:
         for command in commands:
             ended = subprocess.run(
                 ["/usr/bin/env", "bash", "-c", command],
-                env={**passed, **variables, "PATH": path},
+                env={**passed, **access, **variables, "PATH": path},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from socket import socket
@@ -81,6 +82,7 @@ def main() -> None:
         register_kubernetes(RecordingCluster(arguments.records, arguments.helm))
     port = os.environ["GATEWAY_PORT"]
     addresses = [f"fd://{arguments.socket}"]
+    access = _task_access()
     with ExitStack() as stack:
         if arguments.tasks:
             vpc = None
@@ -88,24 +90,28 @@ def main() -> None:
                 vpc = Vpc(arguments.task_names, socket(fileno=arguments.models_socket))
             images = StandInImages.read(arguments.task_images)
             emulation = EcsEmulation(
-                arguments.tasks, images, arguments.task_speed, _task_environment(port, vpc), vpc
+                arguments.tasks, images, arguments.task_speed, _in_vpc(access, port) if vpc else access, vpc
             )
             register_ecs(stack.enter_context(emulation))
             if vpc is not None:
                 # The process is in the namespace, and the inherited socket outside.
                 addresses += [f"127.0.0.1:{port}", f"{VPC_ADDRESS}:{port}"]
-                register_builds(arguments.tasks / "builds")
+                register_builds(arguments.tasks / "builds", access)
         _serve_until_end(addresses, arguments.alarm_speed)
 
 
-def _task_environment(port: str, vpc: Vpc | None) -> dict[str, str]:
-    """Return the variables of every task: the emulator's address, region and credentials."""
+def _task_access() -> dict[str, str]:
+    """Return variables with the emulator's address, region and credentials for tasks and builds."""
     variables = {name: value for name, value in os.environ.items() if name.startswith("TASK_AWS_")}
-    given = {name.removeprefix("TASK_"): value for name, value in variables.items()}
-    if vpc is not None:
-        endpoint = f"http://{VPC_ADDRESS}:{port}"
-        given |= {name: endpoint for name in given if name.startswith("AWS_ENDPOINT_URL")}
-    return given
+    return {name.removeprefix("TASK_"): value for name, value in variables.items()}
+
+
+def _in_vpc(access: Mapping[str, str], port: str) -> dict[str, str]:
+    """Return the variables with the emulator's address in the VPC."""
+    endpoint = f"http://{VPC_ADDRESS}:{port}"
+    return {
+        name: endpoint if name.startswith("AWS_ENDPOINT_URL") else value for name, value in access.items()
+    }
 
 
 def _serve_until_end(addresses: list[str], alarm_speed: float) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from inference_blueprints.processes.child_processes import ProcessDied, RunningProcess
+from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
 from inference_blueprints.targets.local import namespace
 
 _PROGRAM = [sys.executable, "-I", "-S", namespace.__file__]
@@ -51,6 +51,27 @@ class Isolation:
             ["join", str(self.holder)] if hosts is None else ["join-with-hosts", str(self.holder), str(hosts)]
         )
         return [*_PROGRAM, *join, *words]
+
+
+def started_in(
+    processes: ProcessGroup, log_path: Path, name: str = "network"
+) -> Callable[[Sequence[str], Sequence[int]], RunningProcess]:
+    """Return what starts a holding process in a group, for `open_isolation`.
+
+    Parameters
+    ----------
+    processes
+        The group.
+    log_path
+        File for its output.
+    name
+        Name of the process.
+    """
+
+    def start(command: Sequence[str], descriptors: Sequence[int]) -> RunningProcess:
+        return processes.start(name, command, environment={}, log_path=log_path, pass_fds=descriptors)
+
+    return start
 
 
 def open_isolation(

@@ -158,12 +158,8 @@ class EcsRendering(ConformingPlatform):
         loaded = blueprint({"ecs": {}}, directory)
         run = directory / "run"
         run.mkdir()
-        self.platform = EcsPlatform(loaded, build_plan(loaded.blueprint), run)
-        try:
-            self.platform.start(report)
-        except BaseException:
-            self.close()
-            raise
+        self.platform = EcsPlatform(loaded, build_plan(loaded.blueprint), run, report=report)
+        self.platform.__enter__()
         self.url = self.platform.emulator.models_url
         self.headers = {"Host": self.platform.host_name(MODEL)}
         self.ecs = self.platform.emulator.client("ecs")
@@ -196,7 +192,7 @@ class EcsRendering(ConformingPlatform):
         self.registered(WORKERS)
 
     def close(self) -> None:
-        self.platform.__exit__(None, None, None)
+        self.platform.stop()
 
     def fault(self, name: str, **arguments: Any) -> dict[str, Any]:
         return self.platform.emulator.task_fault(name, **arguments)

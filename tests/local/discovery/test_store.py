@@ -17,7 +17,7 @@ from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
 from inference_blueprints.processes.child_processes import ProcessGroup, log_tail
 from inference_blueprints.resources import root
-from inference_blueprints.targets.local.isolation import open_isolation
+from inference_blueprints.targets.local.isolation import open_isolation, started_in
 from tests.local.discovery import faults, platform
 from tests.runtime.discovery_certificates.issuing import issue, secret
 
@@ -39,11 +39,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "PYTHONPATH": os.pathsep.join([str(root()), str(root() / "runtime")]),
     }
     with ProcessGroup() as processes:
-        isolation = open_isolation(
-            lambda command, descriptors: processes.start(
-                "network", command, environment={}, log_path=folder / "network.log", pass_fds=descriptors
-            )
-        )
+        isolation = open_isolation(started_in(processes, folder / "network.log"))
         command = [sys.executable, "-m", faults.__name__, str(folder), str(etcd)]
         run = processes.start(
             "faults", isolation.command(command), environment=environment, log_path=folder / "faults.log"

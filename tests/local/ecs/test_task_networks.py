@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from inference_blueprints.processes.child_processes import ProcessGroup, log_tail
-from inference_blueprints.targets.local.isolation import open_isolation
+from inference_blueprints.targets.local.isolation import open_isolation, started_in
 
 _PATIENCE_SECONDS = 120.0
 PROGRAM = """
@@ -50,12 +50,7 @@ with ProcessGroup() as processes:
 
 def test_each_task_has_an_address_and_all_ports(tmp_path: Path) -> None:
     with ProcessGroup() as processes:
-        isolation = open_isolation(
-            lambda command, descriptors: processes.start(
-                "network", command, environment={}, log_path=tmp_path / "network.log", pass_fds=descriptors
-            ),
-            as_root=True,
-        )
+        isolation = open_isolation(started_in(processes, tmp_path / "network.log"), as_root=True)
         assert isolation.holder is not None, isolation.reason
         names = tmp_path / "names"
         names.write_text("10.64.0.1 discovery.internal\n")

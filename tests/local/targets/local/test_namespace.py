@@ -9,7 +9,7 @@ import pytest
 
 from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup
 from inference_blueprints.targets.local import isolation as isolation_module
-from inference_blueprints.targets.local.isolation import open_isolation
+from inference_blueprints.targets.local.isolation import open_isolation, started_in
 
 _ROOT = Path(__file__).parents[4]
 _AS_ROOT = ("unshare", "--user", "--map-root-user")
@@ -21,7 +21,7 @@ _PROGRAM = """
 import json, sys
 from pathlib import Path
 from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.targets.local.isolation import open_isolation
+from inference_blueprints.targets.local.isolation import open_isolation, started_in
 LOOK = '''
 import json, os, socket
 from pathlib import Path
@@ -33,11 +33,7 @@ print(json.dumps({"user": os.getuid(), "devices": devices, "capabilities": int(s
 '''
 directory = Path(sys.argv[1])
 with ProcessGroup(grace_seconds=1) as group:
-    isolation = open_isolation(
-        lambda command, pipes: group.start(
-            "holder", command, environment={}, log_path=directory / "holder.log", pass_fds=pipes
-        )
-    )
+    isolation = open_isolation(started_in(group, directory / "holder.log"))
     command = isolation.command([sys.executable, "-I", "-S", "-c", LOOK])
     process = group.start("look", command, environment={}, log_path=directory / "look.log")
     assert process.popen.wait(20) == 0, (directory / "look.log").read_text()
@@ -79,8 +75,4 @@ def test_a_holder_that_breaks_is_told_with_its_last_words(
 ) -> None:
     monkeypatch.setattr(isolation_module, "_PROGRAM", [sys.executable, "-c", "raise SystemExit('broken')"])
     with ProcessGroup(grace_seconds=1) as group, pytest.raises(ProcessDied, match="broken"):
-        open_isolation(
-            lambda command, pipes: group.start(
-                "holder", command, environment={}, log_path=tmp_path / "holder.log", pass_fds=pipes
-            )
-        )
+        open_isolation(started_in(group, tmp_path / "holder.log"))

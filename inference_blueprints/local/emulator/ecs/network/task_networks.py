@@ -20,7 +20,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
 from inference_blueprints.targets.local import namespace
-from inference_blueprints.targets.local.isolation import Isolation, open_isolation
+from inference_blueprints.targets.local.isolation import Isolation, open_isolation, started_in
 
 #: First two bytes of the addresses of hosts and tasks, and the address at which tasks reach AWS.
 VPC_PREFIX: Final = "10.64"
@@ -39,8 +39,6 @@ class TaskNetworks(Protocol):
 
     #: Address at which the agent and AWS answer tasks.
     service_address: str
-    #: First two bytes of the addresses of hosts and tasks.
-    prefix: str
 
     def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:
         """Return a command that runs words in the network of a host or a task.
@@ -69,7 +67,6 @@ class SharedNetwork:
     """All tasks use the network of this process: hosts are addresses of its loopback interface."""
 
     service_address = "127.0.0.1"
-    prefix = "127.64"
 
     def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:  # noqa: ARG002 - see Protocol
         """Return the words."""
@@ -103,7 +100,6 @@ class OwnNetworks:
     """
 
     service_address = VPC_ADDRESS
-    prefix = VPC_PREFIX
 
     def __init__(self, processes: ProcessGroup, log_path: Path) -> None:
         self._processes = processes
@@ -138,17 +134,10 @@ class OwnNetworks:
 
     def _open(self, name: str, address: str) -> _OpenedNetwork:
         started: list[RunningProcess] = []
+        hold = started_in(self._processes, self._log_path, f"network {name[:8]}")
 
         def start(command: Sequence[str], descriptors: Sequence[int]) -> RunningProcess:
-            started.append(
-                self._processes.start(
-                    f"network {name[:8]}",
-                    command,
-                    environment={},
-                    log_path=self._log_path,
-                    pass_fds=descriptors,
-                )
-            )
+            started.append(hold(command, descriptors))
             return started[0]
 
         isolation = open_isolation(start, as_root=True)

@@ -19,6 +19,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** One job of a test with its own topics, signal, history and model server. */
 final class Journey implements AutoCloseable {
     static final int PARTITIONS = 4;
+    private static final long NOON = 1_790_000_000_000L;
     private static final JsonMapper MAPPER = JsonMapper.builder().build();
 
     final String name;
@@ -113,6 +114,13 @@ final class Journey implements AutoCloseable {
     void send(String key, long time, String id) {
         raw(key, event(key, time, id));
         ledger.sent(key, time);
+    }
+
+    /** Sends an event of every shopper of a round: {@code e} and the number of the round. */
+    void sendRound(int shoppers, int round) {
+        for (int shopper = 0; shopper < shoppers; shopper++) {
+            send("s" + shopper, NOON + round * 1_000L, "e" + round);
+        }
     }
 
     static String event(String key, long time, String id) {

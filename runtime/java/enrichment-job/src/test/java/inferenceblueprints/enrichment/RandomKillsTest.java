@@ -17,7 +17,6 @@ import org.junit.jupiter.api.Test;
 class RandomKillsTest {
     private static final int ROUNDS = Integer.parseInt(System.getenv().getOrDefault("RANDOM_KILLS", "3"));
     private static final long SEED = Long.parseLong(System.getenv().getOrDefault("RANDOM_KILLS_SEED", "1"));
-    private static final long NOON = 1_790_000_000_000L;
     private static final int SHOPPERS = 30;
     /** A parallelism that needs both task managers. */
     private static final int ON_BOTH = 6;
@@ -68,10 +67,7 @@ class RandomKillsTest {
 
     /** Sends an event of every shopper. */
     private void send(Journey journey) {
-        for (int shopper = 0; shopper < SHOPPERS; shopper++) {
-            journey.send("s" + shopper, NOON + sent * 1_000L, "e" + sent);
-        }
-        sent++;
+        journey.sendRound(SHOPPERS, sent++);
     }
 
     /** Lets parts fail while events flow, and brings them back in another order. */

@@ -10,7 +10,6 @@ import org.junit.jupiter.api.Test;
 
 /** Nothing is lost and nothing is visible twice while parts of the system restart under load. */
 class RestartsTest {
-    private static final long NOON = 1_790_000_000_000L;
     private static final int SHOPPERS = 40;
     /** A parallelism that needs both task managers. */
     private static final int ON_BOTH = 6;
@@ -19,10 +18,7 @@ class RestartsTest {
 
     /** Sends an event of every shopper, some of which get slow answers. */
     private void round(Journey journey) {
-        int round = rounds.getAndIncrement();
-        for (int shopper = 0; shopper < SHOPPERS; shopper++) {
-            journey.send("s" + shopper, NOON + round * 1_000L, "e" + round);
-        }
+        journey.sendRound(SHOPPERS, rounds.getAndIncrement());
         journey.flush();
     }
 
