@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import errno
+import random
 import socket
-from contextlib import ExitStack
+from contextlib import suppress
+
+# The system gives outgoing connections, and programs that ask for any port, ports from 32768 on
+# (ip_local_port_range in ip(7)). So nobody gets one of these ports by chance.
+PORTS = range(20000, 32768)
+_RESERVATIONS: list[socket.socket] = []  # open until this process ends
 
 
 def first_free_port(address: str, start: int) -> int:
@@ -18,25 +24,54 @@ def first_free_port(address: str, start: int) -> int:
         The first port to try.
     """
     port = start
-    while True:
-        try:
-            socket.create_server((address, port)).close()
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            port += 1
-        else:
-            return port
+    while not _nobody_listens(address, port):
+        port += 1
+    return port
 
 
 def free_ports(count: int) -> list[int]:
-    """Return unused loopback ports, chosen by the operating system.
+    """Return unused loopback ports. Until this process ends, no other call, in any process, returns them.
 
     Parameters
     ----------
     count
         Number of ports. All are different.
+
+    Raises
+    ------
+    RuntimeError
+        Fewer ports are free.
     """
-    with ExitStack() as sockets:
-        taken = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in taken]
+    found: list[int] = []
+    candidates = iter(random.sample(PORTS, len(PORTS)))
+    while len(found) < count:
+        port = next(candidates, None)
+        if port is None:
+            raise RuntimeError(
+                f"only {len(found)} of {count} ports from {PORTS[0]} to {PORTS[-1]} are free on 127.0.0.1: "
+                "end programs that listen there"
+            )
+        if _reserve(port) and _nobody_listens("127.0.0.1", port):
+            found.append(port)
+    return found
+
+
+def _nobody_listens(address: str, port: int) -> bool:
+    try:
+        socket.create_server((address, port)).close()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True
+
+
+def _reserve(port: int) -> bool:
+    """Take a socket's name that one process of a network namespace has, until it ends (unix(7), abstract)."""
+    reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with suppress(OSError):
+        reservation.bind(f"\0inference-blueprints/port/{port}")
+        _RESERVATIONS.append(reservation)
+        return True
+    reservation.close()
+    return False
