@@ -29,7 +29,7 @@ class EcsPlatform(Programs):
     report
         Called with a line of progress.
     task_speed
-        How much faster than time the control plane of ECS and the health checks wait.
+        How much faster than time the control plane of ECS, health checks and alarms wait.
 
     Raises
     ------
@@ -92,6 +92,7 @@ class EcsPlatform(Programs):
             region=self._loaded.blueprint.spec.environment.region,
             task_images=images,
             task_speed=self._speed,
+            alarm_speed=self._speed,
             isolation=isolation,
         ).__enter__()
         self._report("deploy")

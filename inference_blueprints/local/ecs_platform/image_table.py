@@ -6,6 +6,9 @@ Image                       State    What runs
 Dynamo's frontend           real     Dynamo's frontend and router, of the pinned release
 etcd                        real     etcd, built from its Go module
 busybox                     real     this machine's ``sh`` and ``wget``
+Python                      real     this machine's Python, with the program of the task definition
+Prometheus                  real     Prometheus 3, built from its Go module
+CloudWatch agent            absent   a process that does nothing: no recorded series reaches CloudWatch
 an engine's                 stand-in its Python runs the programs of the task; the engine is simulated
 =========================== ======== ====================================================================
 """
@@ -19,10 +22,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from inference_blueprints.catalog.discovery_images import etcd_image, shell_image
+from inference_blueprints.catalog.ecs_images import ecs_image
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.ecs_platform import engine_stand_in
+from inference_blueprints.local.ecs_platform import engine_stand_in, moved_files
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage, repository_of
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
@@ -36,7 +40,26 @@ EXCEPTIONS: Mapping[str, tuple[str, str]] = {
     "HF_HUB_OFFLINE": ("1", "every process reads the model's files from a folder; nothing is downloaded"),
     "DYN_SELF_HOST_METADATA": ("0", "frontends read the model's files from the same folder as workers"),
 }
+_PROMETHEUS_DATA = "/prometheus"
 _ETCD = "/usr/local/bin/etcd"
+_PROMETHEUS = """#!/bin/sh
+# The image's entry point. The program that is built here takes three words; retention is not limited.
+for word in "$@"; do
+  case "$word" in
+  --config.file=*) configuration="${{word#*=}}" ;;
+  --storage.tsdb.path=*) storage="${{word#*=}}" ;;
+  --web.listen-address=*) address="${{word#*=}}" ;;
+  esac
+done
+exec {prometheus} serve "$configuration" "$storage" "$address"
+"""
+_TARGETS_PYTHON = """#!/bin/sh
+# The image's Python. Paths in the packed files of the task become those of its folders.
+case "$*" in
+*task_targets) exec {python} -m {mover} "$@" ;;
+esac
+exec {python} "$@"
+"""
 _PYTHON = """#!/bin/sh
 # The image's Python. The engine's module is replaced, everything else runs as it is.
 case "$1 $2" in
@@ -97,4 +120,26 @@ def task_images(
     }
     images[repository_of(etcd_image())] = StandInImage(programs={_ETCD: str(etcd)})
     images[repository_of(shell_image())] = StandInImage()
-    return images
+    return images | _metrics_images(directory / "metrics-programs", report)
+
+
+def _metrics_images(folder: Path, report: Callable[[str], None]) -> dict[str, StandInImage]:
+    """Return the images of the task that measures the platform."""
+    prometheus = build.program(artefacts.PROMETHEUS, report) / artefacts.PROMETHEUS.name
+    folder.mkdir(parents=True, exist_ok=True)
+    scripts = {
+        "prometheus": _PROMETHEUS.format(prometheus=prometheus),
+        "python3": _TARGETS_PYTHON.format(python=sys.executable, mover=moved_files.__name__),
+    }
+    for name, text in scripts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return {
+        repository_of(ecs_image("python")): StandInImage(
+            folders=(str(folder),), environment=moved_files.FOLDER_VARIABLES
+        ),
+        repository_of(ecs_image("prometheus")): StandInImage(
+            entry_point=(str(folder / "prometheus"),), scratch=(_PROMETHEUS_DATA,)
+        ),
+        repository_of(ecs_image("cloudwatch-agent")): StandInImage(command=("sleep", "infinity")),
+    }

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import time
+from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope
@@ -15,6 +16,8 @@ from inference_blueprints.local.emulator.patches.alarm_evaluation import evaluat
 
 #: The shortest time between two evaluations of an alarm.
 _TICK_SECONDS = 10.0
+#: Called after each evaluation with the time of the alarms' clock, the time of this machine, and the speed.
+Follower = Callable[[float, float, float], None]
 #: Faster clocks skip ticks, so that evaluations do not keep the emulator from its work.
 _SHORTEST_SLEEP_SECONDS = 0.05
 
@@ -26,10 +29,13 @@ class AlarmSchedule:
     ----------
     speed
         How much faster than time the clock of alarms is. 0 if alarms are evaluated on request only.
+    follow
+        What acts on alarms that stay raised. None for nothing.
     """
 
-    def __init__(self, speed: float) -> None:
+    def __init__(self, speed: float, follow: Follower | None = None) -> None:
         self._speed = speed
+        self._follow = follow
         self._began = time.time()
 
     async def run(self) -> None:
@@ -40,7 +46,10 @@ class AlarmSchedule:
             now = self._clock()
             tick = math.floor(now / _TICK_SECONDS + 1) * _TICK_SECONDS
             await asyncio.sleep(max((tick - now) / self._speed, _SHORTEST_SLEEP_SECONDS))
-            evaluate_alarms(self._clock(), now_seconds=time.time(), speed=self._speed)
+            at_seconds, now = self._clock(), time.time()
+            evaluate_alarms(at_seconds, now_seconds=now, speed=self._speed)
+            if self._follow:
+                self._follow(at_seconds, now, self._speed)
 
     def beside(self, application: ASGIFramework) -> ASGIFramework:
         """Return an application that also answers requests for evaluations.
@@ -57,6 +66,8 @@ class AlarmSchedule:
                 return
             at_seconds = float(parse_qs(scope["query_string"].decode())["at"][0])
             body = json.dumps(evaluate_alarms(at_seconds)).encode()
+            if self._follow:
+                self._follow(at_seconds, at_seconds, 1.0)
             headers = [(b"content-type", b"application/json")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -17,11 +17,12 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
 
-from inference_blueprints.local.emulator.alarm_schedule import AlarmSchedule
+from inference_blueprints.local.emulator.alarm_schedule import AlarmSchedule, Follower
 from inference_blueprints.local.emulator.builds import register_builds
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImages
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_blueprints.local.emulator.ecs.network.task_networks import VPC_ADDRESS
+from inference_blueprints.local.emulator.ecs.scaling.scaling_emulation import ScalingEmulation
 from inference_blueprints.local.emulator.ecs.vpc import Vpc
 from inference_blueprints.local.emulator.patches import PATCHES
 from inference_blueprints.local.emulator.real_kubernetes.registration import register_real_kubernetes
@@ -32,6 +33,7 @@ from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import
 from inference_blueprints.local.emulator.resource_handlers.kafka_clusters import register_kafka_clusters
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
 from inference_blueprints.local.emulator.resource_handlers.recorded_alarms import register_recorded_alarms
+from inference_blueprints.local.emulator.resource_handlers.scaling_resources import register_scaling
 from inference_blueprints.local.emulator.resource_handlers.stubs import register_stubs
 from inference_blueprints.local.emulator.serverless_cache.handler import register_serverless_caches
 
@@ -83,6 +85,7 @@ def main() -> None:
     port = os.environ["GATEWAY_PORT"]
     addresses = [f"fd://{arguments.socket}"]
     access = _task_access()
+    follow: Follower | None = None
     with ExitStack() as stack:
         if arguments.tasks:
             vpc = None
@@ -93,11 +96,15 @@ def main() -> None:
                 arguments.tasks, images, arguments.task_speed, _in_vpc(access, port) if vpc else access, vpc
             )
             register_ecs(stack.enter_context(emulation))
+            scaling = ScalingEmulation(emulation)
+            scaling.register()
+            register_scaling(scaling)
+            follow = scaling.follow
             if vpc is not None:
                 # The process is in the namespace, and the inherited socket outside.
                 addresses += [f"127.0.0.1:{port}", f"{VPC_ADDRESS}:{port}"]
                 register_builds(arguments.tasks / "builds", access)
-        _serve_until_end(addresses, arguments.alarm_speed)
+        _serve_until_end(addresses, AlarmSchedule(arguments.alarm_speed, follow))
 
 
 def _task_access() -> dict[str, str]:
@@ -114,11 +121,11 @@ def _in_vpc(access: Mapping[str, str], port: str) -> dict[str, str]:
     }
 
 
-def _serve_until_end(addresses: list[str], alarm_speed: float) -> None:
+def _serve_until_end(addresses: list[str], alarms: AlarmSchedule) -> None:
     configuration = Config()
     configuration.bind = addresses
     configuration.graceful_timeout = _SHUTDOWN_SECONDS
-    asyncio.run(_serve(configuration, AlarmSchedule(alarm_speed)))
+    asyncio.run(_serve(configuration, alarms))
 
 
 async def _serve(configuration: Config, alarms: AlarmSchedule) -> None:

@@ -38,7 +38,8 @@ from inference_blueprints.targets.ecs.tasks import (
 #: Name of the service and of its log streams.
 METRICS_SERVICE: Final = "metrics"
 _PROGRAM: Final = "task_targets"
-_FILES: Final = "/configuration"
+#: Where the task's programs share their files.
+FILES_FOLDER: Final = "/configuration"
 _SECONDS: Final = 15
 #: A size of Fargate (Amazon ECS Developer Guide, "Fargate task definition differences").
 _CPU_UNITS, _MEMORY_MIB = 1024, 4096
@@ -96,8 +97,8 @@ def _targets(
     platform: str, plan: ServingPlan, rules: Mapping[str, Any], jobs: tuple[str, ...]
 ) -> RenderedContainer:
     files = {
-        f"{_FILES}/prometheus.yml": json.dumps(_prometheus_configuration(jobs)),
-        f"{_FILES}/recording_rules.yml": json.dumps(rules),
+        f"{FILES_FOLDER}/prometheus.yml": json.dumps(_prometheus_configuration(jobs)),
+        f"{FILES_FOLDER}/recording_rules.yml": json.dumps(rules),
     }
     ready = f"http://127.0.0.1:{scale_metrics.PORT}{scale_metrics.READY_PATH}"
     python, *words = program_command(_PROGRAM)
@@ -117,7 +118,7 @@ def _targets(
             scale_metrics.ROLES: scale_metrics.roles_json(published_roles(plan)),
             scale_metrics.FILES: pack_files(files),
         },
-        mounts=(TaskMount("configuration", _FILES),),
+        mounts=(TaskMount("configuration", FILES_FOLDER),),
         stop_timeout_seconds=_SECONDS,
         health=TaskHealth(
             ("python3", "-c", f"import urllib.request as r; r.urlopen({ready!r}, timeout=4)"), 10, 5, 3, 30
@@ -129,7 +130,7 @@ def _prometheus_configuration(jobs: tuple[str, ...]) -> dict[str, Any]:
     every = f"{_SECONDS}s"
     return {
         "global": {"scrape_interval": every, "scrape_timeout": "10s", "evaluation_interval": every},
-        "rule_files": [f"{_FILES}/recording_rules.yml"],
+        "rule_files": [f"{FILES_FOLDER}/recording_rules.yml"],
         "scrape_configs": [_scrape_job(job, _SECONDS) for job in jobs],
     }
 
@@ -155,14 +156,14 @@ def _prometheus() -> RenderedContainer:
         name="prometheus",
         image=ecs_image("prometheus"),
         command=(
-            f"--config.file={_FILES}/prometheus.yml",
+            f"--config.file={FILES_FOLDER}/prometheus.yml",
             "--storage.tsdb.path=/prometheus",
             *_RETENTION,
             "--web.listen-address=127.0.0.1:9090",
         ),
         cpu_units=512,
         memory_mib=2560,
-        mounts=(TaskMount("configuration", _FILES, read_only=True),),
+        mounts=(TaskMount("configuration", FILES_FOLDER, read_only=True),),
         depends_on=(Dependency("targets", "HEALTHY"),),
         stop_timeout_seconds=_STOP_SECONDS,
     )

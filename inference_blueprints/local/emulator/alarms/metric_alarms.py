@@ -79,10 +79,7 @@ def evaluate(
     ValueError
         If an expression cannot be computed.
     """
-    step = min(alarm.every_seconds, 60)
-    end = at_seconds // step * step
-    count = evaluation_range(alarm.evaluation_periods)
-    starts = [end - alarm.period_seconds * back for back in range(count, 0, -1)]
+    starts = _starts(alarm, at_seconds)
     points = _points(alarm, source, starts)
     if alarm.ignores_few_samples and _has_few(alarm, [point for point in points if point]):
         return None
@@ -103,6 +100,30 @@ def evaluate(
             alarm, counted, starts, at_seconds if now_seconds is None else now_seconds
         ),
     )
+
+
+def newest_value(alarm: AlarmDefinition, source: Source, at_seconds: float) -> float | None:
+    """Return the newest data point that an alarm compares, None if all in its evaluation range are missing.
+
+    Parameters
+    ----------
+    alarm
+        The alarm.
+    source
+        The samples.
+    at_seconds
+        The moment, in seconds since 1970.
+    """
+    points = _points(alarm, source, _starts(alarm, at_seconds))
+    return next((point.value for point in reversed(points) if point is not None), None)
+
+
+def _starts(alarm: AlarmDefinition, at_seconds: float) -> list[float]:
+    """Return the begin of each period that is evaluated at a moment."""
+    step = min(alarm.every_seconds, 60)
+    end = at_seconds // step * step
+    count = evaluation_range(alarm.evaluation_periods)
+    return [end - alarm.period_seconds * back for back in range(count, 0, -1)]
 
 
 def _points(alarm: AlarmDefinition, source: Source, starts: Sequence[float]) -> list[Datapoint | None]:

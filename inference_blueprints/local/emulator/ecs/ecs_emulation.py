@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from ministack.core.responses import error_response_json, get_account_id, get_region, json_response, new_uuid
-from ministack.services import ecs, eventbridge
+from ministack.services import cloudwatch_logs, ecs, eventbridge
 
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImages
 from inference_blueprints.local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
 from inference_blueprints.local.emulator.ecs.api.api_failures import EcsApiError
 from inference_blueprints.local.emulator.ecs.api.ecs_api import ApiSources, EcsApi
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
-from inference_blueprints.local.emulator.ecs.control.cluster_state import Shape
+from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, Shape
 from inference_blueprints.local.emulator.ecs.control.ecs_control import EcsControl
 from inference_blueprints.local.emulator.ecs.control.surroundings import Surroundings
-from inference_blueprints.local.emulator.ecs.host_groups import host_size, pool_of
+from inference_blueprints.local.emulator.ecs.host_groups import forget_host, host_size, pool_of, record_host
 from inference_blueprints.local.emulator.ecs.network.task_networks import (
     VPC_PREFIX,
     OwnNetworks,
@@ -84,6 +84,7 @@ class EcsEmulation:
                 self._wall_time,
                 speed,
                 _own_networks(directory / "logs" / "networks.log") if vpc else lambda _: SharedNetwork(),
+                self._send_log,
             )
         )
         around = Surroundings(
@@ -195,6 +196,8 @@ class EcsEmulation:
         """Send an event to the default bus (ecs_cwe_events.html)."""
         state = self.control.cluster(detail["cluster"]).state
         content: dict[str, Any] = {**detail, "clusterArn": self._shapes.arn("cluster", "", state.name)}
+        if kind == "ECS Container Instance State Change":
+            self._tell_ec2(state.instances.get(detail["containerInstance"]), detail["ec2InstanceId"])
         if kind == "ECS Task State Change":
             if detail["task"] not in state.tasks:
                 return
@@ -218,11 +221,20 @@ class EcsEmulation:
         eventbridge._events_log_list().append(event)
         eventbridge._dispatch_event(event, eventbridge._pattern_event_view(event))
 
+    def _tell_ec2(self, instance: EcsInstance | None, ec2_id: str) -> None:
+        if instance is None:
+            forget_host(ec2_id)
+        else:
+            record_host(instance)
+
     def _clock(self) -> float:
         return (time.time() - self._began) * self._speed
 
     def _wall_time(self, seconds: float) -> float:
         return self._began + seconds / self._speed
+
+    def _send_log(self, group: str, stream: str, lines: list[str]) -> None:
+        self._context.copy().run(_put_lines, group, stream, lines)
 
     def _secret(self, value_from: str) -> str:
         """Return the value of a secret or a parameter, see `SecretError`."""
@@ -232,6 +244,19 @@ class EcsEmulation:
         except ecs._SecretResolutionError as error:
             raise SecretError(str(error)) from error
         return found["value"]
+
+
+def _put_lines(group: str, stream: str, lines: list[str]) -> None:
+    """Put lines into a stream, which is created at first. Those of an unknown group are lost."""
+    place = {"logGroupName": group, "logStreamName": stream}
+    if group in cloudwatch_logs._log_groups:
+        if stream not in cloudwatch_logs._log_groups[group]["streams"]:
+            cloudwatch_logs._create_log_stream(place)
+        now = int(time.time() * 1000)
+        events = [{"timestamp": now, "message": line} for line in lines]
+        cloudwatch_logs._put_log_events({**place, "logEvents": events})
+    else:
+        _LOGGER.warning("no log group %s: %d lines of %s are lost", group, len(lines), stream)
 
 
 def _own_networks(log_path: Path) -> Callable[[ProcessGroup], TaskNetworks]:

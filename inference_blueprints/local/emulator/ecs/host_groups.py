@@ -18,7 +18,7 @@ from ministack.services import autoscaling, ec2
 
 from inference_blueprints.catalog import instance_type, instance_types
 from inference_blueprints.local.emulator.ecs.api.api_failures import EcsApiError
-from inference_blueprints.local.emulator.ecs.control.cluster_state import HostPool, Shape
+from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, HostPool, Shape
 from inference_blueprints.local.emulator.ecs.control.host_scaling import HostSize
 
 _CPU_UNITS = 1024
@@ -28,6 +28,39 @@ def host_size(name: str) -> HostSize:
     """Return what an instance of a type registers."""
     known = instance_type(name)
     return HostSize(known.vcpu * _CPU_UNITS, known.memory_mib, known.accelerator_count)
+
+
+def record_host(instance: EcsInstance) -> None:
+    """Let EC2 describe a host (API Instance)."""
+    ec2._instances[instance.ec2_id] = {
+        "InstanceId": instance.ec2_id,
+        "ImageId": "ami-00000000000000000",
+        "InstanceType": instance.instance_type,
+        "State": {"Code": 16, "Name": "running"},
+        "SubnetId": "",
+        "VpcId": "",
+        "PrivateIpAddress": instance.address,
+        "PublicIpAddress": "",
+        "PrivateDnsName": "",
+        "PublicDnsName": "",
+        "SecurityGroups": [],
+        "Architecture": "x86_64",
+        "RootDeviceType": "ebs",
+        "RootDeviceName": "/dev/xvda",
+        "Hypervisor": "xen",
+        "Virtualization": "hvm",
+        "Placement": {"AvailabilityZone": instance.zone, "Tenancy": "default"},
+        "Monitoring": {"State": "disabled"},
+        "AmiLaunchIndex": 0,
+        "LaunchTime": ec2._now_ts(),
+        "BlockDeviceMappings": [],
+        "IamInstanceProfile": None,
+    }
+
+
+def forget_host(ec2_id: str) -> None:
+    """Let EC2 know a host no more."""
+    ec2._instances.pop(ec2_id, None)
 
 
 def pool_of(request: Shape, region: str) -> HostPool:

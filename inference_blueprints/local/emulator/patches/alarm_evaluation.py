@@ -19,7 +19,7 @@ from ministack.services import cloudwatch
 from ministack.services.cloudformation import provisioners
 
 from inference_blueprints.local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
-from inference_blueprints.local.emulator.alarms.metric_alarms import evaluate
+from inference_blueprints.local.emulator.alarms.metric_alarms import Source, evaluate, newest_value
 from inference_blueprints.local.emulator.alarms.period_statistics import MetricSample
 from inference_blueprints.local.emulator.patches import alarm_actions
 from inference_blueprints.local.emulator.patches.metric_queries import stored_samples
@@ -83,14 +83,8 @@ def _evaluate_one(record: dict[str, Any], at_seconds: float, now: float, speed: 
         return None
     _evaluated[key] = interval
 
-    def source(metric: MetricStat, start: float, end: float) -> Sequence[MetricSample]:
-        samples = (
-            replace(sample, at=at_seconds - (now - sample.at) * speed) for sample in stored_samples(metric)
-        )
-        return [sample for sample in samples if start <= sample.at < end]
-
     try:
-        found = evaluate(alarm, source, at_seconds, now_seconds=now)
+        found = evaluate(alarm, _source(at_seconds, now, speed), at_seconds, now_seconds=now)
     except ValueError as error:
         _LOGGER.warning("alarm %s cannot be evaluated: %s", record["AlarmName"], error)
         return None
@@ -106,6 +100,31 @@ def _evaluate_one(record: dict[str, Any], at_seconds: float, now: float, speed: 
     )
     alarm_actions.act(record, before, now)
     return f"{record['AlarmName']}: {before} -> {found.state}"
+
+
+def watched_value(
+    record: Mapping[str, Any], at_seconds: float, *, now_seconds: float, speed: float
+) -> float | None:
+    """Return the newest data point of what an alarm watches, None if there is none.
+
+    Parameters
+    ----------
+    record
+        The alarm. The others are those of `evaluate_alarms`.
+    """
+    return newest_value(parse_alarm(record), _source(at_seconds, now_seconds, speed), at_seconds)
+
+
+def _source(at_seconds: float, now: float, speed: float) -> Source:
+    """Return what gives an alarm the stored samples, at their times on the alarms' clock."""
+
+    def source(metric: MetricStat, start: float, end: float) -> Sequence[MetricSample]:
+        samples = (
+            replace(sample, at=at_seconds - (now - sample.at) * speed) for sample in stored_samples(metric)
+        )
+        return [sample for sample in samples if start <= sample.at < end]
+
+    return source
 
 
 def _put_metric_alarm(params: Mapping[str, Any], content: Mapping[str, Any], *protocol: bool) -> Any:

@@ -1,27 +1,22 @@
-"""Resource types that the stand-in of ECS makes: task definitions, services, capacity providers.
-
-Properties of CloudFormation become the API's parameters by botocore's model: the same names but for capital
-letters, in maps unchanged.
-"""
+"""Resource types that the stand-in of ECS makes: task definitions, services, capacity providers."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-import botocore.session
-from botocore.model import ListShape, MapShape, Shape, StructureShape
 from ministack.services import ecs
 from ministack.services.cloudformation import stacks
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
+from inference_blueprints.local.emulator.resource_handlers.api_parameters import api_parameters
 from inference_blueprints.local.emulator.resource_handlers.registry import Made, ResourceRequest, register
 
 #: CloudFormation waits for a steady service for hours; a run of this machine does not.
 _STEADY_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.2
+_API: Final = "ecs"
 _TASK_DEFINITION: Final = "AWS::ECS::TaskDefinition"
 _SERVICE: Final = "AWS::ECS::Service"
 _PROVIDER: Final = "AWS::ECS::CapacityProvider"
@@ -41,34 +36,6 @@ def register_ecs(emulation: EcsEmulation) -> None:
     stacks._runs_on_worker_thread = lambda name: name == _SERVICE or plain(name)
 
 
-def api_parameters(operation: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties of CloudFormation as parameters of a call. Names that the call lacks are left out."""
-    shape = botocore.session.get_session().get_service_model("ecs").operation_model(operation).input_shape
-    converted: dict[str, Any] = _converted(shape, properties)
-    return converted
-
-
-def _converted(shape: Shape, value: Any) -> Any:
-    if isinstance(shape, StructureShape):
-        # Capital letters differ by more than the first: "EFSVolumeConfiguration", "FilesystemId" and "IAM"
-        # are "efsVolumeConfiguration", "fileSystemId" and "iam".
-        members = {name.lower(): name for name in shape.members}
-        return {
-            members[name.lower()]: _converted(shape.members[members[name.lower()]], each)
-            for name, each in value.items()
-            if name.lower() in members
-        }
-    if isinstance(shape, ListShape):
-        return [_converted(shape.member, each) for each in value]
-    if isinstance(shape, MapShape):
-        return {name: str(each) for name, each in value.items()}
-    if shape.type_name in ("integer", "long"):
-        return int(value)
-    if shape.type_name == "boolean":
-        return str(value).lower() == "true"
-    return str(value) if shape.type_name == "string" else value
-
-
 class TaskDefinitionHandler:
     """Registers a revision for each content."""
 
@@ -76,7 +43,7 @@ class TaskDefinitionHandler:
         """Register a task definition and return its ARN."""
         given = dict(request.properties)
         given.setdefault("Family", f"{request.stack}-{request.logical_id}")
-        status, _, body = ecs._register_task_definition(api_parameters("RegisterTaskDefinition", given))
+        status, _, body = ecs._register_task_definition(api_parameters(_API, "RegisterTaskDefinition", given))
         if status >= 400:  # noqa: PLR2004 - first status of errors
             raise ValueError(f"{_TASK_DEFINITION}: {body.decode()}")
         family = given["Family"]
@@ -100,7 +67,7 @@ class EcsServiceHandler:
         """Create a service; it fails with the service's events if its deployment does."""
         given = dict(request.properties)
         given.setdefault("ServiceName", f"{request.stack}-{request.logical_id}")
-        parameters = api_parameters("CreateService", given)
+        parameters = api_parameters(_API, "CreateService", given)
         arn = self._emulation.call("CreateService", parameters)["service"]["serviceArn"]
         self._wait(parameters.get("cluster", "default"), parameters["serviceName"])
         return arn, self._attributes(arn)
@@ -108,7 +75,7 @@ class EcsServiceHandler:
     def update(self, request: ResourceRequest) -> Made:
         """Change a service."""
         name = request.physical_id.rpartition("/")[2]
-        parameters = {**api_parameters("UpdateService", request.properties), "service": name}
+        parameters = {**api_parameters(_API, "UpdateService", request.properties), "service": name}
         self._emulation.call("UpdateService", parameters)
         self._wait(parameters.get("cluster", "default"), name)
         return request.physical_id, self._attributes(request.physical_id)
@@ -160,7 +127,7 @@ class CapacityProviderHandler:
         """Create a capacity provider and return its name."""
         given = dict(request.properties)
         given.setdefault("Name", f"{request.stack}-{request.logical_id}")
-        self._emulation.call("CreateCapacityProvider", api_parameters("CreateCapacityProvider", given))
+        self._emulation.call("CreateCapacityProvider", api_parameters(_API, "CreateCapacityProvider", given))
         return str(given["Name"]), {}
 
     def update(self, request: ResourceRequest) -> Made:
@@ -180,7 +147,7 @@ class ProviderAssociationsHandler:
 
     def create(self, request: ResourceRequest) -> Made:
         """Associate them."""
-        parameters = api_parameters("PutClusterCapacityProviders", request.properties)
+        parameters = api_parameters(_API, "PutClusterCapacityProviders", request.properties)
         cluster = parameters["cluster"].rpartition("/")[2]
         self._emulation.api.associate(cluster, parameters.get("capacityProviders", ()))
         ecs._put_cluster_capacity_providers(parameters)

@@ -20,6 +20,7 @@ from inference_blueprints.local.emulator.ecs.agent.container_command import (
     mount_folders,
 )
 from inference_blueprints.local.emulator.ecs.agent.container_process import ContainerProcess
+from inference_blueprints.local.emulator.ecs.agent.log_driver import LogDriver, SendLines
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import PullError, StandInImages
 from inference_blueprints.local.emulator.ecs.agent.task_process import TaskProcess, TaskReports
 from inference_blueprints.local.emulator.ecs.control.cluster_state import (
@@ -72,6 +73,8 @@ class AgentSettings:
         How much faster than time that clock is.
     networks
         Makes the networks of tasks, given the group of their processes.
+    send_log
+        Sends lines of containers to a group and a stream of CloudWatch Logs.
     """
 
     directory: Path
@@ -83,6 +86,7 @@ class AgentSettings:
     wall_time: Callable[[float], float]
     speed: float
     networks: Callable[[ProcessGroup], TaskNetworks] = lambda _: SharedNetwork()
+    send_log: SendLines = lambda _group, _stream, _lines: None
 
 
 class TaskAgent:
@@ -96,6 +100,7 @@ class TaskAgent:
         self.control: EcsControl | None = None
         self._processes.__enter__()
         self._networks = settings.networks(self._processes)
+        self._logs = LogDriver(settings.send_log)
         self.endpoint = AgentEndpoint(self._networks.service_address)
 
     def close(self) -> None:
@@ -105,6 +110,7 @@ class TaskAgent:
             running.kill()
         for running in every:
             running.join()
+        self._logs.close()
         self.endpoint.close()
         self._processes.stop()
 
@@ -181,14 +187,19 @@ class TaskAgent:
             folder=folder,
             mounts=mounts,
         )
-        log = f"{task.definition['family']}-{task.identifier[:8]}-{container['name']}.log"
+        log = (
+            settings.directory
+            / "logs"
+            / (f"{task.definition['family']}-{task.identifier[:8]}-{container['name']}.log")
+        )
+        self._logs.follow(log, container, task.identifier)
         return ContainerProcess(
             container,
             command,
             mounts,
             in_network=in_network,
             processes=self._processes,
-            log_path=settings.directory / "logs" / log,
+            log_path=log,
             speed=settings.speed,
         )
 
@@ -271,6 +282,7 @@ class TaskAgent:
 
     def _forget(self, task: EcsTask) -> None:
         self._networks.close(task.identifier)
+        self._logs.forget(task.identifier)
         for token in self._tokens.pop(task.identifier, ()):
             self.endpoint.remove(token)
 

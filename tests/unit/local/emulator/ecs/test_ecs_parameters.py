@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.local.emulator.resource_handlers.ecs_resources import api_parameters
+from inference_blueprints.local.emulator.resource_handlers.api_parameters import api_parameters
 
 
 def test_volumes_on_efs_keep_their_file_system() -> None:
@@ -15,7 +15,7 @@ def test_volumes_on_efs_keep_their_file_system() -> None:
             "AuthorizationConfig": {"AccessPointId": "fsap-1", "IAM": "ENABLED"},
         },
     }
-    found = api_parameters("RegisterTaskDefinition", {"Family": "member", "Volumes": [volume]})
+    found = api_parameters("ecs", "RegisterTaskDefinition", {"Family": "member", "Volumes": [volume]})
     assert found == {
         "family": "member",
         "volumes": [
@@ -38,7 +38,7 @@ def test_numbers_and_switches_get_their_types_and_maps_stay() -> None:
         "Essential": "false",
         "LogConfiguration": {"LogDriver": "awslogs", "Options": {"awslogs-group": "/x", "Mode": 1}},
     }
-    found = api_parameters("RegisterTaskDefinition", {"ContainerDefinitions": [container]})
+    found = api_parameters("ecs", "RegisterTaskDefinition", {"ContainerDefinitions": [container]})
     assert found["containerDefinitions"] == [
         {
             "name": "main",
