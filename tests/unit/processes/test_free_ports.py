@@ -60,7 +60,5 @@ def test_a_port_on_which_somebody_listens_is_not_offered(monkeypatch: pytest.Mon
 def test_too_few_ports_are_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     [port] = free_ports(1)
     monkeypatch.setattr(module, "PORTS", range(port, port + 1))
-    with pytest.raises(
-        RuntimeError, match=f"only 0 of 1 ports from {port} to {port} are free on 127.0.0.1"
-    ):
+    with pytest.raises(RuntimeError, match=f"only 0 of 1 ports from {port} to {port} are free on 127.0.0.1"):
         free_ports(1)
