@@ -8,6 +8,48 @@ it has not been returned for the recovery period.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class ContributorState:
+    """The state of one contributor, from one evaluation to the next.
+
+    Parameters
+    ----------
+    pending_seconds, recovery_seconds
+        The alarm's periods.
+    in_alarm
+        Whether it is in ALARM.
+    breaching_since, well_since
+        First evaluation without a gap that returned the series, and that did not.
+    """
+
+    pending_seconds: float
+    recovery_seconds: float
+    in_alarm: bool = False
+    breaching_since: float | None = None
+    well_since: float | None = None
+
+    def evaluate(self, now: float, *, returned: bool) -> bool:
+        """Take the result of an evaluation, and return whether the contributor is in ALARM.
+
+        Parameters
+        ----------
+        now
+            Time of the evaluation, in seconds.
+        returned
+            Whether the query returned the series.
+        """
+        if returned:
+            self.breaching_since = now if self.breaching_since is None else self.breaching_since
+            self.well_since = None
+            self.in_alarm = self.in_alarm or now - self.breaching_since >= self.pending_seconds
+        else:
+            self.breaching_since = None
+            self.well_since = now if self.well_since is None else self.well_since
+            self.in_alarm = self.in_alarm and now - self.well_since < self.recovery_seconds
+        return self.in_alarm
 
 
 def in_alarm(
@@ -29,19 +71,5 @@ def in_alarm(
         The alarm's periods.
     """
     returned = set(breaches)
-    breaching_since: float | None = None
-    well_since: float | None = None
-    alarm = False
-    found = []
-    for now in evaluations:
-        if now in returned:
-            breaching_since = now if breaching_since is None else breaching_since
-            well_since = None
-            alarm = alarm or now - breaching_since >= pending_seconds
-        else:
-            breaching_since = None
-            well_since = now if well_since is None else well_since
-            alarm = alarm and now - well_since < recovery_seconds
-        if alarm:
-            found.append(now)
-    return tuple(found)
+    contributor = ContributorState(pending_seconds, recovery_seconds)
+    return tuple(now for now in evaluations if contributor.evaluate(now, returned=now in returned))

@@ -54,6 +54,8 @@ class Emulator(Programs):
     alarm_speed
         How much faster than time alarms are evaluated: with 60, a period of a minute lasts a second. With 0,
         they are evaluated only by `evaluate_alarms`.
+    metrics_url
+        URL of a Prometheus, or of what answers as it does, for alarms on PromQL. Without it, they stay OK.
     task_images
         What stands for the images of ECS tasks. Without it, tasks are only recorded.
     task_speed
@@ -71,6 +73,7 @@ class Emulator(Programs):
         account: str = DEFAULT_ACCOUNT,
         control_plane: bool = False,
         alarm_speed: float = 1.0,
+        metrics_url: str | None = None,
         task_images: Mapping[str, StandInImage] | None = None,
         task_speed: float = 1.0,
         isolation: Isolation | None = None,
@@ -81,6 +84,7 @@ class Emulator(Programs):
         self._account = account
         self._control_plane = control_plane
         self._alarm_speed = alarm_speed
+        self._metrics_url = metrics_url
         self._task_images = task_images
         self._task_speed = task_speed
         self._isolation = isolation
@@ -180,7 +184,7 @@ class Emulator(Programs):
         Returns
         -------
         tuple[str, ...]
-            One line per metric alarm that changed: its name and both states.
+            One line per metric alarm or contributor that changed: its name and both states.
         """
         address = f"{self.endpoint_url}{EVALUATION_PATH}?at={at_seconds!r}"
         request = urllib.request.Request(address, method="POST")  # noqa: S310 - our own address
@@ -233,6 +237,7 @@ class Emulator(Programs):
                 *("--records", self.records_directory, "--helm", tools.helm()),
                 *("--caches", self._caches_directory),
                 *("--alarm-speed", str(self._alarm_speed)),
+                *(("--metrics", self._metrics_url) if self._metrics_url else ()),
                 *self._task_options(),
                 *(("--control-plane", self.control_planes_directory) if self._control_plane else ()),
                 *(("--models-socket", str(models.fileno())) if isolated else ()),

@@ -25,6 +25,7 @@ from inference_blueprints.local.emulator.ecs.network.task_networks import VPC_AD
 from inference_blueprints.local.emulator.ecs.scaling.scaling_emulation import ScalingEmulation
 from inference_blueprints.local.emulator.ecs.vpc import Vpc
 from inference_blueprints.local.emulator.patches import PATCHES
+from inference_blueprints.local.emulator.patches.promql_evaluation import ask_metrics
 from inference_blueprints.local.emulator.real_kubernetes.registration import register_real_kubernetes
 from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
 from inference_blueprints.local.emulator.resource_handlers.composite_alarms import register_composite_alarms
@@ -32,7 +33,6 @@ from inference_blueprints.local.emulator.resource_handlers.ecs_resources import 
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kafka_clusters import register_kafka_clusters
 from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
-from inference_blueprints.local.emulator.resource_handlers.recorded_alarms import register_recorded_alarms
 from inference_blueprints.local.emulator.resource_handlers.scaling_resources import register_scaling
 from inference_blueprints.local.emulator.resource_handlers.stubs import register_stubs
 from inference_blueprints.local.emulator.serverless_cache.handler import register_serverless_caches
@@ -58,6 +58,7 @@ def main() -> None:
         default=1.0,
         help="how much faster than time alarms are evaluated; 0 evaluates them on request only",
     )
+    parser.add_argument("--metrics", help="URL of the Prometheus that answers the queries of alarms")
     parser.add_argument("--tasks", type=Path, help="folder for tasks of ECS; without it, none runs")
     parser.add_argument("--task-images", type=Path, help="what stands for the images of tasks")
     parser.add_argument(
@@ -72,8 +73,9 @@ def main() -> None:
     arguments = parser.parse_args()
     for apply in PATCHES:
         apply()
+    if arguments.metrics:
+        ask_metrics(arguments.metrics)
     register_stubs()
-    register_recorded_alarms()
     register_composite_alarms()
     register_kafka_clusters()
     register_emptied_bucket()

@@ -1,11 +1,16 @@
 """One simulated hour, event by event, through the handlers on the emulator: as in the simulation of a fleet.
 
-The table, the freeze switch and the topic are those of the emulator that `blueprints local` starts. The nodes
-are the simulated ones, behind an API server of the tests.
+The table, the freeze switch, the topic, the alarms on hardware and their rule are those of the emulator that
+`blueprints local` starts. The nodes are the simulated ones, behind an API server of the tests.
+
+What the exporters of the nodes say is recorded and queried by a real Prometheus. The emulator evaluates the
+alarms of the synthesised template each minute, and the template's rule chooses the events. One thing differs:
+the rule's target is a queue in place of the function, so that the handlers run at the simulated time.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +31,17 @@ from inference_blueprints.gpu_health.fault_rules import FaultRules
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.worker_windows import WorkerWindows
 from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.resources import root
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object, pod_object
-from tests.runtime.gpu_health.world import NOW, QUIET, HealthWorld, prepared, xid_event
+from tests.runtime.gpu_health.fleet_exporter import STEP, FleetExporter
+from tests.runtime.gpu_health.world import NOW, QUIET, HealthWorld, prepared
 from tests.runtime.operations.fresh_process import REGION, begin_anew
 
 MINUTES = 60
 POOL = "0"
+#: A synthesised platform with GPU health. A test of templates compares it with what the app synthesises.
+TEMPLATE = root() / "tests/templates/__snapshots__/test_platform/test_snapshot[capacity-and-health].json"
+PLATFORM = "capacity"
 SETTINGS = HealthSettings(action="replace", repaired_by={POOL: "gpuHealth"})
 #: A worker that becomes slow, a broken GPU, an error of an application, and a rack that is slow for a while.
 EVENTS = FleetEvents(
@@ -108,7 +118,7 @@ class HourOfHandlers(HealthSimulation):
     The base class draws the fleet, lets time pass and keeps the score; what it decided itself is replaced.
     """
 
-    def __init__(self, cluster: SimulatedCluster, world: HealthWorld) -> None:
+    def __init__(self, cluster: SimulatedCluster, world: HealthWorld, alarms: HardwareAlarms) -> None:
         super().__init__(
             one_release(16, racks=4),
             EVENTS,
@@ -119,8 +129,21 @@ class HourOfHandlers(HealthSimulation):
         )
         self.nodes, self.layout = self._nodes, self._layout
         self.started: dict[str, float] = {}
-        self._cluster, self._world = cluster, world
+        self._cluster, self._world, self._alarms = cluster, world, alarms
         self._scored = dict[str, str]()
+        #: When the event about each fault came.
+        self.arrivals = dict[HardwareFault, float]()
+        self._exporter = FleetExporter(
+            PLATFORM,
+            POOL,
+            self._running,
+            EVENTS.hardware,
+            [alarm["EvaluationCriteria"]["PromQLCriteria"]["Query"] for alarm in alarms.alarms],
+            began=NOW,
+            minutes=MINUTES,
+        )
+        self._exporter.scrape(0)
+        cluster.alarm_query = self._exporter.answer
         cluster.simulation = self
         cluster.on_claim_deleted = cluster.claim_deleted
 
@@ -141,15 +164,29 @@ class HourOfHandlers(HealthSimulation):
         return self.run_so_far
 
     def _hardware(self, until: float) -> None:
-        while self._signals and self._signals[0][0] <= until:
-            at, fault = self._signals.popleft()
+        """Let the alarms be evaluated at the last full minute, and handle the events that they send."""
+        step = int(until // STEP)
+        at = float(step * STEP)
+        self._exporter.scrape(step)
+        for event in self._alarms.evaluated(NOW + at):
+            attributes = event["detail"]["alarmContributor"]["attributes"]
+            fault = next(
+                each
+                for each in EVENTS.hardware
+                if self._nodes.name(each.node) == attributes["node"] and each.code == attributes["code"]
+            )
+            assert fault not in self.arrivals
+            self.arrivals[fault] = at
             self._pass_time(at)
             if fault.broken:
                 self._nodes.broken.add(fault.node)
                 self._metrics.stop(fault.node, fault.at)
-            event = xid_event(self._nodes.name(fault.node), fault.code, at=NOW + fault.at, kind=fault.kind)
             fault_alarms.handle(event, None)
             self._score(at)
+
+    def _running(self) -> dict[int, str]:
+        names = {place: self._nodes.name(place) for place in range(self._layout.nodes)}
+        return {place: name for place, name in names.items() if self._nodes.read_live(name) is not None}
 
     def _pass_time(self, now: float) -> None:
         before = {number: self._nodes.name(number) for number in range(self._layout.nodes)}
@@ -187,30 +224,84 @@ class HourOfHandlers(HealthSimulation):
                 self._scored[case.node] = "cordoned"
 
 
-@pytest.fixture(scope="module")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    with Emulator(tmp_path_factory.mktemp("emulator"), region=REGION) as running:
-        yield running
+class HardwareAlarms:
+    """The alarms on hardware of the template and their rule, deployed, with a queue for the rule's events."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self._emulator = emulator
+        every = json.loads(TEMPLATE.read_text("utf-8"))["Operations"]["Resources"]
+        chosen = {
+            name: resource
+            for name, resource in every.items()
+            if resource["Type"] == "AWS::CloudWatch::Alarm" and "EvaluationCriteria" in resource["Properties"]
+        }
+        self.alarms = [resource["Properties"] for resource in chosen.values()]
+        [(rule, resource)] = [
+            (name, each)
+            for name, each in every.items()
+            if each["Type"] == "AWS::Events::Rule" and "EventPattern" in each["Properties"]
+        ]
+        target = {"Arn": {"Fn::GetAtt": ["Signals", "Arn"]}, "Id": "Queue"}
+        chosen[rule] = {**resource, "Properties": {**resource["Properties"], "Targets": [target]}}
+        chosen["Signals"] = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "signals"}}
+        cloudformation = emulator.client("cloudformation")
+        cloudformation.create_stack(StackName="Hardware", TemplateBody=json.dumps({"Resources": chosen}))
+        cloudformation.get_waiter("stack_create_complete").wait(
+            StackName="Hardware", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        )
+        self._sqs = emulator.client("sqs")
+        self._queue = self._sqs.get_queue_url(QueueName="signals")["QueueUrl"]
+
+    def evaluated(self, at: float) -> list[dict[str, Any]]:
+        """Evaluate the alarms, and return the events that the rule let through."""
+        self._emulator.evaluate_alarms(at)
+        found = []
+        while messages := self._sqs.receive_message(QueueUrl=self._queue, MaxNumberOfMessages=10).get(
+            "Messages"
+        ):
+            for message in messages:
+                found.append(json.loads(message["Body"]))
+                self._sqs.delete_message(QueueUrl=self._queue, ReceiptHandle=message["ReceiptHandle"])
+        return found
+
+
+class TimedSimulation(HealthSimulation):
+    """The simulation, with events of alarms at given times."""
+
+    def __init__(self, arrivals: dict[HardwareFault, float], **parameters: Any) -> None:
+        self._arrivals = arrivals
+        super().__init__(one_release(16, racks=4), EVENTS, **parameters)
+
+    def _delivered(self, faults: tuple[HardwareFault, ...]) -> Iterator[tuple[float, HardwareFault]]:
+        for _, fault in super()._delivered(faults):
+            yield self._arrivals[fault], fault
 
 
 @pytest.fixture
-def hour(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HourOfHandlers]:
-    begin_anew(monkeypatch, emulator.environment() | QUIET)
-    with SimulatedCluster() as cluster, prepared(cluster, monkeypatch, tmp_path) as world:
-        world.settings(repairedBy={POOL: "gpuHealth"}, maxUnhealthyPercent=5)
-        yield HourOfHandlers(cluster, world)
+def hour(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HourOfHandlers]:
+    with (
+        SimulatedCluster() as cluster,
+        Emulator(tmp_path, region=REGION, alarm_speed=0, metrics_url=cluster.address) as emulator,
+    ):
+        begin_anew(monkeypatch, emulator.environment() | QUIET)
+        alarms = HardwareAlarms(emulator)
+        with prepared(cluster, monkeypatch, tmp_path, platform=PLATFORM) as world:
+            world.settings(repairedBy={POOL: "gpuHealth"}, maxUnhealthyPercent=5)
+            yield HourOfHandlers(cluster, world, alarms)
 
 
 def test_an_hour_through_the_handlers_is_that_of_the_simulation(hour: HourOfHandlers) -> None:
-    simulated = HealthSimulation(
-        one_release(16, racks=4),
-        EVENTS,
+    handled = hour.run(MINUTES)
+    delays = fleet_faults().delays
+    assert set(hour.arrivals) == set(EVENTS.hardware)
+    assert all(0 <= at - fault.at <= delays["hardware_signal_seconds"] for fault, at in hour.arrivals.items())
+    simulated = TimedSimulation(
+        hour.arrivals,
         settings=SETTINGS,
         rules=FaultRules.parsed(gpu_faults_file().read_text()),
         figures=fleet_faults(),
         seed=1,
     ).run(MINUTES)
-    handled = hour.run(MINUTES)
     assert [(each.found_at, each.serving_at) for each in handled.faults] == [
         (each.found_at, each.serving_at) for each in simulated.faults
     ]

@@ -87,6 +87,7 @@ class HealthWorld:
     patch: pytest.MonkeyPatch
     topic: str
     now: float = NOW
+    platform: str = PLATFORM
     calls: Calls = field(default_factory=Calls)
     #: Errors of AWS, by operation.
     failing: dict[str, BaseException] = field(default_factory=dict)
@@ -121,7 +122,7 @@ class HealthWorld:
 
     def store(self) -> CaseStore:
         table = boto3.resource("dynamodb").Table(TABLE)
-        return CaseStore(OperationsTable(table, PLATFORM, operations_names.MAIN_CELL))
+        return CaseStore(OperationsTable(table, self.platform, operations_names.MAIN_CELL))
 
     def case(self, node: str) -> RepairCase | None:
         return self.store().read(f"uid-{node}", self.now)
@@ -223,14 +224,16 @@ def report(
 
 
 @contextmanager
-def prepared(cluster: FakeCluster, patch: pytest.MonkeyPatch, folder: Path) -> Iterator[HealthWorld]:
+def prepared(
+    cluster: FakeCluster, patch: pytest.MonkeyPatch, folder: Path, *, platform: str = PLATFORM
+) -> Iterator[HealthWorld]:
     """Give the functions their environment. AWS has to be emulated already."""
     del folder
     create_table()
     topic = boto3.client("sns").create_topic(Name="operations")["TopicArn"]
     boto3.client("ssm").put_parameter(Name=PARAMETER, Value="none", Type="String")
     environment = {
-        operations_names.PLATFORM: PLATFORM,
+        operations_names.PLATFORM: platform,
         operations_names.CELL: operations_names.MAIN_CELL,
         operations_names.TABLE: TABLE,
         operations_names.FREEZE_PARAMETER: PARAMETER,
@@ -244,7 +247,7 @@ def prepared(cluster: FakeCluster, patch: pytest.MonkeyPatch, folder: Path) -> I
     for name, value in environment.items():
         patch.setenv(name, value)
     patch.setattr("gpu_health.health_platform._faults", lambda: gpu_faults_file().read_text("utf-8"))
-    world = HealthWorld(cluster, patch, topic)
+    world = HealthWorld(cluster, patch, topic, platform=platform)
     _intercept(world)
     yield world
     for cached in (aws_clients.client, aws_clients.resource, health_platform):

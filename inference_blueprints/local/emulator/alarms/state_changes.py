@@ -96,7 +96,7 @@ class StateChange:
             "alarmName": self.alarm["AlarmName"],
             "state": self.state.content(),
             "previousState": self.previous.content(),
-            "configuration": _configuration(self.alarm),
+            "configuration": configuration(self.alarm),
         }
 
     def lambda_event(self) -> dict[str, Any]:
@@ -135,8 +135,8 @@ class StateChange:
         }
 
     def actions(self) -> Sequence[str]:
-        """Return the ARNs of the new state's actions."""
-        if not self.alarm.get("ActionsEnabled", True):
+        """Return the ARNs of the new state's actions. Here, alarms on PromQL take none."""
+        if not self.alarm.get("ActionsEnabled", True) or "EvaluationCriteria" in self.alarm:
             return ()
         return tuple(self.alarm.get(ACTIONS[self.state.value]) or ())
 
@@ -146,21 +146,31 @@ class StateChange:
         return {"Trigger": _trigger(self.alarm)}
 
 
-def _configuration(alarm: Mapping[str, Any]) -> dict[str, Any]:
-    configuration: dict[str, Any] = {}
+def configuration(alarm: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of an alarm as its events write it.
+
+    Parameters
+    ----------
+    alarm
+        Parameters of the alarm. AWS does not document what events say of the query of an alarm on PromQL,
+        so only its description is in them.
+    """
+    found: dict[str, Any] = {}
     if "AlarmRule" in alarm:
         names = {name: name[0].lower() + name[1:] for name in _COMPOSITE_KEYS}
-        configuration = {key: alarm[name] for name, key in names.items() if alarm.get(name) is not None}
+        found = {key: alarm[name] for name, key in names.items() if alarm.get(name) is not None}
     elif alarm.get("Metrics"):
-        configuration["metrics"] = [_query(query) for query in alarm["Metrics"]]
+        found["metrics"] = [_query(query) for query in alarm["Metrics"]]
+    elif "EvaluationCriteria" in alarm:
+        found["metrics"] = []
     else:
         identifier = str(uuid.uuid5(uuid.NAMESPACE_URL, alarm["AlarmArn"]))
         stat = alarm.get("ExtendedStatistic") or alarm.get("Statistic")
         single = {"Metric": alarm, "Period": alarm["Period"], "Stat": stat, "Unit": alarm.get("Unit")}
-        configuration["metrics"] = [_query({"Id": identifier, "MetricStat": single})]
+        found["metrics"] = [_query({"Id": identifier, "MetricStat": single})]
     if alarm.get("AlarmDescription"):
-        configuration["description"] = alarm["AlarmDescription"]
-    return configuration
+        found["description"] = alarm["AlarmDescription"]
+    return found
 
 
 def _query(query: Mapping[str, Any]) -> dict[str, Any]:

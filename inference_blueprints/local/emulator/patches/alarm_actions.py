@@ -124,7 +124,7 @@ def _dispatch(alarm: dict[str, Any], before: str, state: str, reason: str) -> No
         _region_name(),
     )
     _told[name] = replace(current, suppressed_by=None)
-    _send_event(change, now)
+    send_event(EVENT_TYPE, change.event_detail(), alarm["AlarmArn"], now)
     if held is None:
         _take_actions(change)
     else:
@@ -156,18 +156,30 @@ def _show_suppression(alarm: dict[str, Any], held: held_actions.HeldActions | No
         alarm["ActionsSuppressedReason"] = f"Actions suppressed by {held.by}"
 
 
-def _send_event(change: StateChange, now: float) -> None:
-    """Send an event to the default bus at the time of the change."""
+def send_event(event_type: str, detail: Mapping[str, Any], arn: str, now: float) -> None:
+    """Send an event to the default bus at the time of the change.
+
+    Parameters
+    ----------
+    event_type
+        Its `detail-type`.
+    detail
+        Its content.
+    arn
+        ARN of the alarm.
+    now
+        Time of the change, in seconds since 1970.
+    """
     event = {
         "EventId": new_uuid(),
         "Source": EVENT_SOURCE,
-        "DetailType": EVENT_TYPE,
-        "Detail": json.dumps(change.event_detail()),
+        "DetailType": event_type,
+        "Detail": json.dumps(detail),
         "EventBusName": "default",
         "Time": int(now),
-        "Resources": [change.alarm["AlarmArn"]],
-        "Account": change.account,
-        "Region": change.region,
+        "Resources": [arn],
+        "Account": get_account_id(),
+        "Region": get_region(),
     }
     eventbridge._ensure_default_bus()
     eventbridge._events_log_list().append(event)

@@ -21,7 +21,8 @@ from ministack.services.cloudformation import provisioners
 from inference_blueprints.local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
 from inference_blueprints.local.emulator.alarms.metric_alarms import Source, evaluate, newest_value
 from inference_blueprints.local.emulator.alarms.period_statistics import MetricSample
-from inference_blueprints.local.emulator.patches import alarm_actions
+from inference_blueprints.local.emulator.alarms.promql_definition import CRITERIA
+from inference_blueprints.local.emulator.patches import alarm_actions, promql_evaluation
 from inference_blueprints.local.emulator.patches.metric_queries import stored_samples
 
 _LOGGER = logging.getLogger("alarms")
@@ -60,28 +61,39 @@ def evaluate_alarms(at_seconds: float, *, now_seconds: float | None = None, spee
     Returns
     -------
     list[str]
-        What changed, one line per change.
+        What changed, one line per change of an alarm or of a contributor.
     """
     now = at_seconds if now_seconds is None else now_seconds
     changes: list[str] = []
     known = set(cloudwatch._alarms._data)
     for key in [key for key in _evaluated if key not in known]:
         del _evaluated[key]
+        with request_scope(*key[:2]):
+            promql_evaluation.forget_contributors(key[2])
     for account, region, name in sorted(known):
         with request_scope(account, region):
-            if change := _evaluate_one(cloudwatch._alarms[name], at_seconds, now, speed):
-                changes.append(change)
+            changes += _evaluate_due(cloudwatch._alarms[name], at_seconds, now, speed)
     alarm_actions.follow_suppressions(now)
     return changes
 
 
-def _evaluate_one(record: dict[str, Any], at_seconds: float, now: float, speed: float) -> str | None:
-    alarm = parse_alarm(record)
+def _evaluate_due(record: dict[str, Any], at_seconds: float, now: float, speed: float) -> list[str]:
+    """Evaluate an alarm if its time has come."""
+    on_promql = CRITERIA in record
+    every_seconds = record["EvaluationInterval"] if on_promql else parse_alarm(record).every_seconds
     key = (*cloudwatch._alarms._prefix(), record["AlarmName"])
-    interval = at_seconds // alarm.every_seconds
+    interval = at_seconds // every_seconds
     if _evaluated.get(key) == interval:
-        return None
+        return []
     _evaluated[key] = interval
+    if on_promql:
+        return list(promql_evaluation.evaluate_promql(record, at_seconds, now))
+    change = _evaluate_metrics(record, at_seconds, now, speed)
+    return [] if change is None else [change]
+
+
+def _evaluate_metrics(record: dict[str, Any], at_seconds: float, now: float, speed: float) -> str | None:
+    alarm = parse_alarm(record)
 
     try:
         found = evaluate(alarm, _source(at_seconds, now, speed), at_seconds, now_seconds=now)
@@ -144,6 +156,8 @@ def _put_metric_alarm(params: Mapping[str, Any], content: Mapping[str, Any], *pr
 
 def _template_record(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of an alarm of a template."""
+    if CRITERIA in properties:
+        return promql_evaluation.promql_record(name, properties)
     parse_alarm(properties)
     # The emulator demands a metric.
     stand_in = {"MetricName": "of Metrics", "Namespace": "of Metrics"} if properties.get("Metrics") else {}
