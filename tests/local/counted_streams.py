@@ -29,6 +29,8 @@ class Streams:
         Length of each answer.
     timeout_seconds
         Longest time of an answer.
+    clients
+        How many stream at the same time.
 
     Attributes
     ----------
@@ -43,13 +45,14 @@ class Streams:
     headers: Mapping[str, str] = field(default_factory=dict)
     tokens: int = 200
     timeout_seconds: float = 120
+    clients: int = CLIENTS
     whole: int = 0
     errors: list[str] = field(default_factory=list)
     _ending: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def begin(self) -> None:
-        self._tasks = [asyncio.create_task(self._client(number)) for number in range(CLIENTS)]
+        self._tasks = [asyncio.create_task(self._client(number)) for number in range(self.clients)]
 
     async def end(self) -> None:
         """Wait until every client has finished its stream."""

@@ -9,6 +9,7 @@ busybox                     real     this machine's ``sh`` and ``wget``
 Python                      real     this machine's Python, with the program of the task definition
 Prometheus                  real     Prometheus 3, built from its Go module
 CloudWatch agent            absent   a process that does nothing: no recorded series reaches CloudWatch
+batch workers'              real     the workers' package in this machine's Python
 an engine's                 stand-in its Python runs the programs of the task; the engine is simulated
 =========================== ======== ====================================================================
 """
@@ -28,6 +29,7 @@ from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.ecs_platform import engine_stand_in, moved_files
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage, repository_of
+from inference_blueprints.resources import runtime_directory
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.shipped import find
@@ -40,6 +42,8 @@ EXCEPTIONS: Mapping[str, tuple[str, str]] = {
     "HF_HUB_OFFLINE": ("1", "every process reads the model's files from a folder; nothing is downloaded"),
     "DYN_SELF_HOST_METADATA": ("0", "frontends read the model's files from the same folder as workers"),
 }
+#: The platform's own repositories: the image of batch workers is the only one that a platform on ECS builds.
+_BUILT_IMAGES = "*.dkr.ecr.*"
 _PROMETHEUS_DATA = "/prometheus"
 _ETCD = "/usr/local/bin/etcd"
 _PROMETHEUS = """#!/bin/sh
@@ -120,7 +124,12 @@ def task_images(
     }
     images[repository_of(etcd_image())] = StandInImage(programs={_ETCD: str(etcd)})
     images[repository_of(shell_image())] = StandInImage()
-    return images | _metrics_images(directory / "metrics-programs", report)
+    images[_BUILT_IMAGES] = StandInImage(
+        folders=(str(programs),), environment={"PYTHONPATH": str(runtime_directory())}
+    )
+    if blueprint.spec.observability:
+        images |= _metrics_images(directory / "metrics-programs", report)
+    return images
 
 
 def _metrics_images(folder: Path, report: Callable[[str], None]) -> dict[str, StandInImage]:
@@ -136,7 +145,7 @@ def _metrics_images(folder: Path, report: Callable[[str], None]) -> dict[str, St
         (folder / name).chmod(0o755)
     return {
         repository_of(ecs_image("python")): StandInImage(
-            folders=(str(folder),), environment=moved_files.FOLDER_VARIABLES
+            folders=(str(folder),), environment=dict(moved_files.FOLDER_VARIABLES)
         ),
         repository_of(ecs_image("prometheus")): StandInImage(
             entry_point=(str(folder / "prometheus"),), scratch=(_PROMETHEUS_DATA,)

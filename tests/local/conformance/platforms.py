@@ -26,7 +26,7 @@ MODEL = "qwen3-8b"
 WORKERS = 2
 CONTEXT = 13_312
 _BLUEPRINT = "ecs-g6e"
-_RELEASE = "qwen3-8b-main"
+RELEASE = "qwen3-8b-main"
 _PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.5
 # Of a worker on EKS; a task on ECS has that of its definition.
@@ -41,10 +41,17 @@ def eventually(happened: Callable[[], Any], what: str) -> Any:
     return result
 
 
-def blueprint(cluster: Mapping[str, Any], directory: Path) -> LoadedBlueprint:
-    """Return the shipped blueprint with another cluster, from a file in a folder."""
+def as_shipped(_content: dict[str, Any]) -> None:
+    """Change nothing of a blueprint."""
+
+
+def blueprint(
+    cluster: Mapping[str, Any], directory: Path, change: Callable[[dict[str, Any]], None]
+) -> LoadedBlueprint:
+    """Return the shipped blueprint with another cluster and a change, from a file in a folder."""
     content = yaml.safe_load((resources.blueprints_directory() / f"{_BLUEPRINT}.yaml").read_text())
     content["spec"]["cluster"] = cluster
+    change(content)
     file = directory / "blueprint.yaml"
     file.write_text(yaml.safe_dump(content))
     return load_blueprint(str(file))
@@ -94,56 +101,54 @@ class ConformingPlatform(ABC):
 class EksRendering(ConformingPlatform):
     """The plan's processes, started as its pods."""
 
-    def __init__(self, directory: Path) -> None:
-        loaded = blueprint({"eks": {"version": "1.36"}}, directory)
-        self._processes = ProcessGroup()
-        self._processes.__enter__()
-        self._serving = LocalServing(
+    def __init__(self, directory: Path, change: Callable[[dict[str, Any]], None] = as_shipped) -> None:
+        loaded = self.loaded = blueprint({"eks": {"version": "1.36"}}, directory, change)
+        self.processes = ProcessGroup()
+        self.processes.__enter__()
+        self.serving = LocalServing(
             build_plan(loaded.blueprint),
             loaded.blueprint,
             directory / "serving",
-            self._processes,
+            self.processes,
             engines=SimulatedKind(loaded.blueprint, finish_seconds=_FINISH_SECONDS),
         )
-        [endpoint] = self._serving.start(lambda _: None)
+        [endpoint] = self.serving.start(lambda _: None)
         self.url, self.headers = endpoint.base_url.removesuffix("/v1"), {}
-        [self._deployment] = self._serving.deployments
+        [self.deployment] = self.serving.deployments
 
     def kill_worker(self) -> None:
-        self._serving.kill(self._running()[0])
+        self.serving.kill(self.running()[0])
 
     def replaced(self) -> None:
-        self._serving.replace_killed(lambda _: None)
+        self.serving.replace_killed(lambda _: None)
 
     def scale(self, workers: int) -> None:
-        running = self._running()
+        running = self.running()
         for each in running[workers:]:
-            self._serving.workers.end(each)
+            self.serving.workers.end(each)
         eventually(
-            lambda: not any(self._serving.workers.is_ending(each) for each in running), "end of workers"
+            lambda: not any(self.serving.workers.is_ending(each) for each in running), "end of workers"
         )
-        for each in self._serving.workers.of(self._deployment)[len(running) : workers]:
-            self._serving.workers.begin(each)
+        for each in self.serving.workers.of(self.deployment)[len(running) : workers]:
+            self.serving.workers.begin(each)
         self._registered(workers)
 
     def roll_out(self) -> None:
-        for each in self._running():
-            self._serving.workers.end(each)
-            eventually(lambda each=each: not self._serving.workers.is_ending(each), "end")  # type: ignore[misc]
-            self._serving.workers.begin(each)
+        for each in self.running():
+            self.serving.workers.end(each)
+            eventually(lambda each=each: not self.serving.workers.is_ending(each), "end")  # type: ignore[misc]
+            self.serving.workers.begin(each)
             self._registered(WORKERS)
 
     def close(self) -> None:
-        self._processes.stop()
+        self.processes.stop()
 
-    def _running(self) -> list[Any]:
-        return [
-            each for each in self._serving.workers.of(self._deployment) if self._serving.workers.runs(each)
-        ]
+    def running(self) -> list[Any]:
+        return [each for each in self.serving.workers.of(self.deployment) if self.serving.workers.runs(each)]
 
     def _registered(self, workers: int) -> None:
         eventually(
-            lambda: all(count == workers for count in self._serving.registered(self._deployment)),
+            lambda: all(count == workers for count in self.serving.registered(self.deployment)),
             f"{workers} registered workers",
         )
 
@@ -151,11 +156,18 @@ class EksRendering(ConformingPlatform):
 class EcsRendering(ConformingPlatform):
     """The rendered stacks in the emulator, whose agent runs the tasks."""
 
-    service = service_name(_RELEASE, "worker")
-    frontends = service_name(_RELEASE, "frontend")
+    service = service_name(RELEASE, "worker")
+    frontends = service_name(RELEASE, "frontend")
 
-    def __init__(self, directory: Path, report: Callable[[str], None]) -> None:
-        loaded = blueprint({"ecs": {}}, directory)
+    def __init__(
+        self,
+        directory: Path,
+        report: Callable[[str], None],
+        change: Callable[[dict[str, Any]], None] = as_shipped,
+        *,
+        workers: int = WORKERS,
+    ) -> None:
+        loaded = self.loaded = blueprint({"ecs": {}}, directory, change)
         run = directory / "run"
         run.mkdir()
         self.platform = EcsPlatform(loaded, build_plan(loaded.blueprint), run, report=report)
@@ -164,7 +176,7 @@ class EcsRendering(ConformingPlatform):
         self.headers = {"Host": self.platform.host_name(MODEL)}
         self.ecs = self.platform.emulator.client("ecs")
         self.cluster = self.platform.cluster
-        self.registered(WORKERS)
+        self.registered(workers)
 
     def kill_worker(self) -> None:
         self._before = {each["taskArn"] for each in self.running(self.service)}

@@ -92,7 +92,7 @@ class EcsEmulation:
         )
         self._balancer = vpc.load_balancer(self._context, speed) if vpc else None
         if vpc and self._balancer:
-            around.targets, around.names = self._balancer, vpc.cloud_map(self._context)
+            around.targets, around.names = self._balancer, vpc.cloud_map(self._context, self._balancer)
             around.address_prefix = VPC_PREFIX
         self.control = EcsControl(around)
         self.agent.control = self.control

@@ -6,14 +6,17 @@ import contextvars
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from socket import socket
-from typing import Any
+from socket import create_server, socket
+from typing import Any, Final
 
 from ministack.services import alb, servicediscovery
 
 from inference_blueprints.local.emulator.ecs.network.cloud_map_names import CloudMapNames
 from inference_blueprints.local.emulator.ecs.network.load_balancer import LoadBalancer
 from inference_blueprints.local.emulator.ecs.network.target_health import GroupSettings
+from inference_blueprints.local.emulator.ecs.network.task_networks import VPC_ADDRESS
+
+_PORT: Final = 80
 
 
 @dataclass(frozen=True)
@@ -31,14 +34,18 @@ class Vpc:
     names: Path
     listener: socket
 
-    def cloud_map(self, context: contextvars.Context) -> CloudMapNames:
-        """Return the names of Cloud Map, in the account and region of a context."""
-        return CloudMapNames(self.names, lambda arn: str(_run(context, lambda: _name_of(arn))))
+    def cloud_map(self, context: contextvars.Context, balancer: LoadBalancer) -> CloudMapNames:
+        """Return the names of Cloud Map and of models, in the account and region of a context."""
+        return CloudMapNames(
+            self.names,
+            lambda arn: str(_run(context, lambda: _name_of(arn))),
+            lambda: [f"{VPC_ADDRESS} {name}" for name in balancer.names()],
+        )
 
     def load_balancer(self, context: contextvars.Context, speed: float) -> LoadBalancer:
         """Start the load balancer, in the account and region of a context."""
         return LoadBalancer(
-            self.listener,
+            [self.listener, create_server((VPC_ADDRESS, _PORT))],
             lambda: list(_run(context, lambda: list(alb._rules.values()))),
             lambda group: _run(context, lambda: _settings(group)),
             speed,

@@ -40,6 +40,8 @@ def _converted(shape: Shape, value: Any) -> Any:
     if isinstance(shape, ListShape):
         return [_converted(shape.member, each) for each in value]
     if isinstance(shape, MapShape):
+        if isinstance(value, list):  # tags of a template are a list, those of some calls a map
+            return {each["Key"]: str(each["Value"]) for each in value}
         return {name: str(each) for name, each in value.items()}
     convert = _SCALARS.get(shape.type_name)
     return convert(value) if convert else value

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	_ "github.com/prometheus/prometheus/discovery/file"
+	_ "github.com/prometheus/prometheus/discovery/http"
 )
 
 func main() {

@@ -108,7 +108,7 @@ def container_command(
         "PATH": os.pathsep.join([*image.folders, os.environ.get("PATH", os.defpath)]),
         "HOME": str(folder),
         "TMPDIR": str(folder / "tmp"),
-        **{name: with_folders(value, mounts) for name, value in image.environment.items()},
+        **{name: str(mounts.get(value, value)) for name, value in image.environment.items()},
         **given,
     }
     for each in (*container.get("environment", ()), *override.get("environment", ())):

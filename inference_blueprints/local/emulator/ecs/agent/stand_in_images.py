@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 
@@ -46,7 +47,8 @@ class StandInImages:
     Parameters
     ----------
     images
-        Repository to programs.
+        Repository to programs. A repository may have the wildcards of `fnmatch`, for one that gets its name
+        when it is created.
     """
 
     def __init__(self, images: Mapping[str, StandInImage]) -> None:
@@ -78,13 +80,14 @@ class StandInImages:
             If there are none, with ECS' words (stopped-task-error-codes.html, CannotPullContainerError).
         """
         repository = repository_of(image)
-        if repository not in self._images:
+        found = next((each for name, each in self._images.items() if fnmatchcase(repository, name)), None)
+        if found is None:
             raise PullError(
                 f"CannotPullContainerError: pull image manifest has been retried 1 time(s): {image}: "
                 "not found; "
                 "no program of this machine stands for it"
             )
-        return self._images[repository]
+        return found
 
 
 def repository_of(image: str) -> str:

@@ -249,6 +249,7 @@ class EcsControl:
         task.status = TaskStatus.PENDING
         task.pending_at = now
         parts = next(each for each in self._clusters.values() if task.identifier in each.state.tasks)
+        self.around.names.refresh()
         self.around.runner.start(task, parts.state.instances.get(task.instance or ""))
 
     def _say_unplaced(

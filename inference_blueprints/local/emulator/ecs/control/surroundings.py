@@ -74,6 +74,9 @@ class ServiceNames(Protocol):
     def deregister(self, registry: str, task: str, /) -> None:
         """Remove a task from a name."""
 
+    def refresh(self) -> None:
+        """Take the names of load balancers as they are now."""
+
 
 class NoServiceNames:
     """Stands for Cloud Map where there is none."""
@@ -82,6 +85,9 @@ class NoServiceNames:
         """Do nothing."""
 
     def deregister(self, *_: object) -> None:
+        """Do nothing."""
+
+    def refresh(self) -> None:
         """Do nothing."""
 
 

@@ -1,13 +1,14 @@
 """Names of tasks in the VPC: the records of AWS Cloud Map as lines of the tasks' ``/etc/hosts``.
 
 Sources: service-discovery.html (a service with ``serviceRegistries`` registers each task; AWS_INSTANCE_IPV4:
-"For an A record, the IPv4 address that Route 53 returns"), API RegisterInstance of AWS Cloud Map.
+"For an A record, the IPv4 address that Route 53 returns"), API RegisterInstance of AWS Cloud Map. The names
+of models, which a private zone of Route 53 leads to the load balancer, are lines too.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
@@ -20,10 +21,15 @@ class CloudMapNames:
         The file. Tasks read this file itself, so it is never replaced.
     name_of
         Returns the DNS name of a Cloud Map service by its ARN.
+    others
+        Returns further lines of the file.
     """
 
-    def __init__(self, file: Path, name_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, file: Path, name_of: Callable[[str], str], others: Callable[[], Sequence[str]] = tuple
+    ) -> None:
         self._file = file
+        self._others = others
         self._name_of = name_of
         self._lock = threading.Lock()
         self._records: dict[tuple[str, str], str] = {}
@@ -40,8 +46,13 @@ class CloudMapNames:
             if self._records.pop((self._name_of(registry), task), None):
                 self._write()
 
+    def refresh(self) -> None:
+        """Write the file with the further lines as they are now."""
+        with self._lock:
+            self._write()
+
     def _write(self) -> None:
         lines = [f"{address} {name}" for (name, _), address in sorted(self._records.items())]
         with self._file.open("r+") as file:
-            file.write("\n".join(["127.0.0.1 localhost", *lines, ""]))
+            file.write("\n".join(["127.0.0.1 localhost", *self._others(), *lines, ""]))
             file.truncate()

@@ -3,7 +3,7 @@
 Sources: listener-rules.html (rules in the order of their priority; host-header conditions; weights of
 forward actions), load-balancer-troubleshooting.html (502: the target does not answer or closes the
 connection; 503: no registered targets), and those of `target_health`. TLS is left out: it listens on one
-loopback port outside the namespace of the tasks.
+loopback port outside the namespace of the tasks, and on port 80 of an address that tasks reach.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class LoadBalancer:
 
     Parameters
     ----------
-    listener
-        Listening socket.
+    listeners
+        Listening sockets.
     rules
         Returns the rules of the listener (API Rule), in any order.
     settings
@@ -53,12 +53,12 @@ class LoadBalancer:
 
     def __init__(
         self,
-        listener: socket.socket,
+        listeners: Sequence[socket.socket],
         rules: Callable[[], Sequence[Mapping[str, Any]]],
         settings: Callable[[str], GroupSettings],
         speed: float,
     ) -> None:
-        self._listener = listener
+        self._listeners = listeners
         self._rules = rules
         self._settings = settings
         self._speed = speed
@@ -100,6 +100,12 @@ class LoadBalancer:
         """Return the state of each target of a group by its address."""
         return self._table.states(group)
 
+    def names(self) -> list[str]:
+        """Return the host names of its rules, without those that have wildcards."""
+        conditions = (condition for rule in self._rules() for condition in rule.get("Conditions", ()))
+        values = {name for condition in conditions for name in condition.get("Values", ())}
+        return sorted(name for name in values if not set(name) & set("*?"))
+
     def open_requests(self, group: str) -> int:
         """Return how many requests the targets of a group answer."""
         return self._table.open_requests(group)
@@ -116,7 +122,8 @@ class LoadBalancer:
     async def _start(self, runner: web.AppRunner) -> None:
         self._session = forwarding_session()
         await runner.setup()
-        await web.SockSite(runner, self._listener).start()
+        for listener in self._listeners:
+            await web.SockSite(runner, listener).start()
 
     async def _end(self, runner: web.AppRunner) -> None:
         for check in self._checks:

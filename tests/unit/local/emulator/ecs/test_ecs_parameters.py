@@ -47,3 +47,12 @@ def test_numbers_and_switches_get_their_types_and_maps_stay() -> None:
             "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "/x", "Mode": "1"}},
         }
     ]
+
+
+def test_tags_that_a_call_takes_as_a_map_become_one() -> None:
+    found = api_parameters(
+        "application-autoscaling",
+        "RegisterScalableTarget",
+        {"MinCapacity": "1", "Tags": [{"Key": "platform", "Value": "chat"}], "ScheduledActions": []},
+    )
+    assert found == {"MinCapacity": 1, "Tags": {"platform": "chat"}}

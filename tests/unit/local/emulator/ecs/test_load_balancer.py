@@ -74,7 +74,7 @@ def balancer() -> Iterator[tuple[LoadBalancer, Callable[[str], tuple[int, bytes]
     delay = {"deregistration_delay.timeout_seconds": "1"}
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        found = LoadBalancer(listener, lambda: RULES, lambda _: settings(**delay), 100)
+        found = LoadBalancer([listener], lambda: RULES, lambda _: settings(**delay), 100)
 
         def ask(host: str) -> tuple[int, bytes]:
             request = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Host": host})
@@ -163,3 +163,13 @@ def test_names_follow_the_tasks_in_one_file(tmp_path: Any) -> None:
     names.deregister("store", "task-1")
     assert file.read_text() == "127.0.0.1 localhost\n10.64.0.2 store.internal\n"
     assert file.stat().st_ino == inode
+
+
+def test_names_of_models_are_read_again_for_each_task(tmp_path: Any) -> None:
+    file, models = tmp_path / "names", ["10.64.255.254 chat.models"]
+    file.write_text("")
+    names = CloudMapNames(file, lambda arn: f"{arn}.internal", lambda: models)
+    names.register("store", "task-1", "10.64.0.1")
+    models.append("10.64.255.254 code.models")
+    names.refresh()
+    assert file.read_text().splitlines()[1:] == [*models, "10.64.0.1 store.internal"]
