@@ -37,7 +37,7 @@ test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; install
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
 	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 2 --dist loadfile
 
-test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same cases as on EKS, and faults; about a quarter of an hour
+test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same cases as on EKS, and faults; about half an hour
 	$(PYTEST) tests/local/conformance -m ecs --junitxml build/test-ecs.xml
 	$(BIN)/python scripts/write_ecs_results.py build/test-ecs.xml
 

@@ -23,10 +23,17 @@ MINUTE = 60.0
 
 @pytest.fixture
 def scaling(cluster: RunningCluster) -> Iterator[Any]:
+    """A service of one to three tasks."""
     cluster.create("scaled", cluster.register("scaled", WAITS))
     client = cluster.emulator.client("application-autoscaling")
     client.register_scalable_target(**PLACE, MinCapacity=1, MaxCapacity=3)
-    client.put_scaling_policy(
+    yield client
+    client.deregister_scalable_target(**PLACE)
+    cluster.delete("scaled")
+
+
+def _track(scaling: Any) -> None:
+    scaling.put_scaling_policy(
         **PLACE,
         PolicyName="load",
         PolicyType="TargetTrackingScaling",
@@ -37,9 +44,6 @@ def scaling(cluster: RunningCluster) -> Iterator[Any]:
             "CustomizedMetricSpecification": {**METRIC, "Statistic": "Average"},
         },
     )
-    yield client
-    client.deregister_scalable_target(**PLACE)
-    cluster.delete("scaled")
 
 
 def _measure(cluster: RunningCluster, begin: float, values: list[float]) -> float:
@@ -63,6 +67,7 @@ def _measure(cluster: RunningCluster, begin: float, values: list[float]) -> floa
 
 
 def test_a_service_follows_its_metric(cluster: RunningCluster, scaling: Any) -> None:
+    _track(scaling)
     cluster.running("scaled", 1)
     begin = time.time() // MINUTE * MINUTE
     at = _measure(cluster, begin, [25.0, 25.0])
@@ -81,3 +86,61 @@ def test_a_service_follows_its_metric(cluster: RunningCluster, scaling: Any) -> 
         AlarmNamePrefix=f"TargetTracking-{PLACE['ResourceId']}-Alarm"
     )
     assert len(described["MetricAlarms"]) == 2
+
+
+def test_a_service_follows_the_messages_of_its_queue(cluster: RunningCluster, scaling: Any) -> None:
+    # As the templates scale batch workers: steps of exact numbers over waiting and working messages.
+    policy = scaling.put_scaling_policy(
+        **PLACE,
+        PolicyName="backlog",
+        PolicyType="StepScaling",
+        StepScalingPolicyConfiguration={
+            "AdjustmentType": "ExactCapacity",
+            "MetricAggregationType": "Maximum",
+            "StepAdjustments": [
+                {"MetricIntervalLowerBound": 0, "MetricIntervalUpperBound": 1, "ScalingAdjustment": 2},
+                {"MetricIntervalLowerBound": 1, "ScalingAdjustment": 3},
+            ],
+        },
+    )["PolicyARN"]
+    queues = cluster.emulator.client("sqs")
+    queue = queues.create_queue(QueueName="shards")["QueueUrl"]
+    names = {
+        "waiting": "ApproximateNumberOfMessagesVisible",
+        "working": "ApproximateNumberOfMessagesNotVisible",
+    }
+    cluster.emulator.client("cloudwatch").put_metric_alarm(
+        AlarmName="backlog",
+        ComparisonOperator="GreaterThanOrEqualToThreshold",
+        Threshold=1.5,
+        EvaluationPeriods=1,
+        AlarmActions=[policy],
+        Metrics=[
+            {"Id": "backlog", "Expression": "waiting + working", "ReturnData": True},
+            *(
+                {
+                    "Id": identifier,
+                    "MetricStat": {
+                        "Metric": {
+                            "Namespace": "AWS/SQS",
+                            "MetricName": metric,
+                            "Dimensions": [{"Name": "QueueName", "Value": "shards"}],
+                        },
+                        "Period": 60,
+                        "Stat": "Maximum",
+                    },
+                    "ReturnData": False,
+                }
+                for identifier, metric in names.items()
+            ),
+        ],
+    )
+    for _ in range(2):
+        queues.send_message(QueueUrl=queue, MessageBody="shard")
+    queues.receive_message(QueueUrl=queue, VisibilityTimeout=600)
+    at = (time.time() // MINUTE + 1) * MINUTE
+    cluster.emulator.evaluate_alarms(at)
+    assert cluster.service("scaled")["desiredCount"] == 1
+    cluster.emulator.evaluate_alarms(at + MINUTE)
+    assert cluster.service("scaled")["desiredCount"] == 2, "one message waits, and one is in progress"
+    cluster.running("scaled", 2)

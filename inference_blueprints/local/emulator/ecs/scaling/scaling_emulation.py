@@ -21,6 +21,7 @@ from ministack.services import cloudwatch
 
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_blueprints.local.emulator.ecs.scaling.application_scaling import ApplicationScaling
+from inference_blueprints.local.emulator.ecs.scaling.queue_metrics import QueueMetrics
 from inference_blueprints.local.emulator.ecs.scaling.scalable_target import Shape
 from inference_blueprints.local.emulator.ecs.scaling.scaling_api import ScalingApi, ScalingApiError
 from inference_blueprints.local.emulator.patches.alarm_evaluation import watched_value
@@ -101,6 +102,7 @@ class ScalingEmulation:
     def __init__(self, ecs: EcsEmulation) -> None:
         self._account, self._region = get_account_id(), get_region()
         self._alarms = EmulatedAlarms()
+        self._queues = QueueMetrics()
         self._now = time.time()
         self._scaling = ApplicationScaling(EmulatedServices(ecs), self._alarms, self._wall_time)
         self._api = ScalingApi(
@@ -133,6 +135,7 @@ class ScalingEmulation:
         """Act on raised alarms and on the schedule, see `alarm_schedule.Follower`."""
         self._now, self._alarms.now_seconds, self._alarms.speed = at_seconds, now_seconds, speed
         with request_scope(self._account, self._region):
+            self._queues.step(at_seconds, now_seconds)
             self._scaling.step(at_seconds)
 
     async def _handle(
