@@ -16,7 +16,8 @@ from xml.etree import ElementTree
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "ecs.md"
 _TESTS: Final = PAGE.parent.parent / "tests" / "local" / "conformance"
-_CASE: Final = re.compile(r"test_case\[(eks|ecs)-(\w+)\]")
+_CASE: Final = re.compile(r"test_(?:elastic_|batch_)?case\[(eks|ecs)-(\w+)\]")
+_CASE_FILES: Final = ("cases.py", "elastic_cases.py", "batch_cases.py")
 _PLACE: Final = "(<!-- {0} -->\n).*?(<!-- end of {0} -->)"
 
 
@@ -50,8 +51,9 @@ def fault_names() -> list[str]:
 
 def case_names() -> list[str]:
     """Return the names of the cases that both platforms run, in their order."""
-    text = (_TESTS / "cases.py").read_text(encoding="utf-8")
-    return re.findall(r"^    (\w+),$", text.partition("\nCASES: ")[2], re.MULTILINE)
+    texts = ((_TESTS / name).read_text(encoding="utf-8") for name in _CASE_FILES)
+    lists = (text.partition("\nCASES: ")[2].partition(" = (")[2].partition(")")[0] for text in texts)
+    return [name for each in lists for name in re.findall(r"\w+", each)]
 
 
 def in_words(name: str) -> str:
@@ -71,12 +73,12 @@ def _results(report: Path) -> Iterator[tuple[str, str]]:
 def _case_table(cases: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     yield f"Run on {today} with simulated engines, on two processors that did other work too."
-    yield "The time of the first case contains the start of the platform."
+    yield "The times of the first case and of the last two contain the start of a platform."
     yield ""
     yield "| Case | EKS | ECS |"
     yield "|---|---|---|"
-    for name, result in cases.items():
-        yield f"| {in_words(name)} | {result['eks']} | {result['ecs']} |"
+    for name in case_names():
+        yield f"| {in_words(name)} | {cases[name]['eks']} | {cases[name]['ecs']} |"
 
 
 def _fault_table(faults: Mapping[str, str]) -> Iterator[str]:

@@ -201,7 +201,6 @@ class ScalingApi:
                     **each.request,
                     "PolicyARN": each.arn,
                     "Alarms": self._described_alarms(each),
-                    "CreationTime": self._scaling.wall_time(self._clock()),
                 }
                 for each in self._scaling.policies.values()
                 if request.get("ResourceId") in (None, each.request["ResourceId"])
@@ -229,7 +228,6 @@ class ScalingApi:
                 {
                     **each.request,
                     "ScheduledActionARN": self._arn(f"scheduledAction:{each.resource}:{each.name}"),
-                    "CreationTime": self._scaling.wall_time(self._clock()),
                 }
                 for each in self._scaling.scheduled.values()
                 if request.get("ResourceId") in (None, each.resource)
@@ -286,7 +284,7 @@ class ScalingApi:
         ]
 
     def _policy_arn(self, request: Shape) -> str:
-        """Return an ARN (Service Authorization Reference, Application Auto Scaling: no resource type)."""
+        """Return an ARN in the form of the examples of API PutScalingPolicy."""
         resource = f"{NAMESPACE}/{request['ResourceId']}"
         return (
             f"arn:aws:autoscaling:{self._place}:scalingPolicy:{self._new_id()}:resource/{resource}:"
