@@ -39,7 +39,10 @@ ROWS: Final = {
         "Prometheus on Fargate with the same recorded series, a task per host for GPU metrics; no traces yet",
     ),
     "gpuHealth": ("node conditions and GPU metrics", "refused: not built yet"),
-    "capacityShift": ("limits of KEDA and Kueue", "refused: not built yet"),
+    "capacityShift": (
+        "floors of KEDA, quotas of Kueue, places of batch",
+        "floors of Application Auto Scaling, places of batch",
+    ),
 }
 _PLACE = "(<!-- {0} -->\n).*?(<!-- end of {0} -->)"
 

@@ -1,15 +1,18 @@
-"""What the controllers of all targets share: their code, their settings and the alarms on hardware."""
+"""What the controllers of all targets share: code, settings, the topic for people, alarms on hardware."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
 
 from inference_blueprints import catalog, resources
 from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
-from inference_blueprints.spec.types import GpuHealth, Pool
+from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.function_code import function_code
+from inference_constructs.observability.alarm_topic import AlarmTopic
 from inference_constructs.observability.promql_alarms import AlarmQuery
 
 #: Packages that Lambda does not provide. Powertools needs the second.
@@ -45,6 +48,21 @@ def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Co
         documents=documents,
         library=controller_library(controller),
     )
+
+
+def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
+    """Return the topic that tells people: the one of the blueprint, or a new one.
+
+    Parameters
+    ----------
+    scope
+        The stack of the controllers.
+    alarms
+        Who is told. None if nobody is: then the topic has no subscription.
+    """
+    if alarms is not None and alarms.topic_arn is not None:
+        return sns.Topic.from_topic_arn(scope, "Topic", alarms.topic_arn)
+    return AlarmTopic(scope, "People", emails=(alarms.emails or []) if alarms else []).topic
 
 
 def hardware_queries(platform: str, pools: Sequence[Pool]) -> list[AlarmQuery]:

@@ -25,6 +25,8 @@ TOPIC_ARN: Final = "OPERATIONS_TOPIC_ARN"
 CLUSTER: Final = "OPERATIONS_CLUSTER"
 CLUSTER_ENDPOINT: Final = "OPERATIONS_CLUSTER_ENDPOINT"
 CLUSTER_AUTHORITY: Final = "OPERATIONS_CLUSTER_AUTHORITY"
+#: Name of the cluster of Amazon ECS. Set instead of the three variables above.
+ECS_CLUSTER: Final = "OPERATIONS_ECS_CLUSTER"
 #: Address of CloudWatch's PromQL. Optional: without it, that of the region.
 METRICS_ENDPOINT: Final = "OPERATIONS_METRICS_ENDPOINT"
 

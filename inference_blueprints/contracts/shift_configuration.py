@@ -17,9 +17,9 @@ class ShiftedWorkers:
     Parameters
     ----------
     name
-        Name of their ScaledObject.
+        Name of their ScaledObject on EKS, and of their service on ECS.
     namespace
-        Its namespace.
+        Namespace of the ScaledObject. ECS has none.
     release, role
         Labels of their series.
     model, pool

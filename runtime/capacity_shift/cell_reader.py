@@ -1,31 +1,20 @@
-"""What runs now: floors and replicas from the API server, ready workers from the recorded series."""
+"""What runs now: floors and replicas from the cluster, ready workers from the recorded series."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from capacity_shift.cluster_numbers import ClusterNumbers, LiveQueue
 from inference_blueprints.capacity_shift.shift_view import CellView, DeploymentView, PoolView
-from inference_blueprints.contracts.shift_configuration import (
-    ShiftConfiguration,
-    ShiftedQueue,
-    ShiftedWorkers,
-)
+from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
 from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
-from operations.kubernetes_api import KubernetesApi, KubernetesObject
-from operations.operations_errors import KubernetesError, MetricsError
+from operations.operations_errors import MetricsError, OperationsError
 from operations.promql import text_literal
 
 _logger = Logger(child=True)
-
-SCALED_OBJECTS: Final = "/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects/{name}"
-#: The autoscaler that KEDA creates for a ScaledObject: https://keda.sh/docs/2.20/concepts/scaling-deployments/
-#: (``horizontalPodAutoscalerConfig.name``). It has the same fields for each kind of target.
-_AUTOSCALERS: Final = "/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/keda-hpa-{name}"
-CLUSTER_QUEUES: Final = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{pool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +26,16 @@ class LiveCell:
     view
         Input of the decision.
     floors
-        Present floor by the name of a ScaledObject.
+        Present floor by the name of the workers.
     queues
-        ClusterQueues by pool.
+        Queues for jobs by pool.
     unread
         What could not be read, in words, by name.
     """
 
     view: CellView
     floors: Mapping[str, int]
-    queues: Mapping[str, KubernetesObject]
+    queues: Mapping[str, LiveQueue]
     unread: Mapping[str, str]
 
 
@@ -59,57 +48,45 @@ class CellReader:
         Name of the platform.
     configuration
         What the shift moves.
-    kubernetes, metrics
-        The services.
+    numbers
+        What the cluster says and keeps.
+    metrics
+        CloudWatch's PromQL.
     """
 
     def __init__(
         self,
         platform: str,
         configuration: ShiftConfiguration,
-        kubernetes: KubernetesApi,
+        numbers: ClusterNumbers,
         metrics: CloudWatchPromql,
     ) -> None:
         self._platform, self._configuration = platform, configuration
-        self._kubernetes, self._metrics = kubernetes, metrics
+        self._numbers, self._metrics = numbers, metrics
 
     def read(self, now: float) -> LiveCell:
         """Read the cell. What cannot be read is named, and is no part of the view."""
         ready = self._ready(now)
         floors: dict[str, int] = {}
-        queues: dict[str, KubernetesObject] = {}
+        queues: dict[str, LiveQueue] = {}
         unread: dict[str, str] = {}
         deployments = []
         for workers in self._configuration.workers:
             try:
-                floors[workers.name], replicas, current = self._replicas(workers)
-            except KubernetesError as error:
+                found = self._numbers.workers(workers)
+            except OperationsError as error:
                 unread[workers.name] = str(error)
                 continue
-            up = ready.get((workers.release, workers.role), current)
-            deployments.append(self._deployment(workers, replicas, min(up, replicas)))
+            floors[workers.name] = found.floor
+            up = ready.get((workers.release, workers.role), found.current)
+            deployments.append(self._deployment(workers, found.replicas, min(up, found.replicas)))
         for queue in self._configuration.queues:
             try:
-                queues[queue.pool] = self._found(CLUSTER_QUEUES.format(pool=queue.pool))
-            except KubernetesError as error:
+                queues[queue.pool] = self._numbers.queue(queue)
+            except OperationsError as error:
                 unread[queue.pool] = str(error)
         view = CellView(tuple(deployments), tuple(self._pools(queues)))
         return LiveCell(view, floors, queues, unread)
-
-    def _replicas(self, workers: ShiftedWorkers) -> tuple[int, int, int]:
-        """Return the floor, the replicas that are wanted, and the replicas that exist."""
-        names = {"namespace": workers.namespace, "name": workers.name}
-        scaled = self._found(SCALED_OBJECTS.format(**names))
-        floor = int(scaled["spec"].get("minReplicaCount", 0))
-        status = self._found(_AUTOSCALERS.format(**names)).get("status", {})
-        current = int(status.get("currentReplicas", 0))
-        return floor, int(status.get("desiredReplicas", 0)) or current, current
-
-    def _found(self, path: str) -> KubernetesObject:
-        found = self._kubernetes.get(path)
-        if found is None:
-            raise KubernetesError(f"{path} does not exist", 404)
-        return found
 
     def _deployment(self, workers: ShiftedWorkers, replicas: int, ready: int) -> DeploymentView:
         return DeploymentView(
@@ -124,7 +101,7 @@ class CellReader:
             batch_places=self._configuration.batch_share(workers),
         )
 
-    def _pools(self, queues: Mapping[str, KubernetesObject]) -> Iterator[PoolView]:
+    def _pools(self, queues: Mapping[str, LiveQueue]) -> Iterator[PoolView]:
         for queue in self._configuration.queues:
             if queue.pool in queues:
                 yield PoolView(name=queue.pool, accelerators=queue.accelerators)
@@ -141,22 +118,3 @@ class CellReader:
             (each.labels.get("release", ""), each.labels.get("role", "")): int(each.points[0][1])
             for each in found
         }
-
-
-def quota_of(queue: ShiftedQueue, live: KubernetesObject) -> int:
-    """Return the present nominal quota of a pool's own accelerators.
-
-    Parameters
-    ----------
-    queue
-        The pool.
-    live
-        Its ClusterQueue.
-    """
-    for group in live["spec"].get("resourceGroups", []):
-        for flavor in group["flavors"]:
-            if flavor["name"] == queue.pool:
-                for resource in flavor["resources"]:
-                    if resource["name"] == queue.resource:
-                        return int(resource["nominalQuota"])
-    raise KubernetesError(f"the ClusterQueue {queue.pool} has no quota of {queue.resource}")

@@ -16,7 +16,10 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from capacity_shift.cell_reader import CellReader
+from capacity_shift.cluster_numbers import ClusterNumbers
 from capacity_shift.demand_reader import DemandReader
+from capacity_shift.ecs_numbers import EcsNumbers
+from capacity_shift.kubernetes_numbers import KubernetesNumbers
 from capacity_shift.shift_changes import ShiftActuators
 from capacity_shift.shift_metrics import shift_figures
 from capacity_shift.shift_run import ShiftRun
@@ -63,6 +66,7 @@ def _run() -> ShiftRun:
     if absent := [name for name in needed if not os.environ.get(name)]:
         raise OperationsSettingsError(f"environment variables are missing: {', '.join(absent)}")
     cell = _cell()
+    numbers = _numbers(cell)
     text = (_CODE / os.environ[shift_names.SHIFT_CONFIGURATION]).read_text("utf-8")
     configuration = ShiftConfiguration.from_json(text)
     batch_table = aws_clients.resource("dynamodb").Table(os.environ[shift_names.SHIFT_BATCH_TABLE])
@@ -71,9 +75,16 @@ def _run() -> ShiftRun:
         demand=DemandReader(
             cell.platform, configuration.workers, cell.metrics, aws_clients.client("cloudwatch")
         ),
-        cell=CellReader(cell.platform, configuration, cell.kubernetes, cell.metrics),
-        actuators=ShiftActuators(configuration, cell.kubernetes, batch_table),
+        cell=CellReader(cell.platform, configuration, numbers, cell.metrics),
+        actuators=ShiftActuators(configuration, numbers, batch_table),
         table=cell.table,
         freeze=lambda: cell.freeze("shift"),
         decide=decide,
     )
+
+
+def _numbers(cell: Cell) -> ClusterNumbers:
+    if not cell.ecs_cluster:
+        return KubernetesNumbers(cell.kubernetes)
+    clients = aws_clients.client("application-autoscaling"), aws_clients.client("ecs")
+    return EcsNumbers(cell.ecs_cluster, *clients)

@@ -1,13 +1,12 @@
-"""Carries a decision out: floors of KEDA's ScaledObjects, quotas of Kueue's queues, ceilings of batch.
+"""Carries a decision out: floors of workers, quotas of queues for jobs, ceilings of batch.
 
 Each change is made only where the live value differs, so a run that was killed is completed by the next one,
-and a value that ``helm upgrade`` or a person set back is set again within a minute. What gives capacity to
+and a value that a deployment or a person set back is set again within a minute. What gives capacity to
 real time comes first. If any of it fails, nothing is lent in that run.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,29 +15,22 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from capacity_shift.cell_reader import CLUSTER_QUEUES, SCALED_OBJECTS, LiveCell, quota_of
+from capacity_shift.cell_reader import LiveCell
+from capacity_shift.cluster_numbers import ClusterNumbers
 from inference_blueprints.capacity_shift.shift_answer import ShiftDecision
 from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
-from inference_blueprints.contracts.shift_configuration import (
-    ShiftConfiguration,
-    ShiftedQueue,
-    ShiftedWorkers,
-)
+from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.contracts.shift_names import (
     CEILING_AT,
     CEILING_PLACES,
     CEILING_SECONDS,
     ceiling_identifier,
 )
-from operations.kubernetes_api import KubernetesApi, KubernetesObject
-from operations.operations_errors import KubernetesError, OperationsError, TableError
+from operations.operations_errors import OperationsError, TableError
 
 _logger = Logger(child=True)
 #: DynamoDB deletes a ceiling that nobody renews.
 _KEPT_SECONDS: Final = 10 * CEILING_SECONDS
-_CONFLICT: Final = 409
-#: Attempts to change a queue whose status Kueue writes at the same time.
-_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +82,14 @@ class ShiftActuators:
     ----------
     configuration
         What the shift moves.
-    kubernetes
-        The API server.
+    numbers
+        What the cluster says and keeps.
     batch_table
         Table of batch's records, a resource of boto3.
     """
 
-    def __init__(
-        self, configuration: ShiftConfiguration, kubernetes: KubernetesApi, batch_table: Any
-    ) -> None:
-        self._configuration, self._kubernetes, self._batch_table = configuration, kubernetes, batch_table
+    def __init__(self, configuration: ShiftConfiguration, numbers: ClusterNumbers, batch_table: Any) -> None:
+        self._configuration, self._numbers, self._batch_table = configuration, numbers, batch_table
 
     def changes(self, decision: ShiftDecision, live: LiveCell) -> list[ShiftChange]:
         """Return the changes of floors and quotas, those in favour of real time first."""
@@ -130,54 +120,20 @@ class ShiftActuators:
                 yield ShiftChange(
                     f"floor of {each.name}: {before} to {floor}",
                     floor < before,
-                    partial(self._set_floor, workers, floor),
+                    partial(self._numbers.set_floor, workers, floor),
                 )
 
     def _quotas(self, decision: ShiftDecision, live: LiveCell) -> Iterator[ShiftChange]:
         by_pool = {each.pool: each for each in self._configuration.queues}
         for each in decision.pools:
             queue, found = by_pool[each.name], live.queues[each.name]
-            before = quota_of(queue, found)
             quota = min(max(each.batch_accelerators, queue.quota), queue.accelerators)
-            if quota != before:
+            if quota != found.quota:
                 yield ShiftChange(
-                    f"quota of {each.name}: {before} to {quota} {queue.resource}",
-                    quota > before,
-                    partial(self._set_quota, queue, found, quota),
+                    f"quota of {each.name}: {found.quota} to {quota} {queue.resource}",
+                    quota > found.quota,
+                    partial(found.set_quota, quota),
                 )
-
-    def _set_floor(self, workers: ShiftedWorkers, floor: int) -> None:
-        path = SCALED_OBJECTS.format(namespace=workers.namespace, name=workers.name)
-        self._kubernetes.patch(path, {"spec": {"minReplicaCount": floor}})
-
-    def _set_quota(self, queue: ShiftedQueue, found: KubernetesObject, quota: int) -> None:
-        """Write the list of groups with one other quota. It fails if somebody else changed them since.
-
-        Kueue writes the status of a queue whenever a job comes or goes. That makes another version of the
-        queue, too, and is no reason to fail.
-        """
-        path = CLUSTER_QUEUES.format(pool=queue.pool)
-        groups = copy.deepcopy(found["spec"]["resourceGroups"])
-        for group in groups:
-            for flavor in group["flavors"]:
-                for resource in flavor["resources"]:
-                    if flavor["name"] == queue.pool and resource["name"] == queue.resource:
-                        resource["nominalQuota"] = str(quota)
-        live = found
-        for left in reversed(range(_ATTEMPTS)):
-            change = {
-                "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
-                "spec": {"resourceGroups": groups},
-            }
-            try:
-                self._kubernetes.patch(path, change)
-            except KubernetesError as error:
-                newer = self._kubernetes.get(path) if error.status == _CONFLICT and left else None
-                if newer is None or newer["spec"] != found["spec"]:
-                    raise
-                live = newer
-            else:
-                return
 
 
 def make(changes: list[ShiftChange], *, may_lend: bool) -> tuple[list[str], list[str]]:

@@ -20,10 +20,9 @@ _REQUIRED = (
     names.TABLE,
     names.FREEZE_PARAMETER,
     names.TOPIC_ARN,
-    names.CLUSTER,
-    names.CLUSTER_ENDPOINT,
-    names.CLUSTER_AUTHORITY,
 )
+#: Those of a cluster of Amazon EKS. Amazon ECS has one instead.
+_OF_KUBERNETES = (names.CLUSTER, names.CLUSTER_ENDPOINT, names.CLUSTER_AUTHORITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +37,35 @@ class Cell:
         Topic that tells people.
     freeze_parameter
         Name of the parameter with the freeze switch.
-    table, kubernetes, metrics
+    ecs_cluster
+        Name of its cluster of Amazon ECS. Empty on EKS.
+    table, metrics
         The services.
+    api_server
+        Its API server. None on ECS.
     """
 
     platform: str
     name: str
     topic_arn: str
     freeze_parameter: str
+    ecs_cluster: str
     table: OperationsTable
-    kubernetes: KubernetesApi
     metrics: CloudWatchPromql
+    api_server: KubernetesApi | None
+
+    @property
+    def kubernetes(self) -> KubernetesApi:
+        """The API server of a cell on EKS.
+
+        Raises
+        ------
+        OperationsSettingsError
+            If the cell is on ECS.
+        """
+        if self.api_server is None:
+            raise OperationsSettingsError(f"the cell {self.name} of {self.platform} has no API server")
+        return self.api_server
 
     def freeze(self, controller: Controller) -> FreezeState:
         """Return whether a controller may act now."""
@@ -63,7 +80,9 @@ def read_cell(environment: Mapping[str, str]) -> Cell:
     OperationsSettingsError
         If variables are missing.
     """
-    absent = [name for name in _REQUIRED if not environment.get(name)]
+    ecs_cluster = environment.get(names.ECS_CLUSTER, "")
+    required = _REQUIRED if ecs_cluster else (*_REQUIRED, *_OF_KUBERNETES)
+    absent = [name for name in required if not environment.get(name)]
     if absent:
         raise OperationsSettingsError(f"environment variables are missing: {', '.join(absent)}")
     platform, cell = environment[names.PLATFORM], environment[names.CELL]
@@ -75,10 +94,7 @@ def read_cell(environment: Mapping[str, str]) -> Cell:
         table=OperationsTable(
             aws_clients.resource("dynamodb").Table(environment[names.TABLE]), platform, cell
         ),
-        kubernetes=eks_api(
-            environment[names.CLUSTER],
-            environment[names.CLUSTER_ENDPOINT],
-            environment[names.CLUSTER_AUTHORITY],
-        ),
+        ecs_cluster=ecs_cluster,
         metrics=function_promql(environment.get(names.METRICS_ENDPOINT)),
+        api_server=None if ecs_cluster else eks_api(*(environment[name] for name in _OF_KUBERNETES)),
     )

@@ -27,6 +27,10 @@ class KubernetesError(OperationsError):
         self.status = status
 
 
+class EcsError(OperationsError):
+    """Amazon ECS, or Application Auto Scaling for it, did not answer, or refused."""
+
+
 class MetricsError(OperationsError):
     """CloudWatch did not answer a query, or not completely."""
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+
 from inference_blueprints.catalog.ecs_hosts import ecs_host_image
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.spec.types import EcsBatchWorkers
 from inference_blueprints.targets.ecs.ecs_target import EcsTarget
 from inference_blueprints.targets.ecs.pool_capacity import managed_pools, measured_pools
@@ -26,8 +31,9 @@ class EcsStacks(TargetStacks):
         cluster = self._add_cluster()
         discovery = self._add_discovery(cluster)
         capacity = self._add_capacity(cluster)
-        self._add_models(cluster, discovery, after=capacity)
+        models = self._add_models(cluster, discovery, after=capacity)
         self._add_metrics(cluster, after=capacity)
+        self._add_operations(after=models)
         network = self._foundation.network
         return WorkerTasks(network.models.gateway, EcsBatchWorkers(), network.vpc)
 
@@ -86,7 +92,7 @@ class EcsStacks(TargetStacks):
 
     def _add_models(
         self, cluster: EcsClusterStack, discovery: DiscoveryStack, *, after: EcsCapacityStack
-    ) -> None:
+    ) -> list[EcsModelStack]:
         """Add one stack per model."""
         foundation = self._foundation
         spec = foundation.blueprint.spec
@@ -98,6 +104,7 @@ class EcsStacks(TargetStacks):
             discovery_secret_arn=discovery.client_secret_arn,
             retention_days=spec.observability.logs.retention_days if spec.observability else _LOG_DAYS,
         )
+        stacks = []
         for model in spec.models:
             stack = EcsModelStack(
                 foundation.app,
@@ -114,6 +121,8 @@ class EcsStacks(TargetStacks):
             )
             stack.add_stack_dependency(after)
             stack.add_stack_dependency(discovery)
+            stacks.append(stack)
+        return stacks
 
     def _add_metrics(self, cluster: EcsClusterStack, *, after: EcsCapacityStack) -> None:
         """Add the task that measures the platform, if the blueprint has the section."""
@@ -140,3 +149,27 @@ class EcsStacks(TargetStacks):
             env=foundation.env,
         )
         stack.add_stack_dependency(after)
+
+    def _add_operations(self, *, after: Sequence[cdk.Stack]) -> None:
+        """Add the stack of the controllers, if the blueprint has a section of one."""
+        foundation = self._foundation
+        observability, batch = foundation.blueprint.spec.observability, foundation.data.batch
+        shift = shift_configuration_of(foundation.blueprint, foundation.plan)
+        if shift is None or batch is None or observability is None:
+            return
+        from stacks.ecs.operations_stack import EcsOperationsStack
+
+        stack = EcsOperationsStack(
+            foundation.app,
+            foundation.stack_name("Operations"),
+            platform=foundation.blueprint.metadata.name,
+            shift=shift,
+            batch=batch,
+            alarms=observability.alarms,
+            vpc=foundation.network.vpc,
+            encryption_key=foundation.data.encryption_key,
+            retention_days=observability.logs.retention_days,
+            env=foundation.env,
+        )
+        for each in after:
+            stack.add_stack_dependency(each)

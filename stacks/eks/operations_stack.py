@@ -9,7 +9,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from inference_blueprints import catalog
@@ -20,15 +19,15 @@ from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.observability.alarm_topic import AlarmTopic
 from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_constructs.operations.controller_alarms import ControllerAlarms
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.health_controller import HealthController
 from inference_constructs.operations.operations_dashboard import OperationsDashboard
-from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT, ShiftController
+from inference_constructs.operations.shift_controller import ShiftController
+from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
 from stacks.eks.platform_stack import MODEL_NAMESPACE
-from stacks.operations_parts import controller_code, hardware_queries, health_settings
+from stacks.operations_parts import controller_code, hardware_queries, health_settings, people_topic
 
 
 class OperationsStack(cdk.Stack):
@@ -88,7 +87,7 @@ class OperationsStack(cdk.Stack):
             vpc=vpc,
             encryption_key=encryption_key,
             retention_days=retention_days,
-            topic=self._topic(alarms),
+            topic=people_topic(self, alarms),
         )
         health = self._add_health(gpu_health, pools) if gpu_health else None
         functions: dict[str, lambda_.IFunction] = {**health.functions} if health else {}
@@ -118,11 +117,6 @@ class OperationsStack(cdk.Stack):
             batch=batch,
             shifts=shift.action == "shift",
         )
-
-    def _topic(self, alarms: Alarms | None) -> sns.ITopic:
-        if alarms is not None and alarms.topic_arn is not None:
-            return sns.Topic.from_topic_arn(self, "Topic", alarms.topic_arn)
-        return AlarmTopic(self, "People", emails=(alarms.emails or []) if alarms else []).topic
 
     def _add_health(self, gpu_health: GpuHealth, pools: Sequence[Pool]) -> HealthController:
         """Add GPU health, with its settings in the environment of its functions."""

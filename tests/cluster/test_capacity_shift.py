@@ -8,7 +8,8 @@ from typing import Any
 
 import boto3
 import pytest
-from capacity_shift.cell_reader import CellReader, quota_of
+from capacity_shift.cell_reader import CellReader
+from capacity_shift.kubernetes_numbers import KubernetesNumbers, quota_of
 from capacity_shift.shift_changes import ShiftActuators, make
 
 from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
@@ -118,8 +119,9 @@ def test_floors_and_quotas_are_patched_under_the_narrow_role(
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     configuration, script = shift_configuration("shift", _OWN), Script()
-    reader = CellReader(PLATFORM, configuration, api, Series({_OWN.release: 20.0}))
-    actuators = ShiftActuators(configuration, api, None)
+    numbers = KubernetesNumbers(api)
+    reader = CellReader(PLATFORM, configuration, numbers, Series({_OWN.release: 20.0}))
+    actuators = ShiftActuators(configuration, numbers, None)
     live = reader.read(NOW)
     assert live.unread == {}
     decision = script.decide({}, live.view, None, ShiftSettings(action="shift"), NOW)

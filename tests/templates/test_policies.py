@@ -72,6 +72,13 @@ def operated(spec: dict[str, Any]) -> None:
     spec |= {"gpuHealth": {"action": "replace"}, "capacityShift": {"action": "shift"}}
 
 
+def shifted_on_ecs(spec: dict[str, Any]) -> None:
+    with_batch(spec)
+    workers = spec["models"][0]["deployments"][0]["aggregated"]
+    workers |= {"replicas": {"min": 1, "max": 2}, "scaledBy": {"load": {}}}
+    spec |= {"cluster": {"ecs": {}}, "observability": {}, "capacityShift": {"action": "shift"}}
+
+
 CHANGES = (
     None,
     weights_in_s3,
@@ -95,7 +102,7 @@ def test_every_wildcard_has_a_reason(synthesise: Synthesise, change: Any) -> Non
 
 
 def test_every_reason_is_still_needed(synthesise: Synthesise) -> None:
-    found = {each for change in CHANGES for each in wildcards(synthesise(change))}
+    found = {each for change in (*CHANGES, shifted_on_ecs) for each in wildcards(synthesise(change))}
     unused = [
         (stack, pattern)
         for stack, pattern in ALLOWED

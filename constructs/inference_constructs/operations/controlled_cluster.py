@@ -6,8 +6,21 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EcsControlledCluster:
+    """The cluster of a cell on Amazon ECS. Its controllers call AWS's services and nothing else.
+
+    Parameters
+    ----------
+    name
+        Its name, a plain string.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlledCluster:
-    """The cluster of a cell, as its controllers reach it.
+    """The cluster of a cell on Amazon EKS, as its controllers reach it.
 
     Parameters
     ----------

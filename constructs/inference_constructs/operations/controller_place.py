@@ -12,7 +12,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from inference_blueprints.contracts import operations_names
-from inference_constructs.operations.controlled_cluster import ControlledCluster
+from inference_constructs.operations.controlled_cluster import ControlledCluster, EcsControlledCluster
 from inference_constructs.operations.controller_table import ControllerTable
 from inference_constructs.undelivered_events import undelivered_events
 
@@ -47,7 +47,7 @@ class ControllerPlace(Construct):
         *,
         platform: str,
         cell: str,
-        cluster: ControlledCluster,
+        cluster: ControlledCluster | EcsControlledCluster,
         vpc: ec2.IVpc,
         encryption_key: kms.IKey,
         retention_days: int,
@@ -70,6 +70,14 @@ class ControllerPlace(Construct):
             operations_names.TABLE: self.table.table_name,
             operations_names.FREEZE_PARAMETER: operations_names.freeze_parameter(self.platform, self.cell),
             operations_names.TOPIC_ARN: self.topic.topic_arn,
+            **self._of_cluster(),
+        }
+
+    def _of_cluster(self) -> Mapping[str, str]:
+        """Return the variables by which controllers know their cluster."""
+        if isinstance(self.cluster, EcsControlledCluster):
+            return {operations_names.ECS_CLUSTER: self.cluster.name}
+        return {
             operations_names.CLUSTER: self.cluster.name,
             operations_names.CLUSTER_ENDPOINT: self.cluster.endpoint,
             operations_names.CLUSTER_AUTHORITY: self.cluster.authority,
@@ -88,12 +96,16 @@ class ControllerPlace(Construct):
         )
 
     def _add_security_group(self) -> ec2.SecurityGroup:
-        """Let the functions reach the control plane and AWS's services, both by HTTPS."""
+        """Let the functions reach AWS's services, and on EKS the control plane, by HTTPS."""
         group = ec2.SecurityGroup(
             self, "Group", vpc=self.vpc, allow_all_outbound=False, description="Controllers of the platform"
         )
         # Services are reached through endpoints of the VPC or a NAT gateway; some have public addresses.
-        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(_HTTPS), "Kubernetes and AWS")
+        anywhere, https = ec2.Peer.any_ipv4(), ec2.Port.tcp(_HTTPS)
+        if isinstance(self.cluster, EcsControlledCluster):
+            group.add_egress_rule(anywhere, https, "AWS")
+            return group
+        group.add_egress_rule(anywhere, https, "Kubernetes and AWS")
         ec2.CfnSecurityGroupIngress(
             self,
             "ControlPlaneIngress",

@@ -1,4 +1,4 @@
-"""The capacity shift: a function that sets floors, quotas and batch's ceilings each minute."""
+"""The capacity shift on EKS: a function that sets floors of KEDA and quotas of Kueue each minute."""
 
 from __future__ import annotations
 
@@ -9,38 +9,26 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import operations_names, shift_names
+from inference_blueprints.contracts import operations_names
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.operations.controller_access import ControllerAccess
-from inference_constructs.operations.controller_function import ControllerFunction, controller_role
 from inference_constructs.operations.controller_place import ControllerPlace
-from inference_constructs.operations.minute_schedule import MinuteSchedule
-
-#: Name of the document with the configuration, in the function's code.
-SHIFT_DOCUMENT = "shift.json"
+from inference_constructs.operations.shift_function import ShiftFunction
 
 
-class ShiftController(Construct):
-    """A function that runs each minute, with narrow access.
+class ShiftController(ShiftFunction):
+    """The function, with narrow access to the API server.
 
     Parameters
     ----------
-    place
-        What the controllers of the cell share.
+    place, code, layer_arns, batch, shifts
+        As for every `ShiftFunction`.
     cluster
         The cluster, imported.
-    code
-        Its code, with the document `SHIFT_DOCUMENT`.
-    layer_arns
-        Layers with numpy.
     scaled_objects
         Names of the ScaledObjects whose floors it sets.
     cluster_queues
         Names of the ClusterQueues whose quotas it sets.
-    batch
-        Batch's tables. It may write ceilings, and nothing else.
-    shifts
-        Whether it may change anything. Otherwise it can only read.
     """
 
     def __init__(
@@ -57,42 +45,17 @@ class ShiftController(Construct):
         batch: BatchStore,
         shifts: bool,
     ) -> None:
-        super().__init__(scope, construct_id)
-        role = controller_role(self, "Role", place)
-        if shifts:
-            batch.grant_ceilings(role)
+        super().__init__(
+            scope, construct_id, place=place, code=code, layer_arns=layer_arns, batch=batch, shifts=shifts
+        )
         ControllerAccess(
             self,
             "Access",
             cluster=cluster,
             cluster_name=place.cluster.name,
-            role=role,
+            role=self.role,
             group=operations_names.SHIFT_GROUP,
             rules=shift_rules(scaled_objects, cluster_queues, shifts=shifts),
-        )
-        self.function = ControllerFunction(
-            self,
-            "Minute",
-            place=place,
-            name=shift_names.SHIFT_CONTROLLER,
-            role=role,
-            code=code,
-            handler="capacity_shift.handlers.shift",
-            environment={
-                shift_names.SHIFT_CONFIGURATION: SHIFT_DOCUMENT,
-                shift_names.SHIFT_BATCH_TABLE: batch.table_name,
-            },
-            # A new process reads two weeks of demand first.
-            timeout_seconds=55,
-            memory_mib=1769,
-            layer_arns=layer_arns,
-        )
-        MinuteSchedule(
-            self,
-            "Schedule",
-            place=place,
-            function=self.function,
-            says="Forecasts demand and shifts capacity between real time and batch",
         )
 
 

@@ -66,7 +66,7 @@ def _shifted_workers(
         resolved = of_roles[process.name]
         part = "vllm-" if deployment.stack == "llmD" else ""
         yield ShiftedWorkers(
-            # The names of ScaledObjects in the charts of both stacks.
+            # The names of ScaledObjects in the charts of both stacks, and of services on ECS.
             name=f"{deployment.release}-{part}{process.name}",
             namespace=charts()[deployment.chart].namespace,
             release=deployment.release,

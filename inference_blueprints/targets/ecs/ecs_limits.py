@@ -151,9 +151,16 @@ def _gpu_health(blueprint: Blueprint) -> Iterator[Path]:
         yield ("spec", "gpuHealth")
 
 
-def _capacity_shift(blueprint: Blueprint) -> Iterator[Path]:
-    if blueprint.spec.capacity_shift:
-        yield ("spec", "capacityShift")
+def _shifted_floors(blueprint: Blueprint) -> Iterator[Path]:
+    if blueprint.spec.capacity_shift is None:
+        return
+    for placed in each_workers(blueprint.spec):
+        if (
+            placed.workers.scaled_by
+            and placed.workers.scaled_by.load
+            and placed.workers.scaled_by.load.floors
+        ):
+            yield (*placed.path, "scaledBy", "load", "floors")
 
 
 def _traces(blueprint: Blueprint) -> Iterator[Path]:
@@ -309,11 +316,13 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         _repaired_by("gpuHealth"),
     ),
     EcsLimit(
-        "capacity-shift",
-        "`capacityShift`",
-        "not built for ECS yet: it sets the numbers of KEDA's and Kueue's objects",
-        "remove 'capacityShift'",
-        _capacity_shift,
+        "shifted-floors",
+        "`capacityShift` with `floors` by schedule",
+        "on ECS a scheduled action and the capacity shift set the same number, the smallest capacity of the "
+        "service, so each would undo the other",
+        "remove 'floors': the shift forecasts from yesterday's and last week's demand, or remove "
+        "'capacityShift'",
+        _shifted_floors,
     ),
     EcsLimit(
         "traces",

@@ -9,7 +9,9 @@ from typing import Any
 
 import boto3
 from capacity_shift.cell_reader import CellReader
+from capacity_shift.cluster_numbers import ClusterNumbers
 from capacity_shift.demand_reader import DemandReader
+from capacity_shift.kubernetes_numbers import KubernetesNumbers
 from capacity_shift.shift_changes import ShiftActuators
 from capacity_shift.shift_run import ShiftRun
 
@@ -201,15 +203,19 @@ class ShiftPlatform:
     table: OperationsTable
     batch_table: Any
 
+    def numbers(self) -> ClusterNumbers:
+        return KubernetesNumbers(self.api)
+
     def new_run(self) -> ShiftRun:
         """A new process: it remembers nothing."""
+        numbers = self.numbers()
         return ShiftRun(
             configuration=self.configuration,
             demand=DemandReader(
                 PLATFORM, self.configuration.workers, self.series, boto3.client("cloudwatch")
             ),
-            cell=CellReader(PLATFORM, self.configuration, self.api, self.series),
-            actuators=ShiftActuators(self.configuration, self.api, self.batch_table),
+            cell=CellReader(PLATFORM, self.configuration, numbers, self.series),
+            actuators=ShiftActuators(self.configuration, numbers, self.batch_table),
             table=self.table,
             freeze=lambda: read_freeze(boto3.client("ssm"), FREEZE, "shift"),
             decide=lambda *arguments: self.script.decide(*arguments),  # noqa: PLW0108 - tests replace it

@@ -11,6 +11,7 @@ import pytest
 
 from inference_blueprints.contracts.operations_names import freeze_parameter
 from inference_blueprints.resources import root
+from tests.runtime.capacity_shift.ecs_platform import ecs_configuration, floor, new_ecs_platform
 from tests.runtime.capacity_shift.shift_platform import (
     FREEZE,
     NOW,
@@ -78,6 +79,26 @@ def test_an_override_stays_while_the_shift_is_frozen(shifting: ShiftPlatform) ->
     freeze("none")
     run.run(NOW + 240)
     assert shifting.api.floor(shifting.workers) == 6
+
+
+def test_an_override_of_a_service_stays_while_the_shift_is_frozen(aws_in_process: None) -> None:
+    on_ecs = new_ecs_platform(ecs_configuration())
+    run = on_ecs.new_run()
+    run.run(NOW)
+    freeze("shift")
+    command = documented("aws application-autoscaling register-scalable-target")
+    name = command["resource-id"].replace("PLATFORM", PLATFORM).replace("RELEASE", on_ecs.workers.release)
+    boto3.client("application-autoscaling").register_scalable_target(
+        ServiceNamespace=command["service-namespace"],
+        ScalableDimension=command["scalable-dimension"],
+        ResourceId=name,
+        MinCapacity=int(command["min-capacity"]),
+    )
+    run.run(NOW + 60)
+    assert floor(on_ecs.workers) == 8
+    freeze("none")
+    run.run(NOW + 120)
+    assert floor(on_ecs.workers) == 6
 
 
 def test_an_override_without_a_freeze_is_set_back_within_a_minute(shifting: ShiftPlatform) -> None:

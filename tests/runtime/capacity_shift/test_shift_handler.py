@@ -11,6 +11,7 @@ from aws_lambda_powertools import Metrics
 from capacity_shift import handlers
 
 from inference_blueprints.contracts import operations_names, shift_names
+from operations.operations_errors import OperationsSettingsError
 from tests.runtime.capacity_shift.shift_platform import (
     FREEZE,
     NOW,
@@ -39,11 +40,37 @@ def configured(shifting: ShiftPlatform, tmp_path: Path, monkeypatch: pytest.Monk
         shift_names.SHIFT_BATCH_TABLE: "records",
     }.items():
         monkeypatch.setenv(name, value)
-    for cached in (handlers._cell, handlers._run):
-        cached.cache_clear()
+    begin_anew()
     # All controllers of one process share their figures, and tests of another one may leave some.
     Metrics(namespace=operations_names.METRIC_NAMESPACE).clear_metrics()
     return shifting
+
+
+def begin_anew() -> None:
+    for cached in (handlers._cell, handlers._run):
+        cached.cache_clear()
+
+
+def test_on_ecs_the_same_handler_reads_services_and_needs_no_api_server(
+    configured: ShiftPlatform, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in (
+        operations_names.CLUSTER,
+        operations_names.CLUSTER_ENDPOINT,
+        operations_names.CLUSTER_AUTHORITY,
+    ):
+        monkeypatch.delenv(name)
+    begin_anew()
+    with pytest.raises(OperationsSettingsError, match="OPERATIONS_CLUSTER, OPERATIONS_CLUSTER_ENDPOINT"):
+        handlers.shift({}, None)
+    monkeypatch.setenv(operations_names.ECS_CLUSTER, PLATFORM)
+    begin_anew()
+    handlers.shift({}, None)
+    assert '"Runs":[1.0]' in capsys.readouterr().out.replace(" ", "")
+    (stored,) = configured.table.list("audit#", NOW)
+    assert f"the service {configured.workers.name} of the cluster {PLATFORM}" in json.dumps(
+        stored.content["unread"]
+    )
 
 
 def test_a_run_ends_and_says_so_although_nobody_answers(

@@ -35,7 +35,18 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Observability", r"(ec2:Describe\w+|cloudwatch:PutMetricData|xray:Put\w+) on \*"),
         ("Operations", r"cloudwatch:(GetMetricData|ListMetrics|DescribeAlarmContributors) on \*"),
         ("Operations", r"ec2:DescribeCapacityReservations on \*"),
+        ("Operations", r"application-autoscaling:DescribeScalableTargets on \*"),
         ("Streaming", r"ec2:Describe\w+ on \*"),
+    ],
+    "Application Auto Scaling chooses the ARNs of scalable targets; the tag of the platform bounds them": [
+        (
+            "Operations",
+            r"application-autoscaling:RegisterScalableTarget"
+            r" on arn:aws:application-autoscaling:.+:scalable-target/\*",
+        ),
+    ],
+    "Application Auto Scaling checks them without the name of an alarm; each named one is denied": [
+        ("Operations", r"cloudwatch:(PutMetricAlarm|DeleteAlarms) on \*"),
     ],
     "lists of log groups, which know no single one": [
         ("Streaming", rf"logs:DescribeLog(Groups|Streams) on arn:aws:logs:{_REGION}:.+:log-group:\*"),

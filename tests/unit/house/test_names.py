@@ -18,6 +18,7 @@ MODULES: Mapping[str, str] = {
     "capacity_stack": "the stack of the same name in an account; the package names the target",
     "cluster_stack": "the stack of the same name in an account; the package names the target",
     "model_stack": "the stack of the same name in an account; the package names the target",
+    "operations_stack": "the stack of the same name in an account; the package names the target",
     "handler": "entry point of a Lambda function; the package names the function",
     "handlers": "entry points of Lambda functions; the package names their subject",
     "tasks": "what a model does in the section; what Amazon ECS runs in its target",

@@ -43,6 +43,13 @@ def _sglang(spec: Document) -> None:
     model["deployments"][0]["aggregated"].update({"replicas": 1, "dataParallelSize": 2})
 
 
+def _shifted_floors(spec: Document) -> None:
+    floor = {"start": "0 8 * * *", "end": "0 20 * * *", "replicas": 2}
+    workers = spec["models"][0]["deployments"][0]["aggregated"]
+    workers.update({"replicas": {"min": 1, "max": 2}, "scaledBy": {"load": {"floors": [floor]}}})
+    spec.update({"observability": {}, "capacityShift": {}})
+
+
 def _two_hosts(spec: Document) -> None:
     model = spec["models"][0]
     model["deployments"][0]["aggregated"].update({"replicas": 1, "tensorParallelSize": 2})
@@ -63,7 +70,7 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "sglang-ranks": _sglang,
     "gpu-health": _spec(gpuHealth={}),
     "repaired-by-gpu-health": _pool(repairedBy="gpuHealth"),
-    "capacity-shift": _spec(capacityShift={}),
+    "shifted-floors": _shifted_floors,
     "traces": _spec(observability={"traces": {}}),
     "keys-of-eks": lambda spec: spec["cluster"]["ecs"].update({"extendedSupport": True}),
     "taints": _pool(taints=[{"key": "team"}]),

@@ -1,0 +1,92 @@
+"""Operations of a platform on ECS: the controllers that watch it and change it."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from inference_blueprints import catalog
+from inference_blueprints.contracts import operations_names
+from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
+from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
+from inference_blueprints.spec.types import Alarms
+from inference_constructs.batch.batch_store import BatchStore
+from inference_constructs.ecs.service_shift import ServiceShift
+from inference_constructs.operations.controlled_cluster import EcsControlledCluster
+from inference_constructs.operations.controller_alarms import ControllerAlarms
+from inference_constructs.operations.controller_place import ControllerPlace
+from inference_constructs.operations.operations_dashboard import OperationsDashboard
+from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
+from stacks.operations_parts import controller_code, people_topic
+
+
+class EcsOperationsStack(cdk.Stack):
+    """What the controllers share, their functions, alarms and dashboard.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`, which is also the name of the cluster.
+    shift
+        What the capacity shift moves.
+    batch
+        Tables of batch.
+    alarms
+        Who is told. None if nobody is: then the topic has no subscription.
+    vpc
+        VPC of the functions.
+    encryption_key
+        KMS key of the table and of the logs.
+    retention_days
+        Days for which logs are kept.
+    env
+        Account and region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        platform: str,
+        shift: ShiftConfiguration,
+        batch: BatchStore,
+        alarms: Alarms | None,
+        vpc: ec2.IVpc,
+        encryption_key: kms.IKey,
+        retention_days: int,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        self._platform = platform
+        self._place = ControllerPlace(
+            self,
+            "Shared",
+            platform=platform,
+            cell=operations_names.MAIN_CELL,
+            cluster=EcsControlledCluster(name=platform),
+            vpc=vpc,
+            encryption_key=encryption_key,
+            retention_days=retention_days,
+            topic=people_topic(self, alarms),
+        )
+        functions = {SHIFT_CONTROLLER: self._add_shift(shift, batch).function}
+        watched = ControllerAlarms(self, "Alarms", place=self._place, functions=functions)
+        OperationsDashboard(
+            self, "Dashboard", place=self._place, alarms=watched.alarms, health=False, shift=True
+        )
+
+    def _add_shift(self, shift: ShiftConfiguration, batch: BatchStore) -> ServiceShift:
+        """Add the capacity shift, with what it moves as a document in its code."""
+        return ServiceShift(
+            self,
+            "Shift",
+            place=self._place,
+            code=controller_code("capacity_shift", {SHIFT_DOCUMENT: shift.as_json()}),
+            layer_arns=[catalog.parquet_layers()[self.region]],
+            services=[each.name for each in shift.workers],
+            batch=batch,
+            shifts=shift.action == "shift",
+        )
