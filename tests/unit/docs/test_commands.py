@@ -65,6 +65,8 @@ KINDS = {
     "flink": r"aws kinesisanalyticsv2 (describe|start)-application --application-name ",
     # Held to AWS's own model and to the name that the functions read: test_freeze_command.py.
     "freeze": r"aws ssm put-parameter ",
+    # Called with its options: tests/runtime/capacity_shift/test_by_hand.py.
+    "floor": r"aws application-autoscaling register-scalable-target ",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",
