@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from inference_blueprints.local.emulator.ecs.scaling.scalable_target import (
     SCHEDULED,
-    Proposal,
+    ProposedCapacity,
     ScalableTarget,
     ScalingActivity,
     Shape,
@@ -56,7 +56,7 @@ class ScalingAlarms(Protocol):
 
 
 @dataclass
-class ScalingPolicy:
+class KeptPolicy:
     """A scaling policy.
 
     Parameters
@@ -107,7 +107,7 @@ class ApplicationScaling:
     alarms: ScalingAlarms
     wall_time: Callable[[float], float] = lambda seconds: seconds
     targets: dict[str, ScalableTarget] = field(default_factory=dict)
-    policies: dict[str, ScalingPolicy] = field(default_factory=dict)
+    policies: dict[str, KeptPolicy] = field(default_factory=dict)
     scheduled: dict[tuple[str, str], ScheduledChange] = field(default_factory=dict)
     activities: list[tuple[str, str, float, ScalingActivity | None]] = field(default_factory=list)
     _invoked: dict[str, float] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class ApplicationScaling:
     def _scale(
         self,
         target: ScalableTarget,
-        policies: list[ScalingPolicy],
+        policies: list[KeptPolicy],
         raised: Mapping[str, Shape],
         now: float,
     ) -> None:
@@ -178,8 +178,8 @@ class ApplicationScaling:
         if state is None:
             return
         capacity, _, deploying = state
-        more: list[Proposal] = []
-        fewer: list[Proposal] = []
+        more: list[ProposedCapacity] = []
+        fewer: list[ProposedCapacity] = []
         for policy in policies:
             for name, alarm in raised.items():
                 if policy.arn in alarm["AlarmActions"]:
@@ -196,8 +196,8 @@ class ApplicationScaling:
             self._note(target.resource, f"{activity.before} -> {activity.after}", now, activity)
 
     def _proposed(
-        self, policy: ScalingPolicy, name: str, alarm: Shape, base: int, now: float
-    ) -> Proposal | None:
+        self, policy: KeptPolicy, name: str, alarm: Shape, base: int, now: float
+    ) -> ProposedCapacity | None:
         """Return what a policy asks for, from the capacity that counts for it."""
         value = self.alarms.value(alarm, now)
         if value is None:
@@ -205,18 +205,18 @@ class ApplicationScaling:
         if policy.tracks:
             adds = f"-{HIGH}-" in name
             wanted = tracked_capacity(base, value, float(policy.settings["TargetValue"]))
-            return Proposal(wanted, policy.cooldown(out=adds), adds=adds)
+            return ProposedCapacity(wanted, policy.cooldown(out=adds), adds=adds)
         stepped = stepped_capacity(policy.settings, value - float(alarm["Threshold"]))
         if stepped is None:
             return None
         adds = stepped > base
-        return Proposal(stepped, policy.cooldown(out=adds), adds=adds)
+        return ProposedCapacity(stepped, policy.cooldown(out=adds), adds=adds)
 
     def _note(self, resource: str, cause: str, now: float, activity: ScalingActivity | None) -> None:
         self.activities.insert(0, (resource, cause, now, activity))
         del self.activities[_KEPT_ACTIVITIES:]
 
 
-def _all_low(policies: list[ScalingPolicy], raised: Mapping[str, Shape]) -> bool:
+def _all_low(policies: list[KeptPolicy], raised: Mapping[str, Shape]) -> bool:
     """Whether every target tracking policy that may remove capacity is ready to."""
     return all(name in raised for policy in policies for name in policy.alarms if f"-{LOW}-" in name)

@@ -43,7 +43,7 @@ class ScalingActivity:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ProposedCapacity:
     """What a policy whose alarm is raised asks for.
 
     Parameters
@@ -96,7 +96,7 @@ class ScalableTarget:
         last = self.last
         return last.before if last is not None and last.adds and last.holds(now) else capacity
 
-    def scale_out(self, capacity: int, proposals: list[Proposal]) -> ScalingActivity | None:
+    def scale_out(self, capacity: int, proposals: list[ProposedCapacity]) -> ScalingActivity | None:
         """Return the scale-out that policies ask for: the largest ("Multiple scaling policies").
 
         A scale-out ends the cooldown of a scale-in.
@@ -107,7 +107,9 @@ class ScalableTarget:
         wanted = self.within(largest.capacity)
         return ScalingActivity(capacity, wanted, largest.cooldown_seconds) if wanted > capacity else None
 
-    def scale_in(self, capacity: int, proposals: list[Proposal], now: float) -> ScalingActivity | None:
+    def scale_in(
+        self, capacity: int, proposals: list[ProposedCapacity], now: float
+    ) -> ScalingActivity | None:
         """Return the scale-in that all policies agree on: the smallest step.
 
         "scale-in activities are blocked until the cooldown period has expired" (ScaleInCooldown); of several

@@ -10,7 +10,7 @@ from botocore.validate import ParamValidator
 
 from inference_blueprints.local.emulator.ecs.scaling.application_scaling import (
     ApplicationScaling,
-    ScalingPolicy,
+    KeptPolicy,
 )
 from inference_blueprints.local.emulator.ecs.scaling.scalable_target import ScalableTarget, Shape
 from inference_blueprints.local.emulator.ecs.scaling.scheduled_actions import scheduled_change
@@ -168,7 +168,7 @@ class ScalingApi:
         self._target(request)
         found = self._policy(request)
         arn = found.arn if found else self._policy_arn(request)
-        policy = ScalingPolicy(arn, dict(request))
+        policy = KeptPolicy(arn, dict(request))
         try:
             if not policy.tracks:
                 check_steps(policy.settings)
@@ -260,7 +260,7 @@ class ScalingApi:
             )
         return found
 
-    def _policy(self, request: Shape) -> ScalingPolicy | None:
+    def _policy(self, request: Shape) -> KeptPolicy | None:
         names = "ResourceId", "PolicyName"
         return next(
             (
@@ -271,13 +271,13 @@ class ScalingApi:
             None,
         )
 
-    def _remove(self, policy: ScalingPolicy) -> None:
+    def _remove(self, policy: KeptPolicy) -> None:
         """Remove a policy. The service deletes the alarms that it made (API DeleteScalingPolicy)."""
         for name in policy.alarms:
             self._alarms.delete(name)
         del self._scaling.policies[policy.arn]
 
-    def _described_alarms(self, policy: ScalingPolicy) -> list[dict[str, str]]:
+    def _described_alarms(self, policy: KeptPolicy) -> list[dict[str, str]]:
         return [
             {"AlarmName": name, "AlarmARN": f"arn:aws:cloudwatch:{self._place}:alarm:{name}"}
             for name in policy.alarms
