@@ -99,6 +99,19 @@ def test_simulate_compares_four_ways(capacity: Capacity) -> None:
     assert 50 < ways["shift"]["freedOfOraclePercent"] < 100
 
 
+def test_a_platform_on_ecs_is_replayed_as_one_on_eks(capacity: Capacity) -> None:
+    words = ("own.yaml", "--trace", "steps.csv", "-o", "json")
+    document = own_blueprint()
+    # ECS refuses floors by schedule beside a shift.
+    del document["spec"]["models"][0]["deployments"][0]["aggregated"]["scaledBy"]["load"]["floors"]
+    save(document)
+    on_eks = answered(capacity("simulate", *words))
+    document["spec"]["cluster"] = {"ecs": {}}
+    save(document)
+    assert answered(capacity("simulate", *words)) == on_eks
+    assert answered(capacity("explain", *words, "--at", "26.5"))
+
+
 def test_the_oracle_frees_what_the_trace_does_not_need(capacity: Capacity) -> None:
     """Another scale, another time of a request or a pool of another size turns this red."""
     document = answered(capacity("simulate", "own.yaml", "--trace", "steps.csv", "-o", "json"))
