@@ -38,7 +38,11 @@ ROWS: Final = {
         "the CloudWatch add-on, Prometheus, the exporter of GPU metrics",
         "Prometheus on Fargate with the same recorded series, a task per host for GPU metrics; no traces yet",
     ),
-    "gpuHealth": ("node conditions and GPU metrics", "refused: not built yet"),
+    "gpuHealth": (
+        "node conditions and GPU metrics; Karpenter replaces nodes",
+        "GPU metrics; ECS drains a host and its Auto Scaling group replaces it; ECS itself repairs Managed "
+        "Instances",
+    ),
     "capacityShift": (
         "floors of KEDA, quotas of Kueue, places of batch",
         "floors of Application Auto Scaling, places of batch",

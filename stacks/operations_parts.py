@@ -9,6 +9,8 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from inference_blueprints import catalog, resources
+from inference_blueprints.catalog.gpu_faults import gpu_faults_file
+from inference_blueprints.contracts.health_names import FAULTS_FILE
 from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.function_code import function_code
@@ -50,6 +52,11 @@ def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Co
     )
 
 
+def health_code() -> lambda_.Code:
+    """Return the code of GPU health, with the table of faults."""
+    return controller_code("gpu_health", {FAULTS_FILE: gpu_faults_file().read_text("utf-8")})
+
+
 def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
     """Return the topic that tells people: the one of the blueprint, or a new one.
 
@@ -65,7 +72,9 @@ def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
     return AlarmTopic(scope, "People", emails=(alarms.emails or []) if alarms else []).topic
 
 
-def hardware_queries(platform: str, pools: Sequence[Pool]) -> list[AlarmQuery]:
+def hardware_queries(
+    platform: str, pools: Sequence[Pool], *, recorded_only: bool = False
+) -> list[AlarmQuery]:
     """Return the alarms on the hardware of a platform's pools.
 
     Parameters
@@ -74,6 +83,8 @@ def hardware_queries(platform: str, pools: Sequence[Pool]) -> list[AlarmQuery]:
         `metadata.name`.
     pools
         Section of the blueprint.
+    recorded_only
+        Whether to leave out alarms on series of the CloudWatch add-on, which exists on EKS only.
     """
     return [
         AlarmQuery(
@@ -86,6 +97,7 @@ def hardware_queries(platform: str, pools: Sequence[Pool]) -> list[AlarmQuery]:
             evaluation_seconds=alarm.evaluation_seconds,
         )
         for alarm in hardware_alarms(pools)
+        if alarm.faults or not recorded_only
     ]
 
 

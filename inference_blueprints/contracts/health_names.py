@@ -91,6 +91,8 @@ def hardware_alarm_prefix(platform: str, cell: str) -> str:
 
 #: Annotation of a node that GPU health cordoned: its case, as JSON.
 CORDON_ANNOTATION: Final = "inference-blueprints/gpu-health"
+#: Attribute of a host of ECS that GPU health drains: the beginning of its case, as text.
+DRAIN_ATTRIBUTE: Final = "inference-blueprints.gpu-health"
 #: Series of workers that Prometheus records, with the labels of a serving pod (`metric_labels`).
 WORKER_LOAD: Final = "worker_tokens_per_second"
 WORKER_LATENCY: Final = "worker_seconds_per_token"

@@ -137,9 +137,7 @@ def _owned(
     del fleet, now
     owner = settings.repaired_by.get(case.pool, "karpenter")
     if owner != "gpuHealth":
-        return GuardAnswer(
-            "refuse", "another_owner", f"nodes of pool `{case.pool}` are repaired by `{owner}`"
-        )
+        return GuardAnswer("refuse", "another_owner", f"`repairedBy` of pool `{case.pool}` is `{owner}`")
     if live.owner == "none":
         return GuardAnswer("refuse", "no_owner", "no NodeClaim and no Auto Scaling group owns the node")
     if live.cordoned and not live.cordoned_by_us:

@@ -16,6 +16,11 @@ _BY_OTHERS: dict[RepairOwner, str] = {
     "nvSentinel": "left to the NVSentinel that you install",
     "nobody": "stays until people replace it",
 }
+#: On ECS, `karpenter` is the default and stands for what ECS and EC2 do themselves.
+_ON_ECS: dict[RepairOwner, str] = {
+    **_BY_OTHERS,
+    "karpenter": "ECS replaces a Managed Instance; a group replaces a host whose EC2 status checks fail",
+}
 
 
 def summarise_repairs(spec: Spec) -> Iterator[RepairSummary]:
@@ -29,9 +34,10 @@ def summarise_repairs(spec: Spec) -> Iterator[RepairSummary]:
     health = spec.gpu_health
     if health is None and all(pool.repaired_by == "karpenter" for pool in spec.pools):
         return
+    others = _ON_ECS if spec.cluster.ecs else _BY_OTHERS
     for pool in spec.pools:
         owned = health is not None and pool.repaired_by == "gpuHealth"
-        broken = _by_health(health, pool) if health and owned else _BY_OTHERS.get(pool.repaired_by, _RECORDED)
+        broken = _by_health(health, pool) if health and owned else others.get(pool.repaired_by, _RECORDED)
         slow = _slow(health, broken, owned=owned)
         yield RepairSummary(
             pool=pool.name,

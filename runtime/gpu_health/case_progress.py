@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,9 +9,9 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from gpu_health.case_store import CaseStore, Observation, case_of
-from gpu_health.cluster_repairs import ClusterRepairs
-from gpu_health.node_reading import NodeObject
+from gpu_health.case_store import CaseStore, Observation
+from gpu_health.cell_repairs import CellRepairs
+from gpu_health.watched_node import WatchedNode
 from inference_blueprints.contracts import health_names as names
 from inference_blueprints.contracts.health_names import CASES_IN_FLIGHT
 from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
@@ -56,24 +55,24 @@ class CaseProgress:
     """
 
     store: CaseStore
-    repairs: ClusterRepairs
+    repairs: CellRepairs
     settings: HealthSettings
     observation: Observation
     counts: Counter[str] = field(default_factory=Counter)
 
-    def find(self, name: str, instance: str) -> NodeObject | None:
+    def find(self, name: str, instance: str) -> WatchedNode | None:
         """Return a node by its name, or that of an EC2 instance. None if there is none.
 
         Raises
         ------
         OperationsError
-            If the API server does not answer.
+            If the cluster does not answer.
         """
         if name:
             return self.repairs.node(name)
         return next((node for node in self.repairs.nodes() if node.instance == instance), None)
 
-    def add(self, node: NodeObject, evidence: Evidence, now: float) -> RepairCase | None:
+    def add(self, node: WatchedNode, evidence: Evidence, now: float) -> RepairCase | None:
         """Add evidence to the case of a node, or open one. None if it is old news, or the case has ended.
 
         Parameters
@@ -101,7 +100,7 @@ class CaseProgress:
             return written
         raise VersionConflictError(f"the case of {node.name} is written by others all the time")
 
-    def _with(self, known: RepairCase | None, node: NodeObject, evidence: Evidence) -> RepairCase:
+    def _with(self, known: RepairCase | None, node: WatchedNode, evidence: Evidence) -> RepairCase:
         if known is not None and not known.ended:
             return known.with_evidence(evidence)
         cell = self.repairs.platform.cell
@@ -115,7 +114,7 @@ class CaseProgress:
         )
         return replace(opened, boot=node.boot, version=0 if known is None else known.version)
 
-    def recover(self, nodes: Iterable[NodeObject], now: float) -> None:
+    def recover(self, nodes: Iterable[WatchedNode], now: float) -> None:
         """Open the cases of nodes that we cordoned and whose case is lost, from their marks.
 
         Parameters
@@ -129,8 +128,8 @@ class CaseProgress:
             if not (node.cordoned and node.mark) or self.store.read(node.uid, now) is not None:
                 continue
             try:
-                case = case_of(json.loads(node.mark))
-            except (ValueError, KeyError, TypeError):
+                case = self.repairs.marked_case(node)
+            except ValueError:
                 _logger.warning("the mark of a node cannot be read", extra={"node": node.name})
                 continue
             if case.node_uid == node.uid:
@@ -146,7 +145,7 @@ class CaseProgress:
                 if case is None or case.ended:
                     self.store.give_place_back(pool, uid, now)
 
-    def advance(self, case: RepairCase, nodes: Sequence[NodeObject], now: float) -> RepairCase:
+    def advance(self, case: RepairCase, nodes: Sequence[WatchedNode], now: float) -> RepairCase:
         """Take steps of a case until it has to wait, and return it.
 
         Parameters
@@ -190,7 +189,7 @@ class CaseProgress:
             },
         )
 
-    def _view(self, case: RepairCase, nodes: Sequence[NodeObject], now: float) -> FleetView:
+    def _view(self, case: RepairCase, nodes: Sequence[WatchedNode], now: float) -> FleetView:
         """Return what the guards ask, read now: other runs may have moved other cases."""
         open_cases = [each for each in self.store.cases(now) if not each.ended and each.pool == case.pool]
         marked = {node.uid for node in nodes if node.cordoned and node.mark}

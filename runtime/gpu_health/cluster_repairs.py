@@ -1,18 +1,22 @@
-"""The acts of a repair on one cell: Kubernetes, EC2 Auto Scaling, and people."""
+"""The acts of a repair on a cluster on EKS: Kubernetes, Karpenter, and EC2 Auto Scaling."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from gpu_health.case_store import CaseStore
+from gpu_health.case_store import case_of
+from gpu_health.cell_repairs import (
+    CellRepairs,
+    WorkerFigures,
+    acting,
+    group_of,
+    has_spare_place,
+    terminate_in_group,
+)
 from gpu_health.dcgm_readings import dcgm_readings
-from gpu_health.health_platform import HealthPlatform
 from gpu_health.node_reading import (
     RESERVATION_LABEL,
     KubernetesObject,
@@ -20,68 +24,28 @@ from gpu_health.node_reading import (
     host_engines,
     is_running,
     ready_since,
+    worker_pods,
 )
+from gpu_health.watched_node import WatchedNode, WatchedWorker
 from inference_blueprints.contracts.health_names import CORDON_ANNOTATION
 from inference_blueprints.contracts.metric_labels import RELEASE_LABEL_OF_PODS
 from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode, NodeOwner
 from inference_blueprints.gpu_health.repair_actions import RepairActionError, Verification
 from inference_blueprints.gpu_health.repair_case import RepairCase
-from operations import aws_clients
-from operations.operations_errors import KubernetesError, MetricsError, OperationsError
+from operations.operations_errors import KubernetesError, MetricsError
 
 _NODES: Final = "/api/v1/nodes"
 _CLAIMS: Final = "/apis/karpenter.sh/v1/nodeclaims"
 _NOT_FOUND, _CONFLICT, _TOO_MANY = 404, 409, 429
-#: Longest subject of a message: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
-_SUBJECT: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerFigures:
-    """How far the worst worker of a node is from its peers, in the newest window.
-
-    Parameters
-    ----------
-    slower
-        Its slowdown, as a share. None if it is not known.
-    failing
-        Its share of failed requests, above that of the peers. None if it is not known.
-    peers
-        Groups of peers of all workers of the node.
-    """
-
-    slower: float | None = None
-    failing: float | None = None
-    peers: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
-class ClusterRepairs:
-    """The acts, with the methods of `RepairActions`. Each of them can be repeated.
-
-    Parameters
-    ----------
-    platform
-        The cell, and its settings.
-    store
-        Cases and places.
-    clock
-        Returns the time, in seconds since the epoch.
-    figures
-        What is known about the workers of nodes, by name of the node.
-    boots
-        Identifiers of the boots in which cases were opened, by name of the node.
-    """
-
-    platform: HealthPlatform
-    store: CaseStore
-    clock: Callable[[], float]
-    figures: Mapping[str, WorkerFigures] = field(default_factory=dict)
-    boots: dict[str, str] = field(default_factory=dict)
+class ClusterRepairs(CellRepairs):
+    """The acts on a cluster on EKS."""
 
     def read_live(self, node: str) -> LiveNode | None:
         """Read a node, the pods on it, its owner and its GPUs. None if it is gone."""
-        with _acting(f"read {node}"):
+        with acting(f"read {node}"):
             began = self.clock()
             found = self.node(node)
             if found is None:
@@ -114,19 +78,9 @@ class ClusterRepairs:
                 serving_pods=sum(map(_serves, pods)),
             )
 
-    def reserve(self, case: RepairCase) -> bool:
-        """Take a place of the pool and of the hour."""
-        with _acting("take a place"):
-            return self.store.take_place(case, self.platform.settings, self.clock())
-
-    def release(self, case: RepairCase) -> None:
-        """Give the place back. What is not given back now is when `minute` finds no open case for it."""
-        with _acting("give a place back"):
-            self.store.give_place_back(case.pool, case.node_uid, self.clock())
-
     def cordon(self, case: RepairCase) -> None:
         """Close the node, with the case as its mark: the case can be read from it if the table is lost."""
-        with _acting(f"cordon {case.node}"):
+        with acting(f"cordon {case.node}"):
             found = self.node(case.node)
             if found is None or found.uid != case.node_uid:
                 raise RepairActionError(f"{case.node} is another node now")
@@ -137,7 +91,7 @@ class ClusterRepairs:
 
     def uncordon(self, case: RepairCase) -> None:
         """Open the node again if the cordon is ours."""
-        with _acting(f"uncordon {case.node}"):
+        with acting(f"uncordon {case.node}"):
             found = self.node(case.node)
             if found is not None and found.uid == case.node_uid and found.mark:
                 self._change_node(case, unschedulable=None, mark=None)
@@ -148,7 +102,7 @@ class ClusterRepairs:
         https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/: 429 means that a budget
         allows none now, so it is asked for again in a minute.
         """
-        with _acting(f"drain {case.node}"):
+        with acting(f"drain {case.node}"):
             for pod in self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={case.node}"):
                 if _serves(pod) and "deletionTimestamp" not in pod["metadata"]:
                     self._evict(pod)
@@ -160,11 +114,11 @@ class ClusterRepairs:
         """
         if live.uid != case.node_uid:
             return
-        with _acting(f"replace {case.node}"):
+        with acting(f"replace {case.node}"):
             if live.owner == "node_claim":
                 self._delete_claim(live)
             elif live.owner == "auto_scaling_group":
-                self._terminate_in_group(live)
+                terminate_in_group(live.instance)
             elif not case.owner_name:
                 raise RepairActionError(f"nothing owns {case.node}")
 
@@ -174,31 +128,14 @@ class ClusterRepairs:
         A node that replaced that of another case does not count. Times are those of the API server, which
         are corrected by the difference of the clocks.
         """
-        with _acting("look for a replacement"):
+        with acting("look for a replacement"):
             taken = {each.replacement for each in self.store.cases(self.clock()) if each.replacement}
             since = case.times.get("cordoned", case.opened_at)
-            for node in self.pool_nodes(case.pool):
+            for node in self._pool_objects(case.pool):
                 young = node.created_at > since and node.name not in taken and node.uid != case.node_uid
                 if young and node.ready and not node.cordoned and self._serves_on(node):
                     return Verification(serving=True, replacement=node.name)
         return Verification(serving=False)
-
-    def notify(self, case: RepairCase, text: str) -> None:
-        """Tell people by the topic, once per case and state."""
-        with _acting("tell people"):
-            if self.store.was_told(case, case.state, self.clock()):
-                return
-            cell = self.platform.cell
-            aws_clients.client("sns").publish(
-                TopicArn=cell.topic_arn,
-                Subject=f"GPU health of {cell.platform}: {case.node}"[:_SUBJECT],
-                Message=(
-                    f"Node {case.node} ({case.instance or 'instance not known'}) of pool {case.pool}, cell"
-                    f" {cell.name}: {text}\n"
-                    + "\n".join(f"- {each.kind} {each.code} by {each.source}" for each in case.evidence)
-                ),
-            )
-            self.store.told(case, case.state, self.clock())
 
     # --- Reading. ---
 
@@ -216,8 +153,19 @@ class ClusterRepairs:
         contents = list(self._api.list(_NODES))
         return [NodeObject(content, self._api.clock_skew_seconds) for content in contents]
 
-    def pool_nodes(self, pool: str) -> list[NodeObject]:
-        """Return the nodes of a pool."""
+    def workers(self, nodes: Sequence[WatchedNode]) -> list[WatchedWorker]:
+        """Return the workers that are ready, in the order of their names."""
+        pods = self._api.list("/api/v1/pods", labelSelector=RELEASE_LABEL_OF_PODS)
+        return worker_pods(pods, {node.name: node for node in nodes}, self._api.clock_skew_seconds)
+
+    def marked_case(self, node: WatchedNode) -> RepairCase:
+        """Return the case that the annotation of a node says."""
+        try:
+            return case_of(json.loads(node.mark))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"the mark of {node.name} is no case: {error!r}") from error
+
+    def _pool_objects(self, pool: str) -> list[NodeObject]:
         return [node for node in self.nodes() if node.pool == pool]
 
     def _serves_on(self, node: NodeObject) -> bool:
@@ -233,7 +181,7 @@ class ClusterRepairs:
         owner, name = node.owner
         if owner != "auto_scaling_group":
             return owner, name
-        group = _group_of(node.instance)
+        group = group_of(node.instance)
         return ("none", "") if group is None else (owner, str(group["AutoScalingGroupName"]))
 
     @staticmethod
@@ -242,14 +190,7 @@ class ClusterRepairs:
         if node.purchase not in ("reservation", "capacity_block"):
             return True
         identifier = node.labels.get(RESERVATION_LABEL)
-        if identifier is None:
-            return False
-        # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
-        answer = aws_clients.client("ec2").describe_capacity_reservations(CapacityReservationIds=[identifier])
-        return any(
-            each["State"] == "active" and each.get("AvailableInstanceCount", 0) > 0
-            for each in answer["CapacityReservations"]
-        )
+        return identifier is not None and has_spare_place(identifier)
 
     def _dcgm(self, node: str, pods: list[KubernetesObject]) -> DcgmReading | None:
         try:
@@ -292,33 +233,6 @@ class ClusterRepairs:
             raise RepairActionError(f"the NodeClaim {live.owner_name} has another instance now")
         self._api.delete(f"{_CLAIMS}/{live.owner_name}", uid=claim["metadata"]["uid"])
 
-    @staticmethod
-    def _terminate_in_group(live: LiveNode) -> None:
-        """Terminate the instance. Its group starts another one, because its desired size stays.
-
-        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
-        """
-        group = _group_of(live.instance)
-        if group is None or str(group["LifecycleState"]).startswith("Terminat"):
-            return
-        aws_clients.client("autoscaling").terminate_instance_in_auto_scaling_group(
-            InstanceId=live.instance, ShouldDecrementDesiredCapacity=False
-        )
-
-
-def _group_of(instance: str) -> Mapping[str, Any] | None:
-    answer = aws_clients.client("autoscaling").describe_auto_scaling_instances(InstanceIds=[instance])
-    return next(iter(answer["AutoScalingInstances"]), None)
-
 
 def _serves(pod: KubernetesObject) -> bool:
     return is_running(pod) and RELEASE_LABEL_OF_PODS in pod["metadata"].get("labels", {})
-
-
-@contextmanager
-def _acting(what: str) -> Iterator[None]:
-    """Turn the errors of services into that of an act, which is tried again."""
-    try:
-        yield
-    except (OperationsError, ClientError, BotoCoreError) as error:
-        raise RepairActionError(f"cannot {what}: {error}") from error

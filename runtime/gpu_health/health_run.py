@@ -11,6 +11,7 @@ from gpu_health.case_progress import CaseProgress
 from gpu_health.case_store import CaseStore
 from gpu_health.cluster_repairs import ClusterRepairs
 from gpu_health.health_platform import HealthPlatform
+from gpu_health.host_repairs import HostRepairs
 from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
 
 _logger = Logger(service=HEALTH_SERVICE, child=True)
@@ -37,7 +38,7 @@ def begin(platform: HealthPlatform, clock: Callable[[], float]) -> CaseProgress:
     store = CaseStore(platform.cell.table)
     return CaseProgress(
         store=store,
-        repairs=ClusterRepairs(platform, store, clock),
+        repairs=(HostRepairs if platform.cell.ecs_cluster else ClusterRepairs)(platform, store, clock),
         settings=replace(platform.settings, frozen=freeze.frozen),
         observation=store.observed(clock()),
     )

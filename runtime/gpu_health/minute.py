@@ -13,13 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from gpu_health.case_progress import SHIFT_SECONDS, CaseProgress
 from gpu_health.case_store import Observation
-from gpu_health.cluster_repairs import WorkerFigures
+from gpu_health.cell_repairs import WorkerFigures
 from gpu_health.dcgm_readings import listed_gpus
 from gpu_health.fault_alarms import alarm_signals, handle_signal
 from gpu_health.health_platform import health_platform
 from gpu_health.health_run import begin
-from gpu_health.node_reading import NodeObject
-from gpu_health.worker_metrics import LAG_SECONDS, WorkerPod, read_windows, worker_pods
+from gpu_health.watched_node import WatchedNode, WatchedWorker
+from gpu_health.worker_metrics import LAG_SECONDS, read_windows
 from inference_blueprints.contracts import health_names as names
 from inference_blueprints.contracts import operations_names
 from inference_blueprints.contracts.health_names import (
@@ -27,7 +27,6 @@ from inference_blueprints.contracts.health_names import (
     FaultKind,
     hardware_alarm_prefix,
 )
-from inference_blueprints.contracts.metric_labels import RELEASE_LABEL_OF_PODS
 from inference_blueprints.gpu_health.peer_comparison import compare
 from inference_blueprints.gpu_health.repair_case import Evidence
 from inference_blueprints.gpu_health.slow_workers import judge
@@ -66,16 +65,14 @@ def handle(event: Mapping[str, Any], context: Any) -> None:
     _count(run, clock(), time.monotonic() - started)
 
 
-def _compare_workers(run: CaseProgress, nodes: Sequence[NodeObject], clock: Callable[[], float]) -> None:
+def _compare_workers(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable[[], float]) -> None:
     """Open cases about workers that are worse than their peers, and note what moved together."""
     now, cell = clock(), run.repairs.platform.cell
     if not run.settings.slow_gpus:
         # Nothing is compared, so no shift is known, and missing metrics hold nothing back.
         run.observation = Observation(now, {})
         return
-    pods = list(cell.kubernetes.list("/api/v1/pods", labelSelector=RELEASE_LABEL_OF_PODS))
-    by_name = {node.name: node for node in nodes}
-    workers = worker_pods(pods, by_name, cell.kubernetes.clock_skew_seconds)
+    workers = run.repairs.workers(nodes)
     if not workers:
         return
     try:
@@ -97,7 +94,9 @@ def _compare_workers(run: CaseProgress, nodes: Sequence[NodeObject], clock: Call
     _count_workers(verdicts)
 
 
-def _add_suspicious(run: CaseProgress, workers: Sequence[WorkerPod], verdicts: Verdicts, now: float) -> None:
+def _add_suspicious(
+    run: CaseProgress, workers: Sequence[WatchedWorker], verdicts: Verdicts, now: float
+) -> None:
     for place in numpy.flatnonzero(verdicts.suspicious).tolist():
         code = str(verdicts.kind[place])
         kind: FaultKind = "slow_worker" if code == "slow" else "failing_worker"
@@ -114,7 +113,7 @@ def _add_suspicious(run: CaseProgress, workers: Sequence[WorkerPod], verdicts: V
 
 
 def _figures(
-    workers: Sequence[WorkerPod], slower: Numbers, excess: Mapping[str, Numbers]
+    workers: Sequence[WatchedWorker], slower: Numbers, excess: Mapping[str, Numbers]
 ) -> dict[str, WorkerFigures]:
     """Return how far the worst worker of each node is from its peers."""
     figures = dict[str, WorkerFigures]()
@@ -134,7 +133,7 @@ def _worst(before: float | None, new: Sequence[float]) -> float | None:
     return max(known, default=None)
 
 
-def _read_nodes(run: CaseProgress, nodes: Sequence[NodeObject], clock: Callable[[], float]) -> None:
+def _read_nodes(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable[[], float]) -> None:
     """Open cases about what the nodes report: conditions, and fewer GPUs than they have."""
     now, platform = clock(), run.repairs.platform
     expected = {node.name: node.gpus_expected(platform.accelerators) for node in nodes}
@@ -178,7 +177,7 @@ def _read_alarms(run: CaseProgress, clock: Callable[[], float]) -> None:
         _logger.warning("raised alarms cannot be read", extra={"error": str(error)})
 
 
-def _advance_all(run: CaseProgress, nodes: Sequence[NodeObject], clock: Callable[[], float]) -> None:
+def _advance_all(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable[[], float]) -> None:
     for case in list(run.store.cases(clock())):
         if not case.ended:
             run.advance(case, [node for node in nodes if node.pool == case.pool], clock())

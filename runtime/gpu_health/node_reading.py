@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from gpu_health.watched_node import WatchedNode, WatchedWorker
 from inference_blueprints.contracts.health_names import CORDON_ANNOTATION, RACK_LABEL, FaultKind
-from inference_blueprints.contracts.metric_labels import POOL_LABEL_OF_PODS
+from inference_blueprints.contracts.metric_labels import (
+    POOL_LABEL_OF_PODS,
+    RELEASE_LABEL_OF_PODS,
+    ROLE_LABEL_OF_PODS,
+    WORKER_ROLES,
+)
 from inference_blueprints.gpu_health.fault_rules import HardwareSignal
 from inference_blueprints.gpu_health.live_node import LiveCondition, NodeOwner, Purchase
+from inference_blueprints.gpu_health.worker_windows import peer_name
 
 KubernetesObject = Mapping[str, Any]
 
@@ -44,6 +51,12 @@ _PURCHASES: Final[Mapping[str, Purchase]] = {
 _XID_REASON: Final = re.compile(r"NvidiaXID(\d+)(?:Error|Warning)?")
 _DCGM_REASON: Final = re.compile(r"DCGM\w*?(\d+)")
 _ACCELERATORS: Final = "AcceleratedHardwareReady"
+#: Labels of a pod that change with each revision: of a Deployment, a LeaderWorkerSet and a StatefulSet.
+_REVISION_LABELS: Final = (
+    "pod-template-hash",
+    "leaderworkerset.sh/template-revision-hash",
+    "controller-revision-hash",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +225,38 @@ def ready_since(pod: KubernetesObject) -> float | None:
 def is_running(pod: KubernetesObject) -> bool:
     """Return whether a pod has not ended."""
     return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
+def worker_pods(
+    pods: Iterable[KubernetesObject], nodes: Mapping[str, WatchedNode], skew: float
+) -> list[WatchedWorker]:
+    """Return the workers that are ready, in the order of their names.
+
+    Parameters
+    ----------
+    pods
+        Serving pods.
+    nodes
+        Nodes by name.
+    skew
+        How far the API server's clock is ahead of ours, in seconds.
+    """
+    found = list[WatchedWorker]()
+    for pod in pods:
+        labels, since = pod["metadata"].get("labels", {}), ready_since(pod)
+        node = nodes.get(pod["spec"].get("nodeName", ""))
+        if node is None or since is None or not is_running(pod):
+            continue
+        if labels.get(ROLE_LABEL_OF_PODS) not in WORKER_ROLES:
+            continue
+        peers = peer_name(
+            release=labels.get(RELEASE_LABEL_OF_PODS, ""),
+            revision=next((labels[each] for each in _REVISION_LABELS if each in labels), ""),
+            role=labels[ROLE_LABEL_OF_PODS],
+            gpu=node.instance_type,
+        )
+        found.append(WatchedWorker(pod["metadata"]["name"], node, peers, since - skew))
+    return sorted(found, key=lambda each: each.name)
 
 
 def host_engines(pods: Sequence[KubernetesObject]) -> int:

@@ -1,4 +1,4 @@
-"""What workers did in the newest windows: recorded series of CloudWatch, and pods of Kubernetes.
+"""What workers did in the newest windows: recorded series of CloudWatch.
 
 Each run asks for all windows again. So a run that was killed loses nothing, and metrics that come late are
 seen by the next run.
@@ -6,94 +6,28 @@ seen by the next run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy
 
-from gpu_health.node_reading import KubernetesObject, NodeObject, is_running, ready_since
+from gpu_health.watched_node import WatchedWorker
 from inference_blueprints.contracts import health_names as names
-from inference_blueprints.contracts.metric_labels import (
-    RELEASE_LABEL_OF_PODS,
-    ROLE_LABEL_OF_PODS,
-    WORKER_ROLES,
-)
 from inference_blueprints.contracts.operations_names import QUERIES_AT_ONCE
 from inference_blueprints.gpu_health.health_settings import DetectionSettings
-from inference_blueprints.gpu_health.worker_windows import Numbers, WorkerWindows, peer_name
+from inference_blueprints.gpu_health.worker_windows import Numbers, WorkerWindows
 from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
 from operations.promql import name_matchers, text_literal
 
 #: How long the newest samples take to CloudWatch. A window ends so long before it is read.
 LAG_SECONDS: Final = 20.0
-#: Labels of a pod that change with each revision: of a Deployment, a LeaderWorkerSet and a StatefulSet.
-_REVISION_LABELS: Final = (
-    "pod-template-hash",
-    "leaderworkerset.sh/template-revision-hash",
-    "controller-revision-hash",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerPod:
-    """A worker that is ready.
-
-    Parameters
-    ----------
-    name
-        Name of the pod.
-    node
-        The node that it runs on.
-    peers
-        What has to be equal for workers to be compared.
-    ready_since
-        Since when it is ready, in seconds since the epoch by our clock.
-    """
-
-    name: str
-    node: NodeObject
-    peers: str
-    ready_since: float
-
-
-def worker_pods(
-    pods: Iterable[KubernetesObject], nodes: Mapping[str, NodeObject], skew: float
-) -> list[WorkerPod]:
-    """Return the workers that are ready, in the order of their names.
-
-    Parameters
-    ----------
-    pods
-        Serving pods.
-    nodes
-        Nodes by name.
-    skew
-        How far the API server's clock is ahead of ours, in seconds.
-    """
-    found = list[WorkerPod]()
-    for pod in pods:
-        labels, since = pod["metadata"].get("labels", {}), ready_since(pod)
-        node = nodes.get(pod["spec"].get("nodeName", ""))
-        if node is None or since is None or not is_running(pod):
-            continue
-        if labels.get(ROLE_LABEL_OF_PODS) not in WORKER_ROLES:
-            continue
-        peers = peer_name(
-            release=labels.get(RELEASE_LABEL_OF_PODS, ""),
-            revision=next((labels[each] for each in _REVISION_LABELS if each in labels), ""),
-            role=labels[ROLE_LABEL_OF_PODS],
-            gpu=node.instance_type,
-        )
-        found.append(WorkerPod(pod["metadata"]["name"], node, peers, since - skew))
-    return sorted(found, key=lambda each: each.name)
 
 
 def read_windows(
     metrics: CloudWatchPromql,
     platform: str,
-    workers: Sequence[WorkerPod],
+    workers: Sequence[WatchedWorker],
     settings: DetectionSettings,
     now: float,
 ) -> WorkerWindows:
@@ -143,17 +77,21 @@ def read_windows(
                 row = round((at - start) / settings.window_seconds)
                 if 0 <= row < settings.windows:
                     matrices[name][row, column] = value
-    return _windows(workers, matrices, end)
+    return _windows(workers, matrices, end, settings.window_seconds)
 
 
-def _windows(workers: Sequence[WorkerPod], matrices: Mapping[str, Numbers], end: float) -> WorkerWindows:
+def _windows(
+    workers: Sequence[WatchedWorker], matrices: Mapping[str, Numbers], end: float, seconds: float
+) -> WorkerWindows:
     return WorkerWindows(
         worker=numpy.array([each.name for each in workers], dtype=str),
         node=numpy.array([each.node.name for each in workers], dtype=str),
         rack=numpy.array([each.node.rack for each in workers], dtype=str),
         pool=numpy.array([each.node.pool for each in workers], dtype=str),
         peers=numpy.array([each.peers for each in workers], dtype=str),
-        age=numpy.array([end - each.ready_since for each in workers], dtype=float),
+        age=numpy.array(
+            [end - since for since in _ready_since(workers, matrices, end, seconds)], dtype=float
+        ),
         load=matrices[names.WORKER_LOAD],
         latency=matrices[names.WORKER_LATENCY],
         requests=matrices[names.WORKER_REQUESTS],
@@ -161,6 +99,25 @@ def _windows(workers: Sequence[WorkerPod], matrices: Mapping[str, Numbers], end:
         failed_transfers=matrices[names.WORKER_FAILED_TRANSFERS],
         empty=matrices[names.WORKER_EMPTY],
     )
+
+
+def _ready_since(
+    workers: Sequence[WatchedWorker], matrices: Mapping[str, Numbers], end: float, seconds: float
+) -> Iterator[float]:
+    """Yield since when each worker is ready.
+
+    The cluster may not say it. Then it is ready since the first window in which it reported its load, which
+    it does without requests too: at least all windows ago if it reported in every one.
+    """
+    reported = numpy.isfinite(matrices[names.WORKER_LOAD])
+    windows = len(reported)
+    for column, worker in enumerate(workers):
+        if worker.ready_since is not None:
+            yield worker.ready_since
+            continue
+        rows = numpy.flatnonzero(reported[:, column])
+        first = int(rows[0]) if rows.size else windows
+        yield end - seconds * (windows - first)
 
 
 def _query(series: str, platform: str, pods: str, window_seconds: float) -> str:

@@ -153,9 +153,9 @@ class EcsStacks(TargetStacks):
     def _add_operations(self, *, after: Sequence[cdk.Stack]) -> None:
         """Add the stack of the controllers, if the blueprint has a section of one."""
         foundation = self._foundation
-        observability, batch = foundation.blueprint.spec.observability, foundation.data.batch
+        spec, observability = foundation.blueprint.spec, foundation.blueprint.spec.observability
         shift = shift_configuration_of(foundation.blueprint, foundation.plan)
-        if shift is None or batch is None or observability is None:
+        if (spec.gpu_health is None and shift is None) or observability is None:
             return
         from stacks.ecs.operations_stack import EcsOperationsStack
 
@@ -163,8 +163,10 @@ class EcsStacks(TargetStacks):
             foundation.app,
             foundation.stack_name("Operations"),
             platform=foundation.blueprint.metadata.name,
+            gpu_health=spec.gpu_health,
+            pools=spec.pools,
             shift=shift,
-            batch=batch,
+            batch=foundation.data.batch,
             alarms=observability.alarms,
             vpc=foundation.network.vpc,
             encryption_key=foundation.data.encryption_key,

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints import catalog
-from inference_blueprints.contracts import operations_names
+from inference_blueprints.contracts import health_names, operations_names
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
-from inference_blueprints.spec.types import Alarms
+from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.ecs.service_shift import ServiceShift
 from inference_constructs.operations.controlled_cluster import EcsControlledCluster
 from inference_constructs.operations.controller_alarms import ControllerAlarms
 from inference_constructs.operations.controller_place import ControllerPlace
+from inference_constructs.operations.health_controller import HealthController
+from inference_constructs.operations.host_access import HostAccess
 from inference_constructs.operations.operations_dashboard import OperationsDashboard
 from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
-from stacks.operations_parts import controller_code, people_topic
+from stacks.operations_parts import (
+    controller_code,
+    hardware_queries,
+    health_code,
+    health_settings,
+    people_topic,
+)
 
 
 class EcsOperationsStack(cdk.Stack):
@@ -29,10 +41,10 @@ class EcsOperationsStack(cdk.Stack):
     ----------
     platform
         `metadata.name`, which is also the name of the cluster.
-    shift
-        What the capacity shift moves.
-    batch
-        Tables of batch.
+    gpu_health, pools
+        Sections of the blueprint. No `gpu_health`: nothing looks for broken GPUs.
+    shift, batch
+        What the capacity shift moves, and the tables of batch. None without them.
     alarms
         Who is told. None if nobody is: then the topic has no subscription.
     vpc
@@ -51,8 +63,10 @@ class EcsOperationsStack(cdk.Stack):
         construct_id: str,
         *,
         platform: str,
-        shift: ShiftConfiguration,
-        batch: BatchStore,
+        gpu_health: GpuHealth | None,
+        pools: Sequence[Pool],
+        shift: ShiftConfiguration | None,
+        batch: BatchStore | None,
         alarms: Alarms | None,
         vpc: ec2.IVpc,
         encryption_key: kms.IKey,
@@ -72,10 +86,33 @@ class EcsOperationsStack(cdk.Stack):
             retention_days=retention_days,
             topic=people_topic(self, alarms),
         )
-        functions = {SHIFT_CONTROLLER: self._add_shift(shift, batch).function}
+        health = self._add_health(gpu_health, pools) if gpu_health else None
+        functions: dict[str, lambda_.IFunction] = {**health.functions} if health else {}
+        if shift is not None and batch is not None:
+            functions[SHIFT_CONTROLLER] = self._add_shift(shift, batch).function
         watched = ControllerAlarms(self, "Alarms", place=self._place, functions=functions)
         OperationsDashboard(
-            self, "Dashboard", place=self._place, alarms=watched.alarms, health=False, shift=True
+            self,
+            "Dashboard",
+            place=self._place,
+            alarms=[*watched.alarms, *(health.hardware_alarms if health else [])],
+            health=health is not None,
+            shift=shift is not None,
+        )
+
+    def _add_health(self, gpu_health: GpuHealth, pools: Sequence[Pool]) -> HealthController:
+        """Add GPU health, with its settings in the environment of its functions."""
+        return HealthController(
+            self,
+            "Health",
+            place=self._place,
+            access=HostAccess(cluster_name=self._platform, replaces=gpu_health.action == "replace"),
+            code=health_code(),
+            environment={health_names.HEALTH_SETTINGS: json.dumps(health_settings(gpu_health, pools))},
+            # Beside pyarrow, the layer has numpy.
+            layer_arns=[catalog.parquet_layers()[self.region]],
+            queries=hardware_queries(self._platform, pools, recorded_only=True),
+            reservations=any(pool.purchase.reservation or pool.purchase.capacity_block for pool in pools),
         )
 
     def _add_shift(self, shift: ShiftConfiguration, batch: BatchStore) -> ServiceShift:

@@ -12,7 +12,6 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints import catalog
-from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts import health_names, operations_names
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
@@ -23,11 +22,18 @@ from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_constructs.operations.controller_alarms import ControllerAlarms
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.health_controller import HealthController
+from inference_constructs.operations.node_access import NodeAccess
 from inference_constructs.operations.operations_dashboard import OperationsDashboard
 from inference_constructs.operations.shift_controller import ShiftController
 from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
 from stacks.eks.platform_stack import MODEL_NAMESPACE
-from stacks.operations_parts import controller_code, hardware_queries, health_settings, people_topic
+from stacks.operations_parts import (
+    controller_code,
+    hardware_queries,
+    health_code,
+    health_settings,
+    people_topic,
+)
 
 
 class OperationsStack(cdk.Stack):
@@ -124,15 +130,16 @@ class OperationsStack(cdk.Stack):
             self,
             "Health",
             place=self._place,
-            cluster=self._cluster,
-            code=controller_code(
-                "gpu_health", {health_names.FAULTS_FILE: gpu_faults_file().read_text("utf-8")}
+            access=NodeAccess(
+                cluster=self._cluster,
+                cluster_name=self._place.cluster.name,
+                model_namespace=MODEL_NAMESPACE,
+                replaces=gpu_health.action == "replace",
             ),
+            code=health_code(),
             environment={health_names.HEALTH_SETTINGS: json.dumps(health_settings(gpu_health, pools))},
             # Beside pyarrow, the layer has numpy.
             layer_arns=[catalog.parquet_layers()[self.region]],
             queries=hardware_queries(self._platform, pools),
-            replaces=gpu_health.action == "replace",
-            model_namespace=MODEL_NAMESPACE,
             reservations=any(pool.purchase.reservation or pool.purchase.capacity_block for pool in pools),
         )

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Protocol
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import operations_names
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.observability.promql_alarms import AlarmQuery
-from inference_constructs.operations.controller_access import ControllerAccess
 from inference_constructs.operations.controller_function import ControllerFunction, controller_role
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.hardware_signals import HardwareSignals
 from inference_constructs.operations.minute_schedule import MinuteSchedule
 
-#: What the functions may do in the cluster. They patch `spec.unschedulable` and an annotation of nodes; RBAC
-#: cannot say which fields a patch has.
-HEALTH_RULES: Final[tuple[Mapping[str, Any], ...]] = (
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
-    {"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims"], "verbs": ["get", "list", "delete"]},
-)
-#: What they may do among the serving pods alone: they drain no others.
-_EVICTION_RULES: Final[tuple[Mapping[str, Any], ...]] = (
-    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
-)
+
+class HealthAccess(Protocol):
+    """What the functions may do in the cluster of one target."""
+
+    def give(self, scope: Construct, role: iam.Role) -> None:
+        """Give it to the role of the functions.
+
+        Parameters
+        ----------
+        scope
+            Parent of what it needs.
+        role
+            The role.
+        """
 
 
 class HealthController(Construct):
@@ -41,8 +41,8 @@ class HealthController(Construct):
     ----------
     place
         What the controllers of the cell share.
-    cluster
-        The cluster, imported.
+    access
+        How the functions reach the cluster.
     code
         Code of both functions.
     environment
@@ -51,10 +51,6 @@ class HealthController(Construct):
         Layers with numpy.
     queries
         Alarms on hardware by kind of fault.
-    model_namespace
-        Namespace of the serving pods, which a replacement evicts.
-    replaces
-        Whether the functions may replace nodes. Otherwise they can only read.
     reservations
         Whether a pool has reserved capacity, whose spare places they look for.
     """
@@ -65,29 +61,17 @@ class HealthController(Construct):
         construct_id: str,
         *,
         place: ControllerPlace,
-        cluster: eks.ICluster,
+        access: HealthAccess,
         code: lambda_.Code,
         environment: Mapping[str, str],
         layer_arns: Sequence[str],
         queries: Sequence[AlarmQuery],
-        replaces: bool,
-        model_namespace: str,
         reservations: bool,
     ) -> None:
         super().__init__(scope, construct_id)
         role = controller_role(self, "Role", place)
         self._let_look(role, reservations=reservations)
-        ControllerAccess(
-            self,
-            "Access",
-            cluster=cluster,
-            cluster_name=place.cluster.name,
-            role=role,
-            group=operations_names.HEALTH_GROUP,
-            rules=HEALTH_RULES if replaces else _reading(HEALTH_RULES),
-            namespace=model_namespace,
-            namespace_rules=_EVICTION_RULES if replaces else (),
-        )
+        access.give(self, role)
 
         def function(name: str, module: str, timeout_seconds: int) -> ControllerFunction:
             return ControllerFunction(
@@ -119,7 +103,7 @@ class HealthController(Construct):
     def _let_look(self, role: iam.Role, *, reservations: bool) -> None:
         """Let the functions see which alarms are raised, and the free places of reservations.
 
-        Every node of a pool has a NodeClaim, so there is no permission for Auto Scaling groups.
+        What the functions may do in the cluster is that of their `HealthAccess`.
         """
         # A list of alarms is checked against all alarms of the region, also with a prefix of names:
         # https://github.com/aws-samples/amazon-cloudwatch-auto-alarms/issues/1
@@ -158,12 +142,3 @@ class HealthController(Construct):
     def hardware_alarms(self) -> Sequence[cloudwatch.IAlarm]:
         """The alarms on hardware."""
         return self._signals.alarms
-
-
-def _reading(rules: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rules without what changes something."""
-    return [
-        {**rule, "verbs": verbs}
-        for rule in rules
-        if (verbs := [verb for verb in rule["verbs"] if verb in ("get", "list")])
-    ]

@@ -138,7 +138,11 @@ def control_plane_logs(platform: VerifiedPlatform) -> Iterator[CheckResult]:
 
 
 #: Those that do not depend on where the models run.
-EVERYWHERE_CHECKS: Checks[VerifiedPlatform] = {"stacks": stacks, "streaming": streaming_jobs}
+EVERYWHERE_CHECKS: Checks[VerifiedPlatform] = {
+    "stacks": stacks,
+    "controllers": controllers,
+    "streaming": streaming_jobs,
+}
 #: Checks by the name in their results, in the order of the output.
 ACCOUNT_CHECKS: Checks[VerifiedPlatform] = {
     "stacks": stacks,

@@ -24,8 +24,10 @@ def repairs_have_one_owner(spec: Spec) -> Iterator[Finding]:
 
     Its node repair is a feature gate of the whole cluster
     (https://github.com/kubernetes-sigs/karpenter/issues/2424): on, it would also replace nodes of a pool that
-    another owner repairs.
+    another owner repairs. On ECS there is no Karpenter, and each pool has an owner of its own.
     """
+    if spec.cluster.ecs:
+        return
     owners = {pool.repaired_by for _, pool in usable(spec.pools)}
     if "karpenter" not in owners or len(owners) == 1:
         return

@@ -64,7 +64,9 @@ def size_findings(index: int, rendered: RenderedDeployment) -> Iterator[Finding]
             yield Finding(("spec", "models", index, "engine"), message)
 
 
-def capacity_findings(capacities: Iterable[PoolCapacity], *, observed: bool) -> Iterator[Finding]:
+def capacity_findings(
+    capacities: Iterable[PoolCapacity], *, observed: bool, health: bool
+) -> Iterator[Finding]:
     """Yield warnings for each pool of Managed Instances.
 
     Parameters
@@ -73,6 +75,8 @@ def capacity_findings(capacities: Iterable[PoolCapacity], *, observed: bool) -> 
         What runs each pool, in the order of the blueprint.
     observed
         Whether the blueprint has `observability`.
+    health
+        Whether the blueprint has `gpuHealth`.
     """
     for place, capacity in enumerate(capacities):
         if capacity.kind == "managed":
@@ -81,6 +85,13 @@ def capacity_findings(capacities: Iterable[PoolCapacity], *, observed: bool) -> 
                     "ECS Managed Instances run no exporter of GPU metrics, because ECS replaces a host whose "
                     "exporter stops, so panels and alarms about the GPUs of this pool have no data; set "
                     "cluster: {ecs: {managedInstances: never}} for these metrics"
+                )
+                yield Finding(("spec", "pools", place), message, "warning")
+            if health:
+                message = (
+                    "ECS itself replaces Managed Instances with broken GPUs, so GPU health only records what "
+                    "it sees there: ECS' own check of GPUs, and slow workers; set 'repairedBy: gpuHealth' to "
+                    "let GPU health replace the hosts of this pool, which an Auto Scaling group then runs"
                 )
                 yield Finding(("spec", "pools", place), message, "warning")
             message = (

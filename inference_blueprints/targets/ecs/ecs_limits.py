@@ -146,11 +146,6 @@ def _sglang_ranks(blueprint: Blueprint) -> Iterator[Path]:
             yield (*placed.path, "dataParallelSize")
 
 
-def _gpu_health(blueprint: Blueprint) -> Iterator[Path]:
-    if blueprint.spec.gpu_health:
-        yield ("spec", "gpuHealth")
-
-
 def _shifted_floors(blueprint: Blueprint) -> Iterator[Path]:
     if blueprint.spec.capacity_shift is None:
         return
@@ -300,20 +295,6 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         "SGLang derives the ports of its ranks from one fixed port, and the tasks of a host share its ports",
         "give a worker all accelerators of its host, or use vLLM",
         _sglang_ranks,
-    ),
-    EcsLimit(
-        "gpu-health",
-        "`gpuHealth`",
-        "not built for ECS yet: its functions act on Kubernetes nodes",
-        "remove 'gpuHealth'; ECS and EC2 replace hosts whose status checks fail",
-        _gpu_health,
-    ),
-    EcsLimit(
-        "repaired-by-gpu-health",
-        "`repairedBy: gpuHealth`",
-        "not built for ECS yet: the functions of gpuHealth act on Kubernetes nodes",
-        "remove 'repairedBy'",
-        _repaired_by("gpuHealth"),
     ),
     EcsLimit(
         "shifted-floors",

@@ -89,7 +89,8 @@ class EcsTarget(Target[RenderedDeployment]):
             for rendered in target.render(model):
                 yield from size_findings(index, rendered)
         observed = blueprint.spec.observability is not None
-        yield from capacity_findings(pool_capacities(blueprint, plan), observed=observed)
+        health = blueprint.spec.gpu_health is not None
+        yield from capacity_findings(pool_capacities(blueprint, plan), observed=observed, health=health)
 
     def render(self, model: ModelPlan) -> tuple[RenderedDeployment, ...]:
         """Return the services of each deployment, in the order of the plan.

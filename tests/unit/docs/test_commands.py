@@ -67,6 +67,8 @@ KINDS = {
     "freeze": r"aws ssm put-parameter ",
     # Called with its options: tests/runtime/capacity_shift/test_by_hand.py.
     "floor": r"aws application-autoscaling register-scalable-target ",
+    # Held to AWS's own model and to the name of the attribute: test_host_commands.py.
+    "hosts": r"aws ecs (update-container-instances-state|delete-attributes) ",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",

@@ -107,3 +107,12 @@ def test_the_price_counts_the_series_of_workers() -> None:
 
     assert recorded(changed({})) != recorded(changed({"slowGpus": False}))
     assert recorded(changed({"slowGpus": False})) == recorded(changed(None))
+
+
+def test_on_ecs_the_default_is_not_karpenter() -> None:
+    document = copy.deepcopy(BASE)
+    document["spec"] |= {"cluster": {"ecs": {}}, "observability": {}, "gpuHealth": {"action": "observe"}}
+    blueprint = parse_blueprint(yaml.safe_dump(document), "own.yaml").blueprint
+    (found,) = summarise_repairs(blueprint.spec)
+    assert "ECS replaces a Managed Instance" in found.broken
+    assert "Karpenter" not in found.broken

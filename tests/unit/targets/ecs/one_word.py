@@ -10,7 +10,7 @@ from inference_blueprints.resources import blueprints_directory
 #: Names of the limits (`EcsLimit.name`) that refuse a blueprint. Empty for those that run on ECS.
 REFUSED: Mapping[str, tuple[str, ...]] = {
     "batch-g6e": (),
-    "capacity-and-health": ("kueue", "gpu-health", "repaired-by-gpu-health"),
+    "capacity-and-health": ("kueue",),
     "capacity-block-p5": (),
     "elastic-g6e": (),
     "llm-d-disaggregated": ("llm-d",),

@@ -68,8 +68,6 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "arm64": _pool(instanceTypes=["g5g.2xlarge"]),
     "manufacturer": _pool(instanceTypes=["trn2.48xlarge"]),
     "sglang-ranks": _sglang,
-    "gpu-health": _spec(gpuHealth={}),
-    "repaired-by-gpu-health": _pool(repairedBy="gpuHealth"),
     "shifted-floors": _shifted_floors,
     "traces": _spec(observability={"traces": {}}),
     "keys-of-eks": lambda spec: spec["cluster"]["ecs"].update({"extendedSupport": True}),
@@ -138,6 +136,28 @@ def test_pools_without_gpu_metrics_are_told(document: Document, managed: str, *,
     assert [each.path for each in found] == (["spec.pools[0]"] if told else [])
     del document["spec"]["observability"]
     assert not [each for each in _problems(document) if "exporter of GPU metrics" in each.message]
+
+
+@pytest.mark.parametrize(("owner", "told"), [("karpenter", True), ("gpuHealth", False)])
+def test_pools_that_ecs_repairs_itself_are_told(document: Document, owner: str, *, told: bool) -> None:
+    """A pool that GPU health repairs is an Auto Scaling group, which it can replace hosts of."""
+    action = "replace" if owner == "gpuHealth" else "observe"
+    document["spec"] |= {"observability": {}, "gpuHealth": {"action": action}}
+    document["spec"]["pools"][0]["repairedBy"] = owner
+    problems = _problems(document)
+    assert not [each for each in problems if each.severity == "error"]
+    found = [each for each in problems if "GPU health only records" in each.message]
+    assert [each.path for each in found] == (["spec.pools[0]"] if told else [])
+
+
+def test_pools_have_owners_of_their_own_without_karpenter(document: Document) -> None:
+    (pool,) = document["spec"]["pools"]
+    document["spec"]["pools"].append({**pool, "name": "other", "repairedBy": "gpuHealth"})
+    document["spec"] |= {"observability": {}, "gpuHealth": {"action": "replace"}}
+    assert not [each for each in _problems(document) if "Karpenter" in each.message]
+    document["spec"]["cluster"] = {"eks": {"version": "1.35"}}
+    document["spec"]["pools"][0].pop("disk", None)
+    assert [each for each in _problems(document) if "node repair is on for all" in each.message]
 
 
 def test_workers_of_batch_are_tasks_unless_the_file_chooses() -> None:

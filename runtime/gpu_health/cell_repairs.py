@@ -1,0 +1,207 @@
+"""What the acts of a repair have in common on every target: places, people, EC2, and Auto Scaling groups."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from gpu_health.case_store import CaseStore
+from gpu_health.health_platform import HealthPlatform
+from gpu_health.watched_node import WatchedNode, WatchedWorker
+from inference_blueprints.gpu_health.live_node import LiveNode
+from inference_blueprints.gpu_health.repair_actions import RepairActionError, Verification
+from inference_blueprints.gpu_health.repair_case import RepairCase
+from operations import aws_clients
+from operations.operations_errors import OperationsError
+
+#: Longest subject of a message: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+_SUBJECT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFigures:
+    """How far the worst worker of a node is from its peers, in the newest window.
+
+    Parameters
+    ----------
+    slower
+        Its slowdown, as a share. None if it is not known.
+    failing
+        Its share of failed requests, above that of the peers. None if it is not known.
+    peers
+        Groups of peers of all workers of the node.
+    """
+
+    slower: float | None = None
+    failing: float | None = None
+    peers: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class CellRepairs(ABC):
+    """The acts on one cell, with the methods of `RepairActions`. Each of them can be repeated.
+
+    A subclass reads the cluster of a target and acts on it.
+
+    Parameters
+    ----------
+    platform
+        The cell, and its settings.
+    store
+        Cases and places.
+    clock
+        Returns the time, in seconds since the epoch.
+    figures
+        What is known about the workers of nodes, by name of the node.
+    boots
+        Identifiers of the boots in which cases were opened, by name of the node.
+    """
+
+    platform: HealthPlatform
+    store: CaseStore
+    clock: Callable[[], float]
+    figures: Mapping[str, WorkerFigures] = field(default_factory=dict)
+    boots: dict[str, str] = field(default_factory=dict)
+
+    @abstractmethod
+    def nodes(self) -> Sequence[WatchedNode]:
+        """Return all nodes of the cell.
+
+        Raises
+        ------
+        OperationsError
+            If the cluster does not answer.
+        """
+
+    @abstractmethod
+    def node(self, name: str) -> WatchedNode | None:
+        """Return a node. None if there is none.
+
+        Raises
+        ------
+        OperationsError
+            If the cluster does not answer.
+        """
+
+    @abstractmethod
+    def workers(self, nodes: Sequence[WatchedNode]) -> list[WatchedWorker]:
+        """Return the workers that are ready, in the order of their names.
+
+        Parameters
+        ----------
+        nodes
+            All nodes.
+
+        Raises
+        ------
+        OperationsError
+            If the cluster does not answer.
+        """
+
+    @abstractmethod
+    def marked_case(self, node: WatchedNode) -> RepairCase:
+        """Return the case that the mark of a node's cordon says.
+
+        Raises
+        ------
+        ValueError
+            If the mark has another form.
+        """
+
+    @abstractmethod
+    def read_live(self, node: str) -> LiveNode | None:
+        """Return the node as it is now. None if it is gone."""
+
+    @abstractmethod
+    def cordon(self, case: RepairCase) -> None:
+        """Close the node, with the case as its mark: the case can be read from it if the table is lost."""
+
+    @abstractmethod
+    def uncordon(self, case: RepairCase) -> None:
+        """Open the node again if the cordon is ours."""
+
+    @abstractmethod
+    def drain(self, case: RepairCase) -> None:
+        """Start or continue moving serving processes away, which cuts no stream."""
+
+    @abstractmethod
+    def replace(self, case: RepairCase, live: LiveNode) -> None:
+        """Ask the owner for another node, if this is still the one of the case."""
+
+    @abstractmethod
+    def verify(self, case: RepairCase) -> Verification:
+        """Return whether a replacement serves."""
+
+    def pool_nodes(self, pool: str) -> Sequence[WatchedNode]:
+        """Return the nodes of a pool."""
+        return [node for node in self.nodes() if node.pool == pool]
+
+    def reserve(self, case: RepairCase) -> bool:
+        """Take a place of the pool and of the hour."""
+        with acting("take a place"):
+            return self.store.take_place(case, self.platform.settings, self.clock())
+
+    def release(self, case: RepairCase) -> None:
+        """Give the place back. What is not given back now is when `minute` finds no open case for it."""
+        with acting("give a place back"):
+            self.store.give_place_back(case.pool, case.node_uid, self.clock())
+
+    def notify(self, case: RepairCase, text: str) -> None:
+        """Tell people by the topic, once per case and state."""
+        with acting("tell people"):
+            if self.store.was_told(case, case.state, self.clock()):
+                return
+            cell = self.platform.cell
+            aws_clients.client("sns").publish(
+                TopicArn=cell.topic_arn,
+                Subject=f"GPU health of {cell.platform}: {case.node}"[:_SUBJECT],
+                Message=(
+                    f"Node {case.node} ({case.instance or 'instance not known'}) of pool {case.pool}, cell"
+                    f" {cell.name}: {text}\n"
+                    + "\n".join(f"- {each.kind} {each.code} by {each.source}" for each in case.evidence)
+                ),
+            )
+            self.store.told(case, case.state, self.clock())
+
+
+def has_spare_place(reservation: str) -> bool:
+    """Return whether a reservation has a place for another instance."""
+    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
+    answer = aws_clients.client("ec2").describe_capacity_reservations(CapacityReservationIds=[reservation])
+    return any(
+        each["State"] == "active" and each.get("AvailableInstanceCount", 0) > 0
+        for each in answer["CapacityReservations"]
+    )
+
+
+def terminate_in_group(instance: str) -> None:
+    """Terminate the instance. Its group starts another one, because its desired size stays.
+
+    https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
+    """
+    group = group_of(instance)
+    if group is None or str(group["LifecycleState"]).startswith("Terminat"):
+        return
+    aws_clients.client("autoscaling").terminate_instance_in_auto_scaling_group(
+        InstanceId=instance, ShouldDecrementDesiredCapacity=False
+    )
+
+
+def group_of(instance: str) -> Mapping[str, Any] | None:
+    """Return the Auto Scaling group of an instance. None if it has none, or forgot it."""
+    answer = aws_clients.client("autoscaling").describe_auto_scaling_instances(InstanceIds=[instance])
+    return next(iter(answer["AutoScalingInstances"]), None)
+
+
+@contextmanager
+def acting(what: str) -> Iterator[None]:
+    """Turn the errors of services into that of an act, which is tried again."""
+    try:
+        yield
+    except (OperationsError, ClientError, BotoCoreError) as error:
+        raise RepairActionError(f"cannot {what}: {error}") from error

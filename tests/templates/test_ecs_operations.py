@@ -1,0 +1,130 @@
+"""The stack of operations on ECS: what GPU health may do there, and what it is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+import yaml
+from aws_cdk import aws_iam as iam
+from aws_cdk.assertions import Template
+
+from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_blueprints.contracts import health_names, operations_names, scale_metrics
+from inference_blueprints.contracts.packed_files import unpack_files
+from inference_constructs.operations.host_access import HostAccess
+from tests.templates.checks.lint import lint
+from tests.templates.conftest import write_templates
+from tests.templates.support import Templates, listed, statements, text
+from tests.unit.targets.ecs.one_word import on_ecs
+
+STACK = "Operations"
+PLATFORM = "try"
+ACTING = {
+    "autoscaling:TerminateInstanceInAutoScalingGroup",
+    "ecs:DeleteAttributes",
+    "ecs:PutAttributes",
+    "ecs:UpdateContainerInstancesState",
+}
+
+
+@pytest.fixture(scope="module")
+def replacing(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """The quickstart with one word changed, whose hosts GPU health replaces."""
+    document = yaml.safe_load(on_ecs("quickstart-g6e"))
+    document["metadata"]["name"] = PLATFORM
+    document["spec"] |= {"observability": {}, "gpuHealth": {"action": "replace"}}
+    document["spec"]["pools"][0]["repairedBy"] = "gpuHealth"
+    folder = tmp_path_factory.mktemp("replacing")
+    (folder / "blueprint.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    return write_templates(folder / "blueprint.yaml", folder / "cdk.out")
+
+
+def _given(*, replaces: bool) -> set[str]:
+    """Return the actions that a role gets for the cluster."""
+    stack = cdk.Stack()
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    HostAccess(cluster_name=PLATFORM, replaces=replaces).give(stack, role)
+    (policy,) = Template.from_stack(stack).find_resources("AWS::IAM::Policy").values()
+    return {action for each in statements(policy) for action in listed(each["Action"])}
+
+
+def _allowed(templates: Templates) -> list[dict[str, Any]]:
+    """Return the statements of the role of the functions that allow something."""
+    function, *_ = templates.properties("AWS::Lambda::Function", STACK)
+    role = function["Role"]["Fn::GetAtt"][0]
+    (policy,) = (
+        each for each in templates.properties("AWS::IAM::Policy", STACK) if {"Ref": role} in each["Roles"]
+    )
+    return [each for each in statements({"Properties": policy}) if each["Effect"] == "Allow"]
+
+
+def _statement(templates: Templates, action: str) -> dict[str, Any]:
+    (found,) = (each for each in _allowed(templates) if action in listed(each["Action"]))
+    return found
+
+
+def test_the_templates_have_no_findings(replacing: Templates) -> None:
+    assert not replacing.resources("AWS::EKS::AccessEntry")
+    assert lint(replacing, "us-west-2") == []
+
+
+def test_health_drains_hosts_of_its_cluster_alone(replacing: Templates) -> None:
+    drains = _statement(replacing, "ecs:UpdateContainerInstancesState")
+    assert set(listed(drains["Action"])) == {action for action in ACTING if action.startswith("ecs:")}
+    assert text(drains["Resource"]).endswith(":container-instance/try/*")
+    assert text(drains["Condition"]["ArnEquals"]["ecs:cluster"]).endswith(":cluster/try")
+
+
+def test_health_terminates_instances_of_the_platforms_groups_alone(replacing: Templates) -> None:
+    terminates = _statement(replacing, "autoscaling:TerminateInstanceInAutoScalingGroup")
+    assert listed(terminates["Action"]) == ["autoscaling:TerminateInstanceInAutoScalingGroup"]
+    assert terminates["Condition"] == {"StringEquals": {f"aws:ResourceTag/{PLATFORM_TAG}": PLATFORM}}
+    (group,) = replacing.properties("AWS::AutoScaling::AutoScalingGroup", "Capacity")
+    assert {PLATFORM_TAG: PLATFORM} in [{each["Key"]: each["Value"]} for each in group["Tags"]]
+
+
+def test_health_that_observes_can_only_read() -> None:
+    observing = _given(replaces=False)
+    assert _given(replaces=True) - observing == ACTING
+    assert all(action.split(":")[1].startswith(("Describe", "List")) for action in observing)
+
+
+def test_lists_are_those_of_the_cluster(replacing: Templates) -> None:
+    lists = _statement(replacing, "ecs:ListTasks")
+    assert text(lists["Condition"]["ArnEquals"]["ecs:cluster"]).endswith(":cluster/try")
+    hosts = _statement(replacing, "ecs:ListContainerInstances")
+    assert text(hosts["Resource"]).endswith(":cluster/try")
+
+
+def test_the_functions_know_a_cluster_on_ecs_and_no_api_server(replacing: Templates) -> None:
+    functions = replacing.properties("AWS::Lambda::Function", STACK)
+    told = [each["Environment"]["Variables"] for each in functions if "health" in each["Handler"]]
+    assert len(told) == 2
+    for variables in told:
+        assert variables[operations_names.ECS_CLUSTER] == PLATFORM
+        assert operations_names.CLUSTER_ENDPOINT not in variables
+        settings = json.loads(variables[health_names.HEALTH_SETTINGS])
+        assert (settings["action"], settings["repairedBy"]) == ("replace", {"l40s": "gpuHealth"})
+
+
+def test_alarms_read_the_series_that_the_metrics_task_records(replacing: Templates) -> None:
+    alarms = [
+        each
+        for each in replacing.properties("AWS::CloudWatch::Alarm", STACK)
+        if health_names.hardware_alarm_prefix(PLATFORM, operations_names.MAIN_CELL)
+        in str(each.get("AlarmName", ""))
+    ]
+    assert alarms
+    assert all("node_hardware_faults" in json.dumps(each) for each in alarms)
+    (variables,) = (
+        {each["Name"]: each["Value"] for each in container["Environment"]}
+        for task in replacing.properties("AWS::ECS::TaskDefinition", "Observability")
+        for container in task["ContainerDefinitions"]
+        if container["Name"] == "targets"
+    )
+    recorded = "".join(unpack_files(variables[scale_metrics.FILES]).values())
+    assert "node_hardware_faults" in recorded
+    assert health_names.WORKER_LATENCY in recorded
