@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -155,7 +156,8 @@ class NodeStore:
         target = self.folder(entry) / file.path
         if not target.resolve().is_relative_to(self.folder(entry).resolve()):
             raise NodeStoreError(f"{file.path!r} is not a path within a repository")
-        part = self._parts(entry) / file.digest.replace(":", "-")
+        # By path, since two files with the same content are copied at the same time.
+        part = self._parts(entry) / hashlib.sha256(file.path.encode()).hexdigest()
         try:
             with part.open("wb") as stream:
                 yield stream

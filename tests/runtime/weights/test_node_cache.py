@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import signal
@@ -263,7 +264,7 @@ def test_a_full_disk_is_reported_and_leaves_no_partial_file(folder: Path) -> Non
     file = HubFile("model.safetensors", MIB, "sha256:00")
     store.begin("weights/a")
     # The device on which every write fails as on a full disk.
-    part = folder / "parts" / "weights--a" / "sha256-00"
+    part = folder / "parts" / "weights--a" / hashlib.sha256(file.path.encode()).hexdigest()
     part.symlink_to("/dev/full")
     with (
         pytest.raises(NodeStoreError, match=r"disk is full: model.safetensors needs .* are free") as caught,
@@ -274,6 +275,16 @@ def test_a_full_disk_is_reported_and_leaves_no_partial_file(folder: Path) -> Non
     assert caught.value.__cause__.errno == errno.ENOSPC
     assert not part.is_symlink()
     assert list(store.folder("weights/a").iterdir()) == []
+
+
+def test_two_files_with_the_same_content_are_copied_at_the_same_time(folder: Path) -> None:
+    store = NodeStore(folder, 100 * MIB)
+    store.begin("weights/a")
+    files = [HubFile(path, 2, "sha256:00") for path in ("config.json", "original/config.json")]
+    with store.new_file("weights/a", files[0]) as first, store.new_file("weights/a", files[1]) as second:
+        first.write(b"{}")
+        second.write(b"{}")
+    assert [(store.folder("weights/a") / file.path).read_bytes() for file in files] == [b"{}", b"{}"]
 
 
 @pytest.mark.parametrize("path", ["../b/model.safetensors", "/etc/passwd"])
