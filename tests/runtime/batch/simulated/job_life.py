@@ -93,12 +93,15 @@ class Story:
         Whether workers run its shards.
     broken
         Function that always fails.
+    scheduled_every
+        Seconds between two runs of the scheduler: at least twice those of the stack, for faster tests.
     """
 
     end: str
     cancelled_at: float | None = None
     workers_answer: bool = True
     broken: str = ""
+    scheduled_every: float = 2 * SCHEDULE_SECONDS
 
 
 class FaultSchedule:
@@ -233,9 +236,8 @@ class Life:
             self.call_later(completion.close, {"detail": self._described(execution)})
 
     def run_scheduler(self) -> Process:
-        """Run the scheduler every two minutes: half as often as in the stack, for faster tests."""
         while True:
-            yield self.env.timeout(2 * SCHEDULE_SECONDS)
+            yield self.env.timeout(self.story.scheduled_every)
             self.env.process(self._repeat(scheduling.schedule, {"source": "aws.events"}))
 
     # --- Calls to AWS. ---

@@ -33,7 +33,7 @@ STORIES = {
     "it completes": Story("completed"),
     "it is cancelled while it runs": Story("cancelled", cancelled_at=100, workers_answer=False),
     "it is cancelled while it is checked": Story("cancelled", cancelled_at=2),
-    "its deadline passes": Story("expired", workers_answer=False),
+    "its deadline passes": Story("expired", workers_answer=False, scheduled_every=600),
     "its merge always fails": Story("failed", broken="merge"),
     "its check always fails": Story("failed", broken="check"),
 }
@@ -73,8 +73,8 @@ def live(life: Life) -> tuple[BatchPlatform, Job]:
         life.env.process(life.run_scheduler())
         if life.story.cancelled_at is not None:
             life.env.process(cancel(life, api, found))
-        while life.env.now < 5 * HOUR and not (is_over(platform, found) and life.pending == 0):
-            life.env.run(until=life.env.now + 30)
+        while life.env.now < 5 * HOUR and not (life.pending == 0 and is_over(platform, found)):
+            life.env.run(until=life.env.now + 120)
         ended = platform.jobs.get(found.id)
         assert ended is not None
         assert_nothing_is_left(platform, ended)
