@@ -34,6 +34,8 @@ class MonitoringStack(cdk.Stack):
         `metadata.name`.
     plan
         The serving plan.
+    on_ecs
+        Whether the platform runs on Amazon ECS.
     canary
         What asks every model. None if nothing does.
     alarms
@@ -49,12 +51,13 @@ class MonitoringStack(cdk.Stack):
         *,
         platform: str,
         plan: ServingPlan,
+        on_ecs: bool,
         canary: Canary | None,
         alarms: Alarms | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        rows = platform_alarms(platform, plan)
+        rows = platform_alarms(platform, plan, on_ecs=on_ecs)
         self._platform = platform
         topic = self._topic(alarms)
         added = PromqlAlarms(

@@ -192,6 +192,7 @@ class PlatformStacks:
             stack_name(self._name, "Monitoring"),
             platform=self._name,
             plan=plan,
+            on_ecs=self._spec.cluster.ecs is not None,
             canary=self._spec.observability.canary,
             alarms=self._spec.observability.alarms,
             env=self._env,

@@ -47,6 +47,7 @@ class AlarmRow(BaseModel):
     pending_seconds: int
     recovery_seconds: int
     elastic: bool = False
+    kubernetes: bool = False
 
     @property
     def dashboard(self) -> str:
@@ -107,10 +108,10 @@ def alarm_rows() -> tuple[AlarmRow, ...]:
     return tuple(rows)
 
 
-def platform_alarms(platform: str, plan: ServingPlan) -> tuple[PlatformAlarm, ...]:
+def platform_alarms(platform: str, plan: ServingPlan, *, on_ecs: bool = False) -> tuple[PlatformAlarm, ...]:
     """Return the alarms of a platform, each with no more contributors than CloudWatch lists.
 
-    Those about elastic workers are left out if it has none.
+    Those about elastic workers are left out if it has none, and those about Kubernetes on ECS.
 
     Parameters
     ----------
@@ -119,8 +120,14 @@ def platform_alarms(platform: str, plan: ServingPlan) -> tuple[PlatformAlarm, ..
     plan
         Its serving plan. An alarm about more series than CloudWatch lists becomes several, each about some
         of the models.
+    on_ecs
+        Whether the platform runs on Amazon ECS.
     """
-    rows = (row for row in alarm_rows() if plan.is_elastic or not row.elastic)
+    rows = (
+        row
+        for row in alarm_rows()
+        if (plan.is_elastic or not row.elastic) and not (on_ecs and row.kubernetes)
+    )
     return tuple(alarm for row in rows for alarm in _alarms(row, platform, plan))
 
 

@@ -157,7 +157,7 @@ def _monitoring(blueprint: Blueprint, plan: ServingPlan) -> MonitoringSize:
         gpu_health=spec.gpu_health,
         region=spec.environment.region,
     )
-    alarms = platform_alarms(name, plan)
+    alarms = platform_alarms(name, plan, on_ecs=spec.cluster.ecs is not None)
     return MonitoringSize(
         recorded_series=sum(rule.series for rule in recorded),
         promql_alarms=len(alarms),

@@ -14,6 +14,7 @@ from aws_cdk.assertions import Template
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.contracts import health_names, operations_names, scale_metrics
 from inference_blueprints.contracts.packed_files import unpack_files
+from inference_blueprints.monitoring.alarm_table import alarm_rows
 from inference_constructs.operations.host_access import HostAccess
 from tests.templates.checks.lint import lint
 from tests.templates.conftest import write_templates
@@ -128,3 +129,11 @@ def test_alarms_read_the_series_that_the_metrics_task_records(replacing: Templat
     recorded = "".join(unpack_files(variables[scale_metrics.FILES]).values())
     assert "node_hardware_faults" in recorded
     assert health_names.WORKER_LATENCY in recorded
+
+
+def test_no_alarm_of_the_platform_is_about_kubernetes(replacing: Templates) -> None:
+    names = {row.runbook: row.kubernetes for row in alarm_rows()}
+    alarms = replacing.properties("AWS::CloudWatch::Alarm", "Monitoring")
+    runbooks = {str(each["AlarmDescription"]).rpartition("Runbook: ")[2] for each in alarms}
+    assert len(runbooks) > 10
+    assert not any(names[runbook] for runbook in runbooks)

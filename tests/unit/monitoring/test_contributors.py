@@ -14,6 +14,7 @@ from inference_blueprints.monitoring.alarm_table import (
     platform_alarms,
 )
 from inference_blueprints.monitoring.recording_rules import rules
+from inference_blueprints.monitoring.recordings import recordings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan, ServingPlan
 
@@ -72,3 +73,19 @@ def test_a_small_plan_has_one_alarm_per_row_and_those_of_scaling_if_workers_are_
     assert ("scaler-gone" in wanted) == plan.is_elastic
     found = {rule.record for rule in rules(blueprint.metadata.name, plan, objectives={})}
     assert ("platform_scaler_programs" in found) == plan.is_elastic
+
+
+def test_a_platform_on_ecs_has_no_alarm_about_kubernetes() -> None:
+    """There, a count of KEDA's programs is always 0, and would raise the alarm for ever."""
+    plan = build_plan(load_blueprint("elastic-g6e").blueprint)
+    everywhere = {alarm.row.name for alarm in platform_alarms("elastic", plan)}
+    on_ecs = {alarm.row.name for alarm in platform_alarms("elastic", plan, on_ecs=True)}
+    of_kubernetes = {
+        record.name for record in recordings() if any("keda" in promql for promql in record.promql.values())
+    }
+    asks = {
+        row.name
+        for row in alarm_rows()
+        if "k8s" in row.query or any(name in row.query for name in of_kubernetes)
+    }
+    assert everywhere - on_ecs == asks == {"scaler-errors", "scaler-gone", "efa-drops"}
