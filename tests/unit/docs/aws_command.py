@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import botocore.session
+import jmespath
 from botocore import xform_name
+from botocore.model import OperationModel, Shape
 from botocore.validate import ParamValidator
 
 
 @dataclass(frozen=True)
 class AwsCommand:
-    """Service, operation, and the options but for those of the output."""
+    """Service, operation, the options but for those of the output, and what is shown of the answer."""
 
     service: str
     operation: str
     options: Mapping[str, Sequence[str]]
+    query: str = ""
 
     @classmethod
     def of(cls, words: Sequence[str]) -> AwsCommand:
@@ -29,9 +32,10 @@ class AwsCommand:
                 values = options.setdefault(word.removeprefix("--"), [])
             elif options:
                 values.append(word)
-        for name in ("query", "output", "max-items"):
+        query = " ".join(options.pop("query", []))
+        for name in ("output", "max-items"):
             options.pop(name, None)
-        return cls(service, operation, options)
+        return cls(service, operation, options, query)
 
     def parameters(self) -> dict[str, Any]:
         """Return the options as the operation takes them.
@@ -43,15 +47,16 @@ class AwsCommand:
         ValueError
             If a value has the wrong type, or a required option is missing.
         """
-        model = botocore.session.get_session().get_service_model(self.service)
-        names = {xform_name(name, "-"): name for name in model.operation_names}
-        shape = model.operation_model(names[self.operation]).input_shape
+        shape = self._model().input_shape
         members = {xform_name(name, "-"): (name, member) for name, member in shape.members.items()}
         found: dict[str, Any] = {}
         for option, values in self.options.items():
+            if option.startswith("no-") and members[option.removeprefix("no-")][1].type_name == "boolean":
+                found[members[option.removeprefix("no-")][0]] = False
+                continue
             name, member = members[option]
             if member.type_name == "list":
-                found[name] = list(values)
+                found[name] = [_item(value, member.member) for value in values]
             elif member.type_name == "boolean":
                 found[name] = True
             else:
@@ -63,3 +68,32 @@ class AwsCommand:
         if report.has_errors():
             raise ValueError(report.generate_report())
         return found
+
+    def shown(self) -> Any:
+        """Return what the query shows of an answer that has every member."""
+        return jmespath.search(self.query, _full(self._model().output_shape)) if self.query else None
+
+    def _model(self) -> OperationModel:
+        model = botocore.session.get_session().get_service_model(self.service)
+        names = {xform_name(name, "-"): name for name in model.operation_names}
+        return model.operation_model(names[self.operation])
+
+
+def _item(value: str, shape: Shape) -> Any:
+    """Return an item of a list. A structure is written in the short form of the command line.
+
+    https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
+    """
+    if shape.type_name != "structure":
+        return value
+    return dict(part.split("=", 1) for part in value.split(","))
+
+
+def _full(shape: Shape, above: tuple[str, ...] = ()) -> Any:
+    """Return a value of a shape with every member and one item in each list."""
+    if shape.name in above:
+        return None
+    within = (*above, shape.name)
+    if shape.type_name == "structure":
+        return {name: _full(member, within) for name, member in shape.members.items()}
+    return [_full(shape.member, within)] if shape.type_name == "list" else "x"

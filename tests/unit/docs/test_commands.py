@@ -69,6 +69,10 @@ KINDS = {
     "floor": r"aws application-autoscaling register-scalable-target ",
     # Held to AWS's own model and to the name of the attribute: test_host_commands.py.
     "hosts": r"aws ecs (update-container-instances-state|delete-attributes) ",
+    # Held to AWS's own models, and to the names of the stacks: test_aws_commands.py, test_ecs_commands.py.
+    "ecs": (
+        r"aws (application-autoscaling describe-|autoscaling (describe|terminate)-|ecs (describe|list|stop)-)"
+    ),
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",

@@ -10,12 +10,18 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from inference_blueprints.catalog.log_groups import canary_log_group, controller_log_group, flink_log_group
+from inference_blueprints.catalog.log_groups import (
+    canary_log_group,
+    controller_log_group,
+    flink_log_group,
+    model_log_group,
+)
 from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
 from inference_blueprints.contracts.metric_labels import POD_LABEL_PREFIX, POD_LABELS, PROMETHEUS_ADDRESS
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.ecs.metrics_task import metrics_log_group
 from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
 from tests.unit.docs.test_commands import commands
 
@@ -27,7 +33,7 @@ _NODE_LABELS = {"karpenter.sh/nodepool"}
 #: The charts set them: tests/charts/test_metric_labels.py.
 _POD_LABELS = {f"{POD_LABEL_PREFIX}{name}" for name in POD_LABELS}
 #: https://docs.aws.amazon.com/cli/latest/reference/logs/tail.html
-_TAIL_OPTIONS = {"--since", "--follow", "--format", "--filter-pattern"}
+_TAIL_OPTIONS = {"--since", "--follow", "--format", "--filter-pattern", "--log-stream-name-prefix"}
 #: Words in capitals stand for a name that the reader has.
 _PLACEHOLDER = re.compile("[A-Z]+")
 
@@ -103,9 +109,10 @@ def test_what_is_scaled_by_hand_is_what_keda_scales() -> None:
     assert named == {each.resource for each in scaled_kinds(plan, None)}
 
 
-def test_the_logs_of_functions_are_where_the_runbooks_look() -> None:
+def test_the_logs_of_functions_and_tasks_are_where_the_runbooks_look() -> None:
     functions = {controller_log_group("PLATFORM", name) for name in CONTROLLER_CALLS}
-    groups = {canary_log_group("PLATFORM"), flink_log_group("PLATFORM-JOB"), *functions}
+    tasks = {model_log_group("PLATFORM", "MODEL"), metrics_log_group("PLATFORM")}
+    groups = {canary_log_group("PLATFORM"), flink_log_group("PLATFORM-JOB"), *functions, *tasks}
     tails = [words for page in RUNBOOKS for words in commands(page) if words[:3] == ["aws", "logs", "tail"]]
     assert {words[3] for words in tails} == groups
     assert {word for words in tails for word in words if word.startswith("--")} <= _TAIL_OPTIONS

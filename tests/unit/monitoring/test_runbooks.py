@@ -29,6 +29,34 @@ def test_an_alarm_has_a_runbook(runbook: str) -> None:
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == _HEADINGS
 
 
+#: Alarms of the Operations stacks and of the canary are the same on both; streaming jobs run outside of both.
+_ON_ECS = [
+    *(row.runbook for row in alarm_rows() if not row.kubernetes),
+    CANARY_RUNBOOK,
+    *OPERATIONS_RUNBOOKS,
+    *STREAMING_RUNBOOKS,
+]
+_ECS_HEADING = "### On Amazon ECS\n"
+
+
+def _commands_of(text: str, program: str) -> list[str]:
+    return re.findall(rf"^ *({program} .+)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("runbook", _ON_ECS)
+def test_an_alarm_that_exists_on_ecs_has_commands_for_it(runbook: str) -> None:
+    """Where a page has commands for Kubernetes, an operator of ECS finds others in one place, at the end."""
+    everywhere, _, on_ecs = (root() / runbook).read_text(encoding="utf-8").partition(_ECS_HEADING)
+    assert _commands_of(on_ecs, "kubectl") == []
+    if _commands_of(everywhere, "kubectl"):
+        assert _commands_of(on_ecs, "aws") != [], f"add '{_ECS_HEADING.strip()}' with commands"
+
+
+@pytest.mark.parametrize("runbook", sorted(set(_RUNBOOKS) - set(_ON_ECS)))
+def test_an_alarm_of_kubernetes_says_nothing_about_ecs(runbook: str) -> None:
+    assert "ECS" not in (root() / runbook).read_text(encoding="utf-8")
+
+
 def test_a_runbook_has_an_alarm() -> None:
     found = {path.stem for path in (root() / "docs/runbooks").glob("*.md")}
     assert found == {Path(runbook).stem for runbook in _RUNBOOKS}
