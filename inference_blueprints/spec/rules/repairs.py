@@ -20,7 +20,7 @@ def health_reads_metrics(spec: Spec) -> Iterator[Finding]:
 
 
 def repairs_have_one_owner(spec: Spec) -> Iterator[Finding]:
-    """Check that Karpenter repairs all pools or none.
+    """Check that Karpenter repairs all pools of a platform on EKS or none.
 
     Its node repair is a feature gate of the whole cluster
     (https://github.com/kubernetes-sigs/karpenter/issues/2424): on, it would also replace nodes of a pool that
