@@ -23,7 +23,7 @@ from inference_blueprints.deployment.verify.synthesised_platform import Synthesi
 from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import Blueprint, Cluster, EcsCluster
+from inference_blueprints.spec.types import Blueprint, CapacityShift, Cluster, EcsCluster, GpuHealth
 from tests.unit.deployment.conftest import NOW
 
 PLATFORM = load_blueprint("elastic-g6e").blueprint.metadata.name
@@ -81,6 +81,26 @@ def healthy() -> dict[tuple[str, str], dict[str, Any]]:
     }
 
 
+def operated() -> dict[tuple[str, str], dict[str, Any]]:
+    """Answers about the stack of the controllers, beside the others."""
+    table = {
+        "StackName": f"{PLATFORM}-Operations",
+        "LogicalResourceId": "Table",
+        "ResourceType": "AWS::DynamoDB::GlobalTable",
+        "PhysicalResourceId": "cases",
+        "Timestamp": NOW,
+        "ResourceStatus": "CREATE_COMPLETE",
+    }
+    return {
+        **healthy(),
+        ("cloudformation", "describe_stacks"): {"Stacks": []},
+        ("cloudformation", "describe_stack_resources"): {"StackResources": [table]},
+        ("dynamodb", "describe_table"): {"Table": {"TableStatus": "ACTIVE"}},
+        ("cloudwatch", "get_metric_statistics"): {"Datapoints": [{"Sum": 1.0}, {"Sum": 1.0}]},
+        ("ssm", "get_parameter"): {"Parameter": {"Value": "none"}},
+    }
+
+
 @dataclass
 class Answers:
     """Clients that give one answer per operation, each valid by botocore's model."""
@@ -119,7 +139,7 @@ def platform(answers: Answers) -> Any:
 
 def test_the_answers_here_are_those_of_the_apis() -> None:
     session = Session()
-    for (service, operation), answer in healthy().items():
+    for (service, operation), answer in operated().items():
         model = session.get_service_model(service)
         name = "".join(part.capitalize() for part in operation.split("_"))
         shape = model.operation_model(name).output_shape
@@ -293,3 +313,25 @@ def test_verify_asks_no_api_server_and_names_the_models_that_it_did_not_ask(
     assert [each.check for each in results] == ["credentials", *ECS_CHECKS, *("tokens" for _ in models)]
     assert all(name in each.message for name, each in zip(models, results[-len(models) :], strict=True))
     assert {each.severity for each in results[-len(models) :]} == {"unknown"}
+
+
+@pytest.mark.parametrize(("runs", "severity"), [(3, "ok"), (0, "error")])
+def test_verify_asks_for_the_controllers_on_ecs_too(
+    monkeypatch: pytest.MonkeyPatch, runs: int, severity: str
+) -> None:
+    blueprint = on_ecs(load_blueprint("elastic-g6e").blueprint)
+    sections = {"gpu_health": GpuHealth(), "capacity_shift": CapacityShift()}
+    blueprint = blueprint.model_copy(update={"spec": blueprint.spec.model_copy(update=sections)})
+    answers = Answers(operated())
+    answers.answers["cloudwatch", "get_metric_statistics"] = {"Datapoints": [{"Sum": 1.0}] * runs}
+    monkeypatch.setattr(verification, "Account", lambda _: answers)
+    monkeypatch.setattr(verification, "assemble", lambda _: SynthesisedPlatform({}, {}))
+    monkeypatch.setattr(access_checks, "credentials", lambda _: CheckResult("credentials", "ok", ""))
+    results = [each for each in verification.verify(blueprint, "a.yaml") if each.check == "controllers"]
+    assert [(each.severity, each.message) for each in results] == [
+        ("ok", "the table cases is ACTIVE"),
+        (severity, f"gpu-health ended {runs} runs within 3 minutes"),
+        (severity, f"capacity-shift ended {runs} runs within 3 minutes"),
+        ("ok", "the freeze switch is off"),
+    ]
+    assert all("/operations/" in str(each.command) for each in results if each.severity == "error")
