@@ -142,8 +142,8 @@ class Pool(Section):
     image_acceleration: ImageAcceleration = default({"sociParallelPull": {}})
     """Source of a new node's images. Without it, the node pulls them in parallel."""
     repaired_by: RepairOwner = "karpenter"
-    """Who replaces broken nodes. `karpenter`: on EKS, Karpenter's node repair, which is on for all pools or for
-    none; on ECS, what ECS and EC2 do themselves. `gpuHealth`: that section of this file. `nvSentinel`: an
+    """Who replaces broken nodes. `karpenter`: on EKS, Karpenter's node repair, which is on for all pools or
+    for none; on ECS, what ECS and EC2 do themselves. `gpuHealth`: that section of this file. `nvSentinel`: an
     NVSentinel that you installed, on EKS only. `nobody`: people."""
 
     @property
