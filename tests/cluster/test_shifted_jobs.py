@@ -18,7 +18,7 @@ from inference_blueprints.contracts import operations_names, shift_names
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane.control_plane import ENDLESS_ANNOTATION, ControlPlane
-from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT
+from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
 from tests.cluster.deaths import Deaths, intercept
 from tests.cluster.group_tokens import GroupTokens
 from tests.cluster.kueue import (
