@@ -41,7 +41,7 @@ from tests.templates.support import Templates
 
 pytestmark = pytest.mark.timeout(600)
 
-_LOW, _HIGH = 1.0, 11.0
+_LOW, _HIGH = 1.0, 12.0
 
 
 @pytest.fixture(scope="module")
