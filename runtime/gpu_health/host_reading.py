@@ -65,7 +65,7 @@ class ContainerHost:
     @property
     def uid(self) -> str:
         """Its identifier in ECS. An instance that registers anew has another one."""
-        return self.arn.rsplit("/", 1)[-1]
+        return _last_part(self.arn)
 
     @property
     def rack(self) -> str:
@@ -157,17 +157,17 @@ class HostTask:
     @property
     def identifier(self) -> str:
         """Last part of its ARN: the label ``pod`` of its metrics (`task_targets`)."""
-        return str(self.content["taskArn"]).rsplit("/", 1)[-1]
+        return _last_part(self.content["taskArn"])
 
     @property
-    def host_arn(self) -> str:
-        """Container instance that it runs on. Empty on Fargate."""
-        return str(self.content.get("containerInstanceArn", ""))
+    def host_uid(self) -> str:
+        """Identifier in ECS of the host that it runs on. Empty on Fargate."""
+        return _last_part(self.content.get("containerInstanceArn", ""))
 
     @property
     def revision(self) -> str:
         """Family and revision of its task definition."""
-        return str(self.content["taskDefinitionArn"]).rsplit("/", 1)[-1]
+        return _last_part(self.content["taskDefinitionArn"])
 
     @property
     def healthy(self) -> bool:
@@ -303,6 +303,10 @@ def _parts(arns: list[str], size: int) -> Iterator[list[str]]:
     """Yield as many ARNs as one call takes."""
     for start in range(0, len(arns), size):
         yield arns[start : start + size]
+
+
+def _last_part(arn: str) -> str:
+    return arn.rsplit("/", 1)[-1]
 
 
 def _tag(content: EcsObject, label: str) -> str:

@@ -78,7 +78,7 @@ class HostRepairs(CellRepairs):
             )
             for task in self._cluster.tasks()
             if task.healthy and task.label("role") in WORKER_ROLES
-            if (node := by_uid.get(task.host_arn.rsplit("/", 1)[-1])) is not None
+            if (node := by_uid.get(task.host_uid)) is not None
         ]
         return sorted(found, key=lambda each: each.name)
 
@@ -237,9 +237,7 @@ class HostRepairs(CellRepairs):
             return False
         tasks = [task for task in self._cluster.tasks() if self._works(task, case.pool)]
         wanted = sum(each["desiredCount"] for each in services)
-        return len(tasks) >= wanted and all(
-            task.healthy and task.host_arn.rsplit("/", 1)[-1] != case.node_uid for task in tasks
-        )
+        return len(tasks) >= wanted and all(task.healthy and task.host_uid != case.node_uid for task in tasks)
 
     @staticmethod
     def _works(task: HostTask, pool: str) -> bool:

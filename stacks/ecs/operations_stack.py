@@ -8,33 +8,28 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints import catalog
-from inference_blueprints.contracts import health_names, operations_names
+from inference_blueprints.contracts import health_names
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
-from inference_blueprints.contracts.shift_names import SHIFT_CONTROLLER
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.ecs.service_shift import ServiceShift
 from inference_constructs.operations.controlled_cluster import EcsControlledCluster
-from inference_constructs.operations.controller_alarms import ControllerAlarms
-from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.health_controller import HealthController
 from inference_constructs.operations.host_access import HostAccess
-from inference_constructs.operations.operations_dashboard import OperationsDashboard
 from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
+from stacks.controllers_stack import ControllersStack
 from stacks.operations_parts import (
     controller_code,
     hardware_queries,
     health_code,
     health_settings,
-    people_topic,
 )
 
 
-class EcsOperationsStack(cdk.Stack):
+class EcsOperationsStack(ControllersStack):
     """What the controllers share, their functions, alarms and dashboard.
 
     Parameters
@@ -73,31 +68,20 @@ class EcsOperationsStack(cdk.Stack):
         retention_days: int,
         env: cdk.Environment,
     ) -> None:
-        super().__init__(scope, construct_id, env=env)
-        self._platform = platform
-        self._place = ControllerPlace(
-            self,
-            "Shared",
+        super().__init__(
+            scope,
+            construct_id,
             platform=platform,
-            cell=operations_names.MAIN_CELL,
             cluster=EcsControlledCluster(name=platform),
+            alarms=alarms,
             vpc=vpc,
             encryption_key=encryption_key,
             retention_days=retention_days,
-            topic=people_topic(self, alarms),
+            env=env,
         )
-        health = self._add_health(gpu_health, pools) if gpu_health else None
-        functions: dict[str, lambda_.IFunction] = {**health.functions} if health else {}
-        if shift is not None and batch is not None:
-            functions[SHIFT_CONTROLLER] = self._add_shift(shift, batch).function
-        watched = ControllerAlarms(self, "Alarms", place=self._place, functions=functions)
-        OperationsDashboard(
-            self,
-            "Dashboard",
-            place=self._place,
-            alarms=[*watched.alarms, *(health.hardware_alarms if health else [])],
-            health=health is not None,
-            shift=shift is not None,
+        self._watch(
+            self._add_health(gpu_health, pools) if gpu_health else None,
+            self._add_shift(shift, batch) if shift is not None and batch is not None else None,
         )
 
     def _add_health(self, gpu_health: GpuHealth, pools: Sequence[Pool]) -> HealthController:

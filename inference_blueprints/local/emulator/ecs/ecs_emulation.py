@@ -20,7 +20,7 @@ from ministack.services import cloudwatch_logs, ecs, eventbridge
 
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImages
 from inference_blueprints.local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
-from inference_blueprints.local.emulator.ecs.api.api_failures import EcsApiError
+from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.api.ecs_api import ApiSources, EcsApi
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, Shape
@@ -143,7 +143,7 @@ class EcsEmulation:
 
         Raises
         ------
-        EcsApiError
+        AwsApiError
             If the request is wrong.
         """
         return self.api.answer(action, request)
@@ -176,7 +176,7 @@ class EcsEmulation:
         def answer(data: Shape) -> Any:
             try:
                 return call(data)
-            except EcsApiError as error:
+            except AwsApiError as error:
                 return error_response_json(error.code, str(error), 400)
 
         return answer

@@ -17,7 +17,7 @@ from typing import Any
 from ministack.services import autoscaling, ec2
 
 from inference_blueprints.catalog import instance_type, instance_types
-from inference_blueprints.local.emulator.ecs.api.api_failures import EcsApiError
+from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, HostPool, Shape
 from inference_blueprints.local.emulator.ecs.control.host_scaling import HostSize
 
@@ -68,7 +68,7 @@ def pool_of(request: Shape, region: str) -> HostPool:
 
     Raises
     ------
-    EcsApiError
+    AwsApiError
         If it names no group, or no instance type of the catalogue.
     """
     zones = (f"{region}a", f"{region}b")
@@ -78,13 +78,13 @@ def pool_of(request: Shape, region: str) -> HostPool:
         )
         return HostPool(request["name"], request, _known_types(request["name"], wanted), zones)
     if "autoScalingGroupProvider" not in request:
-        raise EcsApiError(
+        raise AwsApiError(
             "InvalidParameterException", f"capacity provider {request['name']} names no capacity"
         )
     reference = request["autoScalingGroupProvider"]["autoScalingGroupArn"]
     group = autoscaling._asgs.get(reference.rpartition("autoScalingGroupName/")[2] or reference)
     if group is None:
-        raise EcsApiError("InvalidParameterException", f"the Auto Scaling group {reference} does not exist")
+        raise AwsApiError("InvalidParameterException", f"the Auto Scaling group {reference} does not exist")
     data = _template_data(group)
     overrides = (group.get("MixedInstancesPolicy") or {}).get("LaunchTemplate", {}).get("Overrides", ())
     types = [each["InstanceType"] for each in overrides if "InstanceType" in each] or [
@@ -107,7 +107,7 @@ def _known_types(provider: str, wanted: Any) -> tuple[str, ...]:
     found = [name for pattern in wanted for name in every if fnmatch.fnmatchcase(name, pattern)]
     if not found:
         names = ", ".join(wanted) or "none"
-        raise EcsApiError(
+        raise AwsApiError(
             "InvalidParameterException",
             f"capacity provider {provider} asks for instance types that the catalogue does not have: {names}",
         )

@@ -1,9 +1,9 @@
-"""Errors of the ECS API."""
+"""Errors of the APIs of ECS and of Application Auto Scaling."""
 
 from __future__ import annotations
 
 
-class EcsApiError(Exception):
+class AwsApiError(Exception):
     """An answer with an error.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import Any
 import botocore.session
 from botocore.validate import ParamValidator
 
-from inference_blueprints.local.emulator.ecs.api.api_failures import EcsApiError
+from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     EcsInstance,
@@ -100,13 +100,13 @@ class EcsApi:
 
         Raises
         ------
-        EcsApiError
+        AwsApiError
             If the request is wrong.
         """
         shape = self._model.operation_model(action).input_shape
         report = ParamValidator().validate(request, shape)
         if report.has_errors():
-            raise EcsApiError("InvalidParameterException", report.generate_report())
+            raise AwsApiError("InvalidParameterException", report.generate_report())
         with self._control.lock:
             return self.calls[action](request)
 
@@ -116,7 +116,7 @@ class EcsApi:
             if name in self._providers:
                 self._control.add_pool(cluster, self._sources.pool(self._providers[name]))
             elif name not in ("FARGATE", "FARGATE_SPOT"):
-                raise EcsApiError(
+                raise AwsApiError(
                     "InvalidParameterException", f"The specified capacity provider {name} was not found."
                 )
 
@@ -136,13 +136,13 @@ class EcsApi:
     def _parts(self, request: Shape) -> ClusterParts:
         name = _tail(request.get("cluster") or "default")
         if not self._sources.has_cluster(name):
-            raise EcsApiError("ClusterNotFoundException", "Cluster not found.")
+            raise AwsApiError("ClusterNotFoundException", "Cluster not found.")
         return self._control.cluster(name)
 
     def _definition(self, reference: str) -> Shape:
         found = self._sources.definition(reference)
         if found is None or found.get("status") == "INACTIVE":
-            raise EcsApiError("ClientException", f"Unable to describe task definition {reference}.")
+            raise AwsApiError("ClientException", f"Unable to describe task definition {reference}.")
         self._control.around.definitions[found["taskDefinitionArn"]] = found
         return found
 
@@ -150,11 +150,11 @@ class EcsApi:
         parts = self._parts(request)
         name = request["serviceName"]
         if name in parts.state.services:
-            raise EcsApiError("InvalidParameterException", "Creation of service was not idempotent.")
+            raise AwsApiError("InvalidParameterException", "Creation of service was not idempotent.")
         if "taskDefinition" not in request:
-            raise EcsApiError("InvalidParameterException", "Task definition can not be blank.")
+            raise AwsApiError("InvalidParameterException", "Task definition can not be blank.")
         if request.get("loadBalancers") and not self._sources.has_load_balancer:
-            raise EcsApiError(
+            raise AwsApiError(
                 "InvalidParameterException",
                 "loadBalancers: tasks that share one network have no load balancer; isolate the emulator",
             )
@@ -181,7 +181,7 @@ class EcsApi:
         parts = self._parts(request)
         name = self._active(parts, request["service"])
         if parts.state.services[name].desired and not request.get("force"):
-            raise EcsApiError(
+            raise AwsApiError(
                 "InvalidParameterException", "The service cannot be stopped while it is scaled above 0."
             )
         self._control.delete_service(parts.state.name, name)
@@ -271,7 +271,7 @@ class EcsApi:
     def _update_instances(self, request: Shape) -> Answer:
         parts = self._parts(request)
         if request["status"] not in ("ACTIVE", "DRAINING"):
-            raise EcsApiError(
+            raise AwsApiError(
                 "InvalidParameterException", "Container instance status should be ACTIVE or DRAINING."
             )
         found, failures = self._instances(parts, request)
@@ -294,7 +294,7 @@ class EcsApi:
                     unprotect(task)
             except ProtectionError as error:
                 if str(error) != "TASK_NOT_VALID":
-                    raise EcsApiError(str(error), "expiresInMinutes must be from 1 to 2880") from error
+                    raise AwsApiError(str(error), "expiresInMinutes must be from 1 to 2880") from error
                 failures.append(
                     {"arn": self._shapes.arn("task", parts.state.name, task.identifier), "reason": str(error)}
                 )
@@ -313,9 +313,9 @@ class EcsApi:
     def _create_provider(self, request: Shape) -> Answer:
         name = request["name"]
         if name in self._providers:
-            raise EcsApiError("ClientException", f"The specified capacity provider already exists: {name}.")
+            raise AwsApiError("ClientException", f"The specified capacity provider already exists: {name}.")
         if name.lower().startswith(("aws", "ecs", "fargate")):
-            raise EcsApiError(
+            raise AwsApiError(
                 "ClientException", "The name of a capacity provider cannot start with aws, ecs or fargate."
             )
         self._providers[name] = {**request, "status": "ACTIVE"}
@@ -332,7 +332,7 @@ class EcsApi:
     def _delete_provider(self, request: Shape) -> Answer:
         name = _tail(request["capacityProvider"])
         if name not in self._providers:
-            raise EcsApiError("ClientException", "The specified capacity provider was not found.")
+            raise AwsApiError("ClientException", "The specified capacity provider was not found.")
         answer = self._provider(name)
         del self._providers[name]
         return {"capacityProvider": {**answer, "status": "INACTIVE"}}
@@ -352,15 +352,15 @@ class EcsApi:
     def _active(self, parts: ClusterParts, reference: str) -> str:
         name = _tail(reference)
         if name not in parts.state.services:
-            raise EcsApiError("ServiceNotFoundException", "Service not found.")
+            raise AwsApiError("ServiceNotFoundException", "Service not found.")
         if parts.state.services[name].status != "ACTIVE":
-            raise EcsApiError("ServiceNotActiveException", "Service was not ACTIVE.")
+            raise AwsApiError("ServiceNotActiveException", "Service was not ACTIVE.")
         return name
 
     def _task(self, parts: ClusterParts, reference: str) -> EcsTask:
         task = parts.state.tasks.get(_tail(reference))
         if task is None:
-            raise EcsApiError("InvalidParameterException", "The referenced task was not found.")
+            raise AwsApiError("InvalidParameterException", "The referenced task was not found.")
         return task
 
     def _instances(self, parts: ClusterParts, request: Shape) -> tuple[list[EcsInstance], list[Answer]]:
@@ -377,7 +377,7 @@ class EcsApi:
         known = {*parts.state.pools, "FARGATE", "FARGATE_SPOT"}
         for each in request.get("capacityProviderStrategy", ()):
             if each["capacityProvider"] not in known:
-                raise EcsApiError(
+                raise AwsApiError(
                     "InvalidParameterException",
                     f"The specified capacity provider '{each['capacityProvider']}' was not found or is not "
                     "associated with the cluster.",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import botocore.session
 from botocore.validate import ParamValidator
 
+from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.scaling.application_scaling import (
     ApplicationScaling,
     KeptPolicy,
@@ -20,22 +21,6 @@ from inference_blueprints.local.emulator.ecs.scaling.target_tracking import trac
 Answer = dict[str, Any]
 DIMENSION = "ecs:service:DesiredCount"
 NAMESPACE = "ecs"
-
-
-class ScalingApiError(Exception):
-    """An answer with an error.
-
-    Parameters
-    ----------
-    code
-        Name of the exception in the API's model.
-    message
-        What is wrong.
-    """
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class AlarmStore(Protocol):
@@ -98,16 +83,16 @@ class ScalingApi:
 
         Raises
         ------
-        ScalingApiError
+        AwsApiError
             If the request is wrong, or of a form that the templates do not have.
         """
         if action not in self.calls:
-            raise ScalingApiError("ValidationException", f"the stand-in has no call {action}")
+            raise AwsApiError("ValidationException", f"the stand-in has no call {action}")
         report = ParamValidator().validate(request, self._model.operation_model(action).input_shape)
         if report.has_errors():
-            raise ScalingApiError("ValidationException", report.generate_report())
+            raise AwsApiError("ValidationException", report.generate_report())
         if request["ServiceNamespace"] != NAMESPACE:
-            raise ScalingApiError("ValidationException", "the stand-in scales the namespace ecs only")
+            raise AwsApiError("ValidationException", "the stand-in scales the namespace ecs only")
         return self.calls[action](request)
 
     def _register(self, request: Shape) -> Answer:
@@ -116,12 +101,12 @@ class ScalingApi:
         if target is None:
             absent = [name for name in ("MinCapacity", "MaxCapacity") if name not in request]
             if absent:
-                raise ScalingApiError("ValidationException", f"a new target needs {', '.join(absent)}")
+                raise AwsApiError("ValidationException", f"a new target needs {', '.join(absent)}")
             target = ScalableTarget(resource, 0, 0, now)
         least = int(request.get("MinCapacity", target.least))
         most = int(request.get("MaxCapacity", target.most))
         if least > most:
-            raise ScalingApiError("ValidationException", "MinCapacity must not exceed MaxCapacity")
+            raise AwsApiError("ValidationException", "MinCapacity must not exceed MaxCapacity")
         target.least, target.most = least, most
         target.suspended = {**target.suspended, **request.get("SuspendedState", {})}
         self._scaling.targets[resource] = target
@@ -178,7 +163,7 @@ class ScalingApi:
                 else []
             )
         except (ValueError, KeyError) as error:
-            raise ScalingApiError("ValidationException", f"{request['PolicyName']}: {error}") from error
+            raise AwsApiError("ValidationException", f"{request['PolicyName']}: {error}") from error
         if found:
             self._remove(found)
         for alarm in alarms:
@@ -190,7 +175,7 @@ class ScalingApi:
     def _delete_policy(self, request: Shape) -> Answer:
         found = self._policy(request)
         if found is None:
-            raise ScalingApiError("ObjectNotFoundException", f"no scaling policy {request['PolicyName']}")
+            raise AwsApiError("ObjectNotFoundException", f"no scaling policy {request['PolicyName']}")
         self._remove(found)
         return {}
 
@@ -212,14 +197,14 @@ class ScalingApi:
         try:
             change = scheduled_change(request)
         except ValueError as error:
-            raise ScalingApiError("ValidationException", str(error)) from error
+            raise AwsApiError("ValidationException", str(error)) from error
         self._scaling.scheduled[change.resource, change.name] = change
         return {}
 
     def _delete_action(self, request: Shape) -> Answer:
         key = request["ResourceId"], request["ScheduledActionName"]
         if self._scaling.scheduled.pop(key, None) is None:
-            raise ScalingApiError("ObjectNotFoundException", f"no scheduled action {key[1]}")
+            raise AwsApiError("ObjectNotFoundException", f"no scheduled action {key[1]}")
         return {}
 
     def _describe_actions(self, request: Shape) -> Answer:
@@ -255,7 +240,7 @@ class ScalingApi:
     def _target(self, request: Shape) -> ScalableTarget:
         found = self._scaling.targets.get(request["ResourceId"])
         if found is None:
-            raise ScalingApiError(
+            raise AwsApiError(
                 "ObjectNotFoundException", f"{request['ResourceId']} is not registered as a scalable target"
             )
         return found

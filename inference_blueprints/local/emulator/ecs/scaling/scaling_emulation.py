@@ -19,11 +19,12 @@ from ministack.core.responses import (
 )
 from ministack.services import cloudwatch
 
+from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_blueprints.local.emulator.ecs.scaling.application_scaling import ApplicationScaling
 from inference_blueprints.local.emulator.ecs.scaling.queue_metrics import QueueMetrics
 from inference_blueprints.local.emulator.ecs.scaling.scalable_target import Shape
-from inference_blueprints.local.emulator.ecs.scaling.scaling_api import ScalingApi, ScalingApiError
+from inference_blueprints.local.emulator.ecs.scaling.scaling_api import ScalingApi
 from inference_blueprints.local.emulator.patches.alarm_evaluation import watched_value
 
 _SERVICE: Final = "application-autoscaling"
@@ -126,7 +127,7 @@ class ScalingEmulation:
 
         Raises
         ------
-        ScalingApiError
+        AwsApiError
             If the request is wrong.
         """
         return self._api.answer(action, request)
@@ -144,7 +145,7 @@ class ScalingEmulation:
         action = headers.get("x-amz-target", "").rpartition(".")[2]
         try:
             return json_response(self._api.answer(action, json.loads(body or b"{}")))
-        except ScalingApiError as error:
+        except AwsApiError as error:
             return error_response_json(error.code, str(error), 400)
 
     def _wall_time(self, seconds: float) -> float:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.scaling.application_scaling import ApplicationScaling
-from inference_blueprints.local.emulator.ecs.scaling.scaling_api import ScalingApi, ScalingApiError
+from inference_blueprints.local.emulator.ecs.scaling.scaling_api import ScalingApi
 
 SERVICE = "service/platform/workers"
 PLACE = {
@@ -257,10 +258,10 @@ def test_a_scheduled_action_sets_the_bounds_at_its_time() -> None:
 
 def test_what_the_templates_do_not_use_is_refused() -> None:
     parts = Parts()
-    with pytest.raises(ScalingApiError, match="not registered"):
+    with pytest.raises(AwsApiError, match="not registered"):
         parts.track("load", 10)
     parts.register(1, 9)
-    with pytest.raises(ScalingApiError, match="use ExactCapacity"):
+    with pytest.raises(AwsApiError, match="use ExactCapacity"):
         parts.api.answer(
             "PutScalingPolicy",
             {
@@ -270,7 +271,7 @@ def test_what_the_templates_do_not_use_is_refused() -> None:
                 "StepScalingPolicyConfiguration": {"AdjustmentType": "ChangeInCapacity"},
             },
         )
-    with pytest.raises(ScalingApiError, match="names of weekdays"):
+    with pytest.raises(AwsApiError, match="names of weekdays"):
         parts.api.answer(
             "PutScheduledAction",
             {
