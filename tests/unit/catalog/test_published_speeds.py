@@ -1,0 +1,41 @@
+"""Published speeds are whole, dated and about engines that exist."""
+
+import re
+
+import pytest
+
+from inference_blueprints.catalog.published_speeds import PublishedSpeed, published_speeds
+from inference_blueprints.spec.types import Engine
+
+#: A source may state only the year.
+DATE = re.compile(r"20\d\d(-[01]\d(-[0-3]\d)?)?")
+#: Engines that are not yet a key of the blueprint.
+LATER = {"llamaCpp", "vllmNeuron"}
+
+
+@pytest.mark.parametrize(
+    "speed", published_speeds(), ids=lambda each: f"{each.model} on {each.instance_type} ({each.engine})"
+)
+class TestSpeed:
+    def test_the_range_is_one(self, speed: PublishedSpeed) -> None:
+        most = speed.most_tokens_per_second
+        assert speed.least_tokens_per_second > 0
+        assert most is None or most >= speed.least_tokens_per_second
+        assert speed.concurrent_requests >= 1
+
+    def test_it_says_when_and_where_it_was_published(self, speed: PublishedSpeed) -> None:
+        assert DATE.fullmatch(speed.date)
+        assert speed.source.startswith("https://")
+        assert speed.conditions
+
+    def test_its_engine_is_a_key_of_the_blueprint(self, speed: PublishedSpeed) -> None:
+        keys = {field.alias or name for name, field in Engine.model_fields.items()}
+        assert speed.engine in keys | LATER
+
+
+def test_no_measurement_is_listed_twice() -> None:
+    listed = [
+        (each.model, each.instance_type, each.quantization, each.concurrent_requests, each.source)
+        for each in published_speeds()
+    ]
+    assert len(set(listed)) == len(listed)
