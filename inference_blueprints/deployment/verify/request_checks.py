@@ -55,10 +55,11 @@ def requests(served: ServedPlatform) -> Iterator[CheckResult]:
 
 def _counts(served: ServedPlatform, deployment: DeploymentPlan) -> dict[str, float]:
     """Return the requests that the workers of each process received, where they tell."""
-    counter = STACKS[deployment.stack].request_counter
+    stack = STACKS[deployment.stack]
     instances = served.access.instances(deployment)
     counts = {}
     for process in deployment.workers:
+        counter = stack.request_counter(process.engine.engine if process.engine else "")
         pages = [served.access.metrics(deployment, each) for each in instances[process.name]]
         found = [sample_sum(page, counter.name, counter.label) for page in pages]
         if any(value is not None for value in found):

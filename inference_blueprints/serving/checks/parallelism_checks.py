@@ -112,6 +112,15 @@ def _engine_spans_nodes(resolved: ResolvedWorkers) -> str | None:
     )
 
 
+def _stack_spans_nodes(resolved: ResolvedWorkers) -> str | None:
+    if resolved.nodes == 1 or resolved.model.stack.direct is None:
+        return None
+    return (
+        f"a worker with {resolved.workers.accelerators} accelerators needs {resolved.nodes} nodes, but "
+        "workers of 'direct' must fit on one; use fewer accelerators, or stack: {dynamo: {}}"
+    )
+
+
 def _host_cache_is_of_one_rank(resolved: ResolvedWorkers) -> str | None:
     of_one = resolved.workers.accelerators == resolved.tensor_parallel_size and resolved.nodes == 1
     if not resolved.model.kv_cache or resolved.role == "decode" or of_one:
@@ -158,5 +167,6 @@ _CHECKS: tuple[tuple[str, _Check], ...] = (
     ("dataParallelSize", _ranks_stay_on_nodes),
     ("expertParallel", _experts_divide),
     ("tensorParallelSize", _engine_spans_nodes),
+    ("tensorParallelSize", _stack_spans_nodes),
     ("tensorParallelSize", _group_has_a_short_name),
 )

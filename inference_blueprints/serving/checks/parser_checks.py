@@ -33,7 +33,12 @@ def parser_findings(
         return
     stack = STACKS[model.stack.chosen]
     given = {"reasoning": model.parsers.reasoning, "toolCall": model.parsers.tool_call}
-    for key, argument in stack.parser_flags.keys.items():
+    flags = stack.parser_flags(engine.name)
+    if flags is None:
+        message = f"the server of {quote(engine.name)} has no argument that names a parser; remove it"
+        yield Finding((*model_path, "parsers"), message)
+        return
+    for key, argument in flags.keys.items():
         name, path = given[key], (*model_path, "parsers", key)
         if name is None:
             continue

@@ -19,11 +19,12 @@ def stack_runs_the_engine(spec: Spec) -> Iterator[Finding]:
     """Check that the stack of a model runs its engine."""
     for index, model in usable(spec.models):
         stack, engine = model.stack.chosen, model.engine.chosen
-        engines = tuple(STACKS[stack].frameworks)
-        if engine not in engines:
+        if engine not in STACKS[stack].frameworks:
+            allowed = [name for name, each in STACKS.items() if engine in each.frameworks]
             message = (
-                f"got {quote(stack)} with the engine {quote(engine)}, the stack supports {listing(engines)}; "
-                "change the engine, or set 'stack: {dynamo: {}}'"
+                f"got {quote(stack)} with the engine {quote(engine)}, which runs on {listing(allowed)}; set "
+                f"'stack: {{{allowed[0]}: {{}}}}', or change the engine: {quote(stack)} runs "
+                f"{listing(tuple(STACKS[stack].frameworks))}"
             )
             yield Finding(("spec", "models", index, "stack"), message)
 

@@ -11,6 +11,7 @@ from inference_blueprints.catalog import Accelerator
 from inference_blueprints.catalog.draft import DraftMethod
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.node_folder import kernel_environment
+from inference_blueprints.serving.engines.own_server import OwnServer
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy, uses_node_cache
 from inference_blueprints.serving.estimates.worker_figures import Sizing
@@ -138,6 +139,12 @@ class ServingEngine(ABC):
     #: Whether a draft whose configuration allows fewer tokens than the model's serves all of the model's.
     extends_draft_context: bool = True
 
+    #: The engine's own server of the OpenAI API, for the stack ``direct``. None if it has none.
+    own_server: OwnServer | None = None
+
+    #: Gauge of the used share of a worker's KV cache. None if the engine reports none.
+    cache_use: str | None = None
+
     #: Arguments that only the plan may set, each with the setting to use in the blueprint instead.
     owned_arguments: Mapping[str, str] = MappingProxyType({})
 
@@ -188,6 +195,22 @@ class ServingEngine(ABC):
         """Return a worker's arguments by name without dashes: the planned ones, overridden by the user's."""
         options = self._option_arguments(resolved)
         return {**self.planned_arguments(resolved, sizing), **options, **resolved.model.engine.arguments}
+
+    def server_arguments(
+        self, arguments: Mapping[str, Argument], port: int, stream_seconds: int
+    ) -> tuple[str, ...]:
+        """Return the command line of `own_server`, after its command.
+
+        Parameters
+        ----------
+        arguments
+            The worker's arguments by name without dashes, with those of the user.
+        port
+            Port of the API, on every address.
+        stream_seconds
+            Longest time of an answer, which should run to its end after SIGTERM.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no server of its own")
 
     def kv_cache_type(self, resolved: ResolvedWorkers) -> str:
         """Return the engine's name of the type of the KV cache: the user's argument, else ``kvCacheType``."""

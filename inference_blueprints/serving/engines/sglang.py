@@ -123,6 +123,8 @@ class Sglang(ServingEngine):
         }
     )
     # Dynamo's router and SGLang both hash pages of this size; attention on Blackwell accepts no larger ones.
+    #: ``srt/metrics/collector.py``.
+    cache_use = "sglang:token_usage"
     block_size = 64
     # ``python/sglang/srt/environ.py``.
     kernel_folders = MappingProxyType({"SGLANG_CACHE_DIR": "sglang", "SGLANG_DG_CACHE_DIR": "deep-gemm"})

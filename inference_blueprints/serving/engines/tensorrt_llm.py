@@ -92,6 +92,8 @@ class TensorRtLlm(ServingEngine):
     # ``Compiler::getDefaultUserDir`` in ``cpp/tensorrt_llm/deep_gemm/compiler.cuh``.
     kernel_folders = MappingProxyType({"TRTLLM_DG_CACHE_DIR": "deep-gemm"})
     # Its own and Dynamo's default; attention on Blackwell accepts 32 and 64.
+    #: ``metrics/collector.py``.
+    cache_use = "trtllm_kv_cache_utilization"
     block_size = 32
     # A device joins the parts that it receives from several (``CacheFormatter`` in
     # ``cpp/tensorrt_llm/batch_manager`` requires equal types, heads and blocks, not an equal split).

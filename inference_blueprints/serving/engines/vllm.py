@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
-from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines import lmcache
 from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
@@ -39,6 +39,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     drafted,
 )
 from inference_blueprints.serving.engines.vllm_connectors import connectors
+from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER, serve_arguments
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy, streams_weights
@@ -136,6 +137,9 @@ class Vllm(ServingEngine):
             **dict.fromkeys(("embedding-worker-processes", "embedding-frontend-tokenization"), OTHER_TASKS),
         }
     )
+    own_server = VLLM_SERVER
+    #: ``v1/metrics/loggers.py``.
+    cache_use = "vllm:kv_cache_usage_perc"
     # Dynamo's router and vLLM both hash blocks of this size; FlashMLA accepts no other.
     block_size = 64
     # Also holds PyTorch's compiled graphs and DeepGEMM's kernels (``vllm/envs.py``).
@@ -163,6 +167,12 @@ class Vllm(ServingEngine):
             chosen = {"method": draft.method, "model": draft.repository}
             chosen |= {"revision": draft.revision} if draft.revision else {}
         return {"speculative-config": _json({**chosen, "num_speculative_tokens": speculation.tokens})}
+
+    def server_arguments(
+        self, arguments: Mapping[str, Argument], port: int, stream_seconds: int
+    ) -> tuple[str, ...]:
+        model, options = serve_arguments(arguments, port, stream_seconds)
+        return (model, *command_line(options))
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / _GIB

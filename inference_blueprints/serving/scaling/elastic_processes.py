@@ -8,6 +8,7 @@ from dataclasses import replace
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.scaling.load_queries import (
     MeasuredWorkers,
+    counts_kv_cache,
     load_query,
     requests_in_flight,
 )
@@ -160,14 +161,14 @@ def _target(
 def _held_tokens(measured: MeasuredWorkers, load: WorkerLoad) -> float:
     """Return the tokens of the requests that a worker carries, as the query counts them.
 
-    Dynamo's router counts prompts, vLLM's cache also the generated half of a mean answer. A shared prefix is
-    held once.
+    Dynamo's router counts prompts, an engine's cache also the generated half of a mean answer. A shared
+    prefix is held once.
     """
     workload = measured.resolved.model.workload
-    on_dynamo = measured.resolved.model.stack.chosen == "dynamo"
+    of_cache = counts_kv_cache(measured.resolved)
     counts_shared = measured.role != "prefill" and measured.resolved.model.routing.chosen == "kvAware"
-    generated = 0.0 if on_dynamo or measured.role == "prefill" else workload.output_tokens / 2.0
-    shared = workload.input_tokens - measured.request_tokens if counts_shared or not on_dynamo else 0.0
+    generated = workload.output_tokens / 2.0 if of_cache and measured.role != "prefill" else 0.0
+    shared = workload.input_tokens - measured.request_tokens if counts_shared or of_cache else 0.0
     return load.requests * (measured.request_tokens + generated) + shared
 
 

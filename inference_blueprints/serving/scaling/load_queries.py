@@ -9,8 +9,9 @@ worker that left (``lib/llm/src/discovery/worker_monitor.rs``). Their label ``wo
 for workers of both phases. The blocks are those of prompts: the router does not count generated tokens
 (``--router-track-output-blocks`` is off).
 
-llm-d. The series are vLLM's own, from the workers. ``vllm:kv_cache_usage_perc`` is the share that running
-requests hold; cached blocks without a request count as free.
+llm-d and ``direct``. The series are those of the engine's own server, from the workers (`OwnServer`).
+``vllm:kv_cache_usage_perc`` is the share that running requests hold; cached blocks without a request count as
+free.
 """
 
 from __future__ import annotations
@@ -19,21 +20,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from inference_blueprints.serving.engines.own_server import OwnServer
+from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EngineSettings, Role
 from inference_blueprints.spec.types import LoadMetric
 
 #: Window of latencies: long enough for a percentile, short enough to follow a ramp.
 _LATENCY_WINDOW = "2m"
-#: Used share of the KV cache by engine: vLLM's ``v1/metrics/loggers.py``, SGLang's
-#: ``srt/metrics/collector.py``, TensorRT-LLM's ``metrics/collector.py``.
-_CACHE_USE: Mapping[str, str] = MappingProxyType(
-    {
-        "vllm": "vllm:kv_cache_usage_perc",
-        "sglang": "sglang:token_usage",
-        "tensorrtLlm": "trtllm_kv_cache_utilization",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +69,11 @@ def requests_in_flight(measured: MeasuredWorkers) -> str:
     """Return the expression for the requests that a role has accepted and not finished.
 
     It uses neither the router's count of tokens nor a mean length of prompts. Frontends count a request until
-    its last token, and, for prefill workers, until its first. llm-d's workers count their own.
+    its last token, and, for prefill workers, until its first. Engines' own servers count their own.
     """
-    if measured.resolved.model.stack.chosen == "llmD":
-        workers = measured.of_workers()
-        return f"sum(vllm:num_requests_running{workers} + vllm:num_requests_waiting{workers})"
+    if measured.resolved.model.stack.dynamo is None:
+        workers, server = measured.of_workers(), _server(measured)
+        return f"sum({server.running}{workers} + {server.waiting}{workers})"
     if measured.role == "prefill":
         return _dynamo_queue(measured)
     return f"sum(dynamo_frontend_inflight_requests{measured.of_frontends()})"
@@ -117,34 +111,56 @@ def _dynamo_latency(measured: MeasuredWorkers) -> str:
     return _latency(f"dynamo_frontend_time_to_first_token_seconds_bucket{measured.of_frontends()}")
 
 
+def counts_kv_cache(resolved: ResolvedWorkers) -> bool:
+    """Return whether tokens in flight are those in the KV cache, with generated ones and shared prefixes."""
+    return resolved.model.stack.dynamo is None and engine_of(resolved).cache_use is not None
+
+
+def _server(measured: MeasuredWorkers) -> OwnServer:
+    server = engine_of(measured.resolved).own_server
+    if server is None:
+        raise ValueError(f"the engine '{measured.settings.engine}' has no server of its own")
+    return server
+
+
 def _cache_use(measured: MeasuredWorkers) -> str:
-    return f"sum({_CACHE_USE[measured.resolved.model.engine.chosen]}{measured.of_workers()})"
+    return f"sum({engine_of(measured.resolved).cache_use}{measured.of_workers()})"
 
 
-def _vllm_tokens(measured: MeasuredWorkers) -> str:
-    """Tokens in the KV cache of running requests, and prompt tokens of waiting ones."""
-    workers, settings = measured.of_workers(), measured.settings
-    held = f"{settings.kv_blocks * settings.block_size} * sum(vllm:kv_cache_usage_perc{workers})"
-    return f"{held} + {measured.request_tokens:.0f} * sum(vllm:num_requests_waiting{workers})"
+def _server_tokens(measured: MeasuredWorkers) -> str:
+    """Tokens in the KV cache of running requests, and prompt tokens of waiting ones.
+
+    If the server does not report its cache: requests in flight times the mean length of their prompts.
+    """
+    if not counts_kv_cache(measured.resolved):
+        return f"{measured.request_tokens:.0f} * {requests_in_flight(measured)}"
+    settings = measured.settings
+    held = f"{settings.kv_blocks * settings.block_size} * {_cache_use(measured)}"
+    return f"{held} + {measured.request_tokens:.0f} * {_server_queue(measured)}"
 
 
-def _vllm_queue(measured: MeasuredWorkers) -> str:
-    return f"sum(vllm:num_requests_waiting{measured.of_workers()})"
+def _server_queue(measured: MeasuredWorkers) -> str:
+    return f"sum({_server(measured).waiting}{measured.of_workers()})"
 
 
-def _vllm_latency(measured: MeasuredWorkers) -> str:
-    return _latency(f"vllm:time_to_first_token_seconds_bucket{measured.of_workers()}")
+def _server_latency(measured: MeasuredWorkers) -> str:
+    return _latency(f"{_server(measured).latency}_bucket{measured.of_workers()}")
 
 
+_OF_SERVERS: Mapping[LoadMetric, Callable[[MeasuredWorkers], str]] = MappingProxyType(
+    {
+        "tokensInFlight": _server_tokens,
+        "queueLength": _server_queue,
+        "kvCacheUse": _cache_use,
+        "timeToFirstToken": _server_latency,
+    }
+)
 _QUERIES: Mapping[tuple[str, LoadMetric], Callable[[MeasuredWorkers], str]] = MappingProxyType(
     {
         ("dynamo", "tokensInFlight"): _dynamo_tokens,
         ("dynamo", "queueLength"): _dynamo_queue,
         ("dynamo", "kvCacheUse"): _cache_use,
         ("dynamo", "timeToFirstToken"): _dynamo_latency,
-        ("llmD", "tokensInFlight"): _vllm_tokens,
-        ("llmD", "queueLength"): _vllm_queue,
-        ("llmD", "kvCacheUse"): _cache_use,
-        ("llmD", "timeToFirstToken"): _vllm_latency,
+        **{(stack, signal): query for stack in ("llmD", "direct") for signal, query in _OF_SERVERS.items()},
     }
 )

@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-
 from inference_blueprints import catalog
 from inference_blueprints.catalog import ParserNames
 from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.engines.own_server import ParserFlags
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import NO_PARSER, Parsers
 
 #: The engine's own argument. Under Dynamo, it tells the engine where reasoning ends and a grammar begins
 #: (Dynamo documentation, "Reasoning Parsing (Dynamo)"). Dynamo itself parses.
 ENGINE_REASONING = "reasoning-parser"
-
-
-@dataclass(frozen=True, slots=True)
-class ParserFlags:
-    """A stack's arguments that name parsers.
-
-    Parameters
-    ----------
-    program
-        The program that parses, by the catalogue's name.
-    reasoning, tool_call
-        Names of the arguments without dashes.
-    """
-
-    program: str
-    reasoning: str
-    tool_call: str
-
-    @property
-    def keys(self) -> Mapping[str, str]:
-        """Argument by the key of the blueprint's ``parsers``."""
-        return MappingProxyType({"reasoning": self.reasoning, "toolCall": self.tool_call})
 
 
 def parser_names(resolved: ResolvedWorkers, program: str) -> ParserNames:

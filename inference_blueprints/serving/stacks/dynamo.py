@@ -15,6 +15,7 @@ from inference_blueprints.contracts.request_headers import BATCH_HEADERS
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import NIXL_PORT_VARIABLE, telemetry_ports
 from inference_blueprints.serving.engines.node_folder import node_cache
+from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.estimates.node_copies import streams_weights
@@ -22,7 +23,7 @@ from inference_blueprints.serving.estimates.request_estimates import longest_str
 from inference_blueprints.serving.nodes.node_share import tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.stacks.answer_parsers import ParserFlags, engine_reasoning, vocabulary_hosts
+from inference_blueprints.serving.stacks.answer_parsers import engine_reasoning, vocabulary_hosts
 from inference_blueprints.serving.stacks.engine_process import (
     DEREGISTRATION_SECONDS,
     ENTRY_POINT_RESOURCES,
@@ -39,7 +40,7 @@ from inference_blueprints.serving.stacks.engine_process import (
 from inference_blueprints.serving.stacks.request_logs import LOG_ENVIRONMENT
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
 from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
-from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
+from inference_blueprints.serving.stacks.serving_stack import ServingStack
 from inference_blueprints.serving.types import (
     EnginePort,
     EnvironmentValue,
@@ -51,6 +52,8 @@ from inference_blueprints.serving.types import (
 from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
 
+#: Arguments of Dynamo's workers that name parsers, with every engine.
+DYNAMO_PARSERS = ParserFlags("dynamo", "dyn-reasoning-parser", "dyn-tool-call-parser")
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
 _HTTP = Port("http", 8000)
 _SYSTEM = Port("system", 9090)
@@ -87,14 +90,21 @@ class Dynamo(ServingStack):
     #: Dynamo's name of each engine is also the name of its worker's Python module.
     frameworks = MappingProxyType({"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "trtllm"})
     chart = "dynamo-model"
-    #: Workers of every engine and role answer at an endpoint of this name, and Dynamo's runtime counts the
-    #: requests of each endpoint (``dynamo/{vllm,sglang,trtllm}`` of ai-dynamo 1.6.1).
-    request_counter = RequestCounter("dynamo_component_requests_total", 'dynamo_endpoint="generate"')
-    parser_flags = ParserFlags("dynamo", "dyn-reasoning-parser", "dyn-tool-call-parser")
     #: ``common/multimodal/image_loader.py`` of Dynamo 1.6. SGLang's workers, and vLLM without Dynamo, keep to
     #: ``allowed_media_domains`` (``srt/utils/common.py`` of SGLang 0.5.21 and
     #: ``multimodal/media/connector.py`` of vLLM 0.31.0).
     fetching_from_any_host = frozenset({"vllm", "tensorrtLlm"})
+
+    def request_counter(self, engine: str) -> RequestCounter:  # noqa: ARG002 -- the same for all
+        """Return the counter of Dynamo's runtime.
+
+        Workers of every engine and role answer at an endpoint of this name, and the runtime counts the
+        requests of each endpoint (``dynamo/{vllm,sglang,trtllm}`` of ai-dynamo 1.6.1).
+        """
+        return RequestCounter("dynamo_component_requests_total", 'dynamo_endpoint="generate"')
+
+    def parser_flags(self, engine: str) -> ParserFlags:  # noqa: ARG002 -- the same for all
+        return DYNAMO_PARSERS
 
     def service_account(self, release: str) -> str:
         """Return the service account that Dynamo's operator creates for the pods of a graph."""
@@ -144,7 +154,7 @@ class Dynamo(ServingStack):
 
     def _vocabulary_hosts(self, resolved: ResolvedWorkers, frontend: Frontend) -> tuple[str, ...]:
         """Return the hosts from which parsers download vocabularies: none if the image contains these."""
-        return () if _VOCABULARIES in frontend.env else vocabulary_hosts(resolved, self.parser_flags)
+        return () if _VOCABULARIES in frontend.env else vocabulary_hosts(resolved, DYNAMO_PARSERS)
 
     def parser_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
         """Return Dynamo's parsers, and the engine's own for reasoning."""

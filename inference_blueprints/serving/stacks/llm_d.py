@@ -18,14 +18,14 @@ from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import node_cache
-from inference_blueprints.serving.engines.owned_arguments import MEDIA
+from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
+from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER, serve_arguments
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.node_copies import streams_weights
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.stacks.answer_parsers import ParserFlags
 from inference_blueprints.serving.stacks.engine_process import (
     DEREGISTRATION_SECONDS,
     ENTRY_POINT_RESOURCES,
@@ -40,7 +40,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.serving_stack import RequestCounter, ServingStack
+from inference_blueprints.serving.stacks.serving_stack import ServingStack, own_server_flags
 from inference_blueprints.serving.types import (
     ApproximatePicker,
     EndpointPicker,
@@ -71,9 +71,6 @@ _PICKER_METRICS = Port("metrics", 9090)
 _ROUTER_REPLICAS: Mapping[str, int] = MappingProxyType({"approximate": 1, "precise": 2})
 # Time until the router detects that a worker is stopping.
 _UNLISTED_SECONDS = 5
-#: Arguments of ``dynamo.vllm`` that ``vllm serve`` does not have.
-_DYNAMO_ONLY = ("disaggregation-mode", "embedding-worker")
-_ROUTED = "the router sends requests to the address and port that the plan sets"
 
 
 class LlmD(ServingStack):
@@ -81,45 +78,18 @@ class LlmD(ServingStack):
 
     frameworks = MappingProxyType({"vllm": "vllm"})
     chart = "llm-d-model"
-    #: vLLM counts requests that ended, also at prefill workers (``v1/metrics/loggers.py`` of 0.31.0).
-    request_counter = RequestCounter("vllm:request_success_total")
-    parser_flags = ParserFlags("vllm", "reasoning-parser", "tool-call-parser")
-    owned_arguments = MappingProxyType(
-        {
-            "shutdown-timeout": "it is the duration of the workload's longest answer",
-            **dict.fromkeys(("host", "port", "uds", "root-path", "grpc", "tokens-only"), _ROUTED),
-            **dict.fromkeys(
-                (
-                    "ssl-keyfile",
-                    "ssl-certfile",
-                    "ssl-ca-certs",
-                    "ssl-cert-reqs",
-                    "ssl-ciphers",
-                    "enable-ssl-refresh",
-                ),
-                _ROUTED,
-            ),
-            "api-key": "the router has no key, and a key would be readable in the pod's arguments",
-            **dict.fromkeys(
-                (
-                    "api-server-count",
-                    "data-parallel-supervisor-port",
-                    "dp-supervisor-probe-failure-threshold",
-                    "dp-supervisor-probe-interval-s",
-                    "dp-supervisor-probe-timeout-s",
-                ),
-                "a worker has one API server",
-            ),
-            "enable-scale-out": "set stack: {llmD: {prefixScorer: precise}}",
-            "enable-prompt-tokens-details": "it is always on",
-            "trust-request-mm-kwargs": MEDIA,
-        }
-    )
+
+    def request_counter(self, engine: str) -> RequestCounter:  # noqa: ARG002 -- it runs one
+        return VLLM_SERVER.requests
+
+    def parser_flags(self, engine: str) -> ParserFlags | None:  # noqa: ARG002 -- it runs one
+        return VLLM_SERVER.parsers
+
+    def owned_arguments(self, engine: str) -> Mapping[str, str]:  # noqa: ARG002 -- it runs one
+        return VLLM_SERVER.owned_arguments
 
     def flags(self, engine: Engine) -> Mapping[str, Flag]:
-        """Return the flags of ``vllm serve``, which has vLLM's own, and none of Dynamo's worker."""
-        own = {name: flag for name, flag in engine.flags.items() if flag.owner == engine.name}
-        return {**own, **engine.server_flags}
+        return own_server_flags(engine)
 
     def service_account(self, release: str) -> str:
         """Return the service account of the workers, which the chart creates."""
@@ -174,7 +144,7 @@ class LlmD(ServingStack):
             name=role,
             role=role,
             image=engine_image(resolved),
-            command=("vllm", "serve"),
+            command=VLLM_SERVER.command,
             arguments=(*serve, *command_line(_place_of(resolved, leads=True))),
             follower_arguments=(*serve, *command_line(_place_of(resolved, leads=False)))
             if resolved.nodes > 1
@@ -247,15 +217,7 @@ def _serve_arguments(
     resolved: ResolvedWorkers, planned: Mapping[str, Argument], port: Port
 ) -> tuple[str, ...]:
     """Return the command line of ``vllm serve``, converted from the arguments of Dynamo's worker."""
-    arguments = {name: value for name, value in planned.items() if name not in _DYNAMO_ONLY}
-    model = str(arguments.pop("model"))
-    arguments |= {"port": port.number, "shutdown-timeout": _stream_seconds(resolved)}
-    # Answers report how much of a prompt was cached, as those of Dynamo's workers always do.
-    arguments["enable-prompt-tokens-details"] = True
-    if LlmD.parser_flags.tool_call in arguments:
-        # Without it, vLLM refuses requests in which the model may choose a tool.
-        arguments.setdefault("enable-auto-tool-choice", True)
-    arguments.pop("kv-events-config", None)
+    model, arguments = serve_arguments(planned, port.number, _stream_seconds(resolved))
     if _prefix_scorer(resolved) == "precise":
         arguments["kv-events-config"] = _kv_events(resolved)
         if resolved.role != "decode":

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Engine, Flag
 from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
 from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
-from inference_blueprints.serving.stacks.answer_parsers import ParserFlags, parser_arguments
+from inference_blueprints.serving.stacks.answer_parsers import parser_arguments
 from inference_blueprints.serving.types import EndpointPicker, Process
-
-
-@dataclass(frozen=True, slots=True)
-class RequestCounter:
-    """The Prometheus counter of the requests that a worker received.
-
-    Parameters
-    ----------
-    name
-        Full name of its samples.
-    label
-        The label of the samples that count, such as ``endpoint="generate"``; empty for all.
-    """
-
-    name: str
-    label: str = ""
 
 
 class ServingStack(ABC):
@@ -39,14 +24,11 @@ class ServingStack(ABC):
     `entry_point` and `workers`. It overrides a default only where the stack differs from it.
     """
 
-    #: Engine arguments that only the stack may set, each with the reason.
-    owned_arguments: Mapping[str, str] = MappingProxyType({})
+    #: Whether requests arrive at the load balancer's choice of a worker, without a process in between.
+    serves_directly: bool = False
 
     #: Engines whose workers fetch images from any public host on this stack, by the blueprint's key.
     fetching_from_any_host: frozenset[str] = frozenset()
-
-    #: How the stack's workers count requests.
-    request_counter: RequestCounter
 
     @property
     @abstractmethod
@@ -70,10 +52,17 @@ class ServingStack(ABC):
     def workers(self, resolved: ResolvedWorkers) -> Process:
         """Return the process that runs the engine in one role."""
 
-    @property
     @abstractmethod
-    def parser_flags(self) -> ParserFlags:
-        """The arguments that name the parsers of answers."""
+    def request_counter(self, engine: str) -> RequestCounter:
+        """Return how the workers of an engine, by the blueprint's key, count requests."""
+
+    @abstractmethod
+    def parser_flags(self, engine: str) -> ParserFlags | None:
+        """Return the arguments that name the parsers of an engine's answers; None if there are none."""
+
+    def owned_arguments(self, engine: str) -> Mapping[str, str]:  # noqa: ARG002 -- subclasses use it
+        """Return the arguments of an engine that only the stack may set, each with the reason."""
+        return MappingProxyType({})
 
     def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, Argument]:
         """Return a worker's arguments by name without dashes: the engine's, and the parsers of answers."""
@@ -83,7 +72,8 @@ class ServingStack(ABC):
 
     def parser_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
         """Return the arguments that name the parsers of answers, unless the user sets them."""
-        return parser_arguments(resolved, self.parser_flags)
+        flags = self.parser_flags(resolved.model.engine.chosen)
+        return parser_arguments(resolved, flags) if flags else {}
 
     def flags(self, engine: Engine) -> Mapping[str, Flag]:
         """Return the flags that the stack's workers accept, by name: by default, those of Dynamo's worker."""
@@ -101,3 +91,9 @@ class ServingStack(ABC):
     def batch_headers(self, resolved: ResolvedWorkers) -> Mapping[str, str]:  # noqa: ARG002 -- Dynamo's
         """Return the headers with which requests of batch give way to interactive ones. Empty without any."""
         return {}
+
+
+def own_server_flags(engine: Engine) -> Mapping[str, Flag]:
+    """Return the flags of an engine's own server: the engine's own, and none of Dynamo's worker."""
+    own = {name: flag for name, flag in engine.flags.items() if flag.owner != "dynamo"}
+    return {**own, **engine.server_flags}

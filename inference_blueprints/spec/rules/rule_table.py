@@ -71,6 +71,7 @@ RULES: tuple[Rule, ...] = (
     stacks.stack_routes_like_that,
     stacks.settings_are_of_dynamo_s_router,
     stacks.frontends_are_dynamo_s,
+    stacks.direct_workers_are_whole,
     names.releases_differ,
     names.releases_are_short,
     routes.deployments_fit_the_load_balancer,

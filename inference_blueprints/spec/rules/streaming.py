@@ -169,9 +169,10 @@ def answers_build_on_a_cache(spec: Spec) -> Iterator[Finding]:
     """Check that the model of a streaming job is routed KV-aware, because its prompts grow."""
     for index, job in usable(spec.streaming):
         model = _model(spec, job)
-        if model and model.routing.round_robin is not None:
+        if model and model.routing.kv_aware is None:
+            routing = f"routing: {{{model.routing.chosen}: {{}}}}"
             message = (
-                f"{quote(job.model)} has 'routing: {{roundRobin: {{}}}}', so a session's next prompt seldom "
+                f"{quote(job.model)} has {quote(routing)}, so a session's next prompt seldom "
                 "meets the cache of its former one; route it 'kvAware'"
             )
             yield Finding((*JOBS, index, "model"), message, "warning")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, PrivateAttr, Tag
-from pydantic.alias_generators import to_camel
+from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from inference_blueprints import catalog as published
 from inference_blueprints.spec.types.elasticity import MeasuredStart, ReplicaRange, ScaledBy
@@ -27,11 +26,11 @@ from inference_blueprints.spec.types.section import (
     default,
 )
 from inference_blueprints.spec.types.speculation import Speculation
+from inference_blueprints.spec.types.stacks import Routing, Stack, with_stack_and_routing
 
 StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
 OnlineType = Literal["fp8", "fp8Blocks"]
 KvCacheType = Literal["auto", "bf16", "fp8"]
-PrefixScorer = Literal["approximate", "precise"]
 Task = Literal["generate", "embed"]
 
 
@@ -149,62 +148,6 @@ class Engine(Choice):
         """The settings of the chosen engine."""
         [section] = [each for each in (self.vllm, self.sglang, self.tensorrt_llm) if each is not None]
         return section
-
-
-class DynamoStack(Section):
-    """NVIDIA Dynamo's frontend, router and operator."""
-
-
-class LlmDStack(Section):
-    """llm-d's router in front of standard vLLM servers."""
-
-    prefix_scorer: PrefixScorer = "approximate"
-    """Source of the router's data about the workers' caches: `approximate` uses the requests that it sent,
-    `precise` uses events of the workers."""
-
-
-class Stack(Choice):
-    """Serving stack in front of the engines."""
-
-    dynamo: DynamoStack | None = None
-    """NVIDIA Dynamo."""
-    llm_d: LlmDStack | None = None
-    """llm-d. It runs vLLM only and routes KV-aware."""
-
-
-class KvAwareRouting(Section):
-    """Send a request to the worker with the best combination of cached prefix and load."""
-
-    overlap_credit: float | None = Field(default=None, ge=0.0, le=100.0)
-    """Weight of a cached prefix against load: 0 ignores caches. Without it, 1. Not on llm-d."""
-    temperature: float | None = Field(default=None, ge=0.0, le=100.0)
-    """Randomness of the choice among workers. Without it, 0: always the best worker. Not on llm-d."""
-    busy_cache_fraction: float | None = Field(default=None, gt=0.0, le=1.0)
-    """Used fraction of a worker's KV cache above which it is busy. Requests are refused while every worker is
-    busy. Without it, requests wait. Not on llm-d."""
-    busy_prefill_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
-    """Prompt tokens in progress above which a worker is busy, as with `busyCacheFraction`. Not on llm-d."""
-    session_affinity_seconds: int | None = Field(default=None, ge=1, le=86_400)
-    """Time since its last request in which a session stays with its worker. Clients name the session in the
-    header `X-Dynamo-Session-ID`. Without it, sessions have no effect. Not on llm-d."""
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """Keys that are set, as in the YAML file."""
-        return tuple(to_camel(name) for name in type(self).model_fields if getattr(self, name) is not None)
-
-
-class RoundRobinRouting(Section):
-    """Send requests to the workers in turn."""
-
-
-class Routing(Choice):
-    """Distribution of requests over the workers of a deployment."""
-
-    kv_aware: KvAwareRouting | None = None
-    """Distribute by KV cache and load."""
-    round_robin: RoundRobinRouting | None = None
-    """Distribute in turn."""
 
 
 class Workload(Section):
@@ -329,7 +272,7 @@ class Model(Section):
     engine: Engine = default({"vllm": {}})
     """Inference engine. Without it, vLLM."""
     stack: Stack = default({"dynamo": {}})
-    """Serving stack in front of the engines. Without it, Dynamo."""
+    """Serving stack in front of the engines. Without it, Dynamo, or the first stack that runs the engine."""
     workload: Workload
     """Expected requests."""
     objectives: Objectives = default({})
@@ -337,7 +280,7 @@ class Model(Section):
     real_time: RealTime | None = None
     """Callers with a deadline. `make run` sends their requests from a Java server and reports fallbacks."""
     routing: Routing = default({"kvAware": {}})
-    """Distribution of requests over workers. Without it, KV-aware."""
+    """Distribution of requests over workers. Without it, KV-aware, or `leastRequests` on `direct`."""
     kv_cache: KvCache | None = None
     """KV cache outside the accelerators. Without it, only the accelerators hold KV cache."""
     kv_cache_type: KvCacheType = "auto"
@@ -355,7 +298,13 @@ class Model(Section):
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
     """Sets of workers. All of them are behind the same route."""
     frontend: Frontend | None = None
-    """Frontends of each deployment. Without it, the library chooses their number and size. Not on llm-d."""
+    """Frontends of each deployment. Without it, the library chooses their number and size. Only on Dynamo."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _engine_decides_the_stack(cls, value: Any) -> Any:
+        """Choose the stack by the engine, and the routing by the stack, where the file does not."""
+        return with_stack_and_routing(value) if isinstance(value, dict) else value
 
     @property
     def draft(self) -> published.Model | None:

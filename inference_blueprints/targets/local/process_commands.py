@@ -15,7 +15,7 @@ from pathlib import Path
 from inference_blueprints import catalog
 from inference_blueprints.serving.command_line import command_line, flag_values
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS
 from inference_blueprints.serving.types import EnvironmentValue, FilePath, Process, SecretValue
 from inference_blueprints.simulation.simulated_scheduler import scheduler_of
 from inference_blueprints.simulation.simulated_workers import SimulatedWorkers
@@ -153,7 +153,7 @@ def _switches(engine: SimulatedEngine) -> tuple[str, ...]:
 
 def _parsers(engine: SimulatedEngine) -> tuple[str, ...]:
     """Return the planned parsers of Dynamo's frontend, without those that download a vocabulary."""
-    flags, planned = STACKS["dynamo"].parser_flags, flag_values(engine.arguments)
+    flags, planned = DYNAMO_PARSERS, flag_values(engine.arguments)
     downloading = {
         name
         for each in catalog.answer_formats().values()

@@ -19,7 +19,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
 
@@ -216,7 +216,7 @@ def test_tensorrt_llm_logs_what_moves_the_kv_cache() -> None:
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_what_the_plan_gives_is_owned_or_the_users_to_set(engine: str) -> None:
     words = ENGINES[engine].argument_names
-    parsers = STACKS["dynamo"].parser_flags
+    parsers = DYNAMO_PARSERS
     settable = {*words.counts, words.memory_share, words.without_prefix_cache[0]}
     settable |= {
         "enable-prefix-caching",
