@@ -116,5 +116,5 @@ def health_settings(gpu_health: GpuHealth, pools: Sequence[Pool]) -> dict[str, o
         "maxUnhealthyPercent": gpu_health.max_unhealthy_percent,
         "replacementsPerHour": gpu_health.replacements_per_hour,
         "slowGpus": gpu_health.slow_gpus,
-        "accelerators": {name: each.accelerator_count for name, each in types.items()},
+        "accelerators": {name: each.device_count for name, each in types.items()},
     }

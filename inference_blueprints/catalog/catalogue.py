@@ -26,6 +26,7 @@ from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.limits import Endpoint, Image, Quota, ServiceQuota
 from inference_blueprints.catalog.model import Model
 from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
+from inference_blueprints.catalog.processors import processor_of
 from inference_blueprints.catalog.service_prices import ServicePrice, ServicePrices
 from inference_blueprints.catalog.serving_metrics import DroppedMetrics, ServingMetrics
 from inference_blueprints.catalog.start_times import StartTimeFigure
@@ -314,14 +315,16 @@ class Catalogue:
                 f"{self.directory / 'instance_types.csv'}: {row['name']}: got accelerator "
                 f"{row['accelerator']!r}, accelerators.json has {', '.join(self.accelerators)}"
             )
+        processor = processor_of(row["family"]) if accelerator is None else None
+        memory_mib = int(row["memory_mib"])
         return InstanceType(
             name=row["name"],
             family=row["family"],
             architecture="arm64" if row["architecture"] == "arm64" else "amd64",
             vcpu=int(row["vcpu"]),
-            memory_mib=int(row["memory_mib"]),
-            accelerator=accelerator,
-            accelerator_count=int(row["accelerator_count"]),
+            memory_mib=memory_mib,
+            accelerator=processor.accelerator(memory_mib) if processor else accelerator,
+            accelerator_count=1 if processor else int(row["accelerator_count"]),
             local_nvme_gb=int(row["local_nvme_gb"]) if row["local_nvme_gb"] else None,
             ebs_bandwidth_mbps=int(row["ebs_bandwidth_mbps"]),
             network_bandwidth_mbps=int(row["network_bandwidth_mbps"]),

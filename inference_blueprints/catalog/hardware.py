@@ -11,20 +11,21 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A kind of accelerator device.
+    """What workers compute on: a kind of accelerator device, or the processors of an instance without one.
 
     Parameters
     ----------
     name
         Key in the catalogue, such as ``l40s``.
     manufacturer
-        ``nvidia`` or ``aws``.
+        ``nvidia``, ``aws``, or ``cpu`` for the processors of an instance.
     memory_mib
-        Memory of one device in MiB, as EC2's ``DescribeInstanceTypes`` reports it.
+        Memory of one device in MiB, as EC2's ``DescribeInstanceTypes`` reports it; of processors, the
+        memory of the instance.
     usable_mib
         Memory that a framework can use, in MiB: the driver keeps the rest.
     resource_name
-        Kubernetes resource, such as ``nvidia.com/gpu``.
+        Kubernetes resource, such as ``nvidia.com/gpu``. None for processors, which nothing hands out.
     performance_system
         Name in aiconfigurator's measured operator database; None if it has no data.
     gpudirect_rdma
@@ -33,10 +34,10 @@ class Accelerator:
     """
 
     name: str
-    manufacturer: Literal["nvidia", "aws"]
+    manufacturer: Literal["nvidia", "aws", "cpu"]
     memory_mib: int
     usable_mib: int
-    resource_name: Literal["nvidia.com/gpu", "aws.amazon.com/neuron"]
+    resource_name: Literal["nvidia.com/gpu", "aws.amazon.com/neuron"] | None
     performance_system: str | None
     gpudirect_rdma: bool
 
@@ -59,9 +60,9 @@ class InstanceType:
     vcpu, memory_mib
         vCPUs, and memory of the host in MiB.
     accelerator
-        Kind of its devices; None if it has none.
+        Kind of its devices; else its processors, as one device; None if the catalogue does not know them.
     accelerator_count
-        Devices that a pod can request, in the unit of ``accelerator.resource_name``.
+        Devices that a pod can request, in the unit of ``accelerator.resource_name``; 1 for processors.
     local_nvme_gb
         Instance store in GB; None if it has none.
     ebs_bandwidth_mbps, network_bandwidth_mbps
@@ -88,6 +89,16 @@ class InstanceType:
     efa_interfaces: int
     max_pods: int
     usd_per_hour: float | None
+
+    @property
+    def device_resource(self) -> str | None:
+        """Kubernetes resource of its accelerator devices; None if it has none."""
+        return self.accelerator.resource_name if self.accelerator else None
+
+    @property
+    def device_count(self) -> int:
+        """Accelerator devices, not counting processors."""
+        return self.accelerator_count if self.device_resource else 0
 
 
 @dataclass(frozen=True, slots=True)

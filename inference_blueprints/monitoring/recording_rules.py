@@ -199,8 +199,7 @@ def _roles(
     if template is None or template == _CONSTANT:
         return
     for process in deployment.workers:
-        accelerators = process.resources.accelerators
-        gpus = accelerators.count * process.nodes if accelerators and "$gpus" in template else 0
+        gpus = process.resources.devices * process.nodes if "$gpus" in template else 0
         yield _Scope(template, (here, f'role="{process.role}"'), 1, gpus=gpus)
 
 

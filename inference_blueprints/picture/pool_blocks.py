@@ -112,6 +112,6 @@ def _worker_words(worker: Worker) -> str:
     if worker.process.scaling:
         workers = f"{worker.process.scaling.least} to {workers}"
     accelerators = worker.process.resources.accelerators
-    if accelerators is None:
+    if accelerators is None or accelerators.resource_name is None:
         return workers
     return f"{workers} of {counted(accelerators.count, _DEVICE_NOUNS[accelerators.resource_name])}"

@@ -155,7 +155,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
 
 def _bottlerocket(pool: PoolProperties) -> Manifest:
     """Return image, volumes and kubelet's settings of Bottlerocket, which has a second volume for data."""
-    nvidia = _accelerator_resource(pool) == NVIDIA_RESOURCE
+    nvidia = pool.instance_types[0].device_resource == NVIDIA_RESOURCE
     parameter = image_parameter(
         pool.image, "bottlerocket", pool.instance_types[0].architecture, nvidia=nvidia
     )
@@ -214,11 +214,12 @@ def node_taints(pool: PoolProperties) -> list[Manifest]:
         The pool.
     """
     own = [dict(taint) for taint in pool.taints]
-    if not pool.instance_types[0].accelerator:
+    resource = pool.instance_types[0].device_resource
+    if resource is None:
         return own
     return [
         {
-            "key": _accelerator_resource(pool),
+            "key": resource,
             "value": placement.ACCELERATOR_TAINT_VALUE,
             "effect": placement.ACCELERATOR_TAINT_EFFECT,
         },
@@ -320,11 +321,12 @@ def _network_interfaces(pool: PoolProperties) -> Manifest:
 
 def _limits(pool: PoolProperties) -> Manifest:
     """Return limits on nodes and accelerators. Karpenter counts accelerators before a node has joined."""
-    accelerators = max(instance_type.accelerator_count for instance_type in pool.instance_types)
+    devices = max(instance_type.device_count for instance_type in pool.instance_types)
     nodes = pool.max_nodes - pool.min_nodes
     limits: Manifest = {"nodes": str(nodes)}
-    if accelerators:
-        limits[_accelerator_resource(pool)] = str(nodes * accelerators)
+    resource = pool.instance_types[0].device_resource
+    if resource:
+        limits[resource] = str(nodes * devices)
     return limits
 
 
@@ -343,18 +345,12 @@ def _requirements(pool: PoolProperties) -> list[Manifest]:
     return [{"key": key, "operator": "In", "values": values} for key, values in requirements.items()]
 
 
-def _accelerator_resource(pool: PoolProperties) -> str:
-    """Return the Kubernetes resource name of the pool's accelerator."""
-    accelerator = pool.instance_types[0].accelerator
-    return accelerator.resource_name if accelerator else ""
-
-
 def _image_volume(pool: PoolProperties) -> Manifest:
     """Return the snapshot and the speed of the data volume, if large images are stored on it.
 
     Without accelerators images are small, and the speed that is part of a gp3 volume's price is enough.
     """
-    is_large = bool(pool.instance_types[0].accelerator or pool.image_snapshot_id)
+    is_large = bool(pool.instance_types[0].device_resource or pool.image_snapshot_id)
     if pool.uses_instance_store or not is_large:
         return {}
     throughput = gp3_mib_per_second(pool.instance_types)

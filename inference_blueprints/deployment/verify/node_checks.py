@@ -75,8 +75,8 @@ def _shape_faults(node: KubernetesObject, pool: Pool) -> list[str]:
         if labels.get(key) != value
     ]
     wanted: dict[str, int] = {}
-    if instance_type.accelerator:
-        wanted[instance_type.accelerator.resource_name] = instance_type.accelerator_count
+    if instance_type.device_resource:
+        wanted[instance_type.device_resource] = instance_type.device_count
     if pool.efa:
         wanted[_EFA_RESOURCE] = instance_type.efa_interfaces
     allocatable = node.get("status", {}).get("allocatable", {})

@@ -85,11 +85,9 @@ def efa_interfaces(resolved: ResolvedWorkers) -> int:
 
 
 def tolerations(resolved: ResolvedWorkers) -> tuple[Toleration, ...]:
-    """Return the tolerations of a worker: for the taint of its pool's accelerators, and the user's own."""
-    of_accelerators = Toleration(
-        resolved.accelerator.resource_name,
-        placement.ACCELERATOR_TAINT_VALUE,
-        placement.ACCELERATOR_TAINT_EFFECT,
-    )
+    """Return the tolerations of a worker: for the taint of its pool's devices, and the user's own."""
+    resource = resolved.accelerator.resource_name
+    value, effect = placement.ACCELERATOR_TAINT_VALUE, placement.ACCELERATOR_TAINT_EFFECT
+    of_accelerators = (Toleration(resource, value, effect),) if resource else ()
     own = (Toleration(taint.key, taint.value, taint.effect) for taint in resolved.pool.taints)
-    return (of_accelerators, *own)
+    return (*of_accelerators, *own)

@@ -28,8 +28,10 @@ class PoolQuota:
     @property
     def resources(self) -> Mapping[str, str]:
         """The quota in Kubernetes' form: quantity by resource."""
-        devices = {self.accelerators.resource_name: str(self.accelerators.count)} if self.accelerators else {}
-        return {"cpu": str(self.cpu), "memory": f"{self.memory_mib}Mi", **devices}
+        quota = {"cpu": str(self.cpu), "memory": f"{self.memory_mib}Mi"}
+        if self.accelerators and self.accelerators.resource_name:
+            quota[self.accelerators.resource_name] = str(self.accelerators.count)
+        return quota
 
 
 def pool_quota(pool: Pool, plan: ServingPlan) -> PoolQuota:
@@ -45,10 +47,9 @@ def pool_quota(pool: Pool, plan: ServingPlan) -> PoolQuota:
     def left(a_node: int, taken: int) -> int:
         return max(0, pool.nodes.max * a_node - taken)
 
-    accelerator = types[0].accelerator
+    resource = types[0].device_resource
     devices = left(
-        max(each.accelerator_count for each in types),
-        sum(each.pods * each.resources.accelerators.count for each in workers if each.resources.accelerators),
+        max(each.device_count for each in types), sum(each.pods * each.resources.devices for each in workers)
     )
     return PoolQuota(
         cpu=left(
@@ -58,7 +59,7 @@ def pool_quota(pool: Pool, plan: ServingPlan) -> PoolQuota:
             max(each.memory_mib for each in capacities),
             sum(each.pods * each.resources.memory_mib for each in workers),
         ),
-        accelerators=Accelerators(accelerator.resource_name, devices) if accelerator else None,
+        accelerators=Accelerators(resource, devices) if resource else None,
     )
 
 

@@ -89,7 +89,7 @@ def _shifted_queues(
     for pool in blueprint.spec.pools:
         quota = pool_quota(pool, plan).accelerators
         elastic = sum(each.most * each.accelerators for each in workers if each.pool == pool.name)
-        if quota is not None and elastic:
+        if quota is not None and quota.resource_name and elastic:
             yield ShiftedQueue(
                 pool=pool.name,
                 resource=quota.resource_name,

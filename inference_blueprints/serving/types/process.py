@@ -56,17 +56,18 @@ class Probes:
 
 @dataclass(frozen=True, slots=True)
 class Accelerators:
-    """Accelerators of one process.
+    """What one process computes on.
 
     Parameters
     ----------
     resource_name
-        Kubernetes device resource, such as ``nvidia.com/gpu``.
+        Kubernetes device resource, such as ``nvidia.com/gpu``. None for the processors of its node, all of
+        which it has and none of which it requests as a device.
     count
-        Number of devices on each of its nodes.
+        Number of devices on each of its nodes; 1 for processors.
     """
 
-    resource_name: Annotated[str, Field(pattern="^[a-z0-9.-]+/[a-z0-9.-]+$")]
+    resource_name: Annotated[str, Field(pattern="^[a-z0-9.-]+/[a-z0-9.-]+$")] | None
     count: Positive
 
 
@@ -127,6 +128,11 @@ class Resources:
     ephemeral_storage_mib: Positive
     efa_interfaces: NotNegative
     accelerators: Accelerators | None = None
+
+    @property
+    def devices(self) -> int:
+        """Devices that it requests: none if it computes on processors."""
+        return self.accelerators.count if self.accelerators and self.accelerators.resource_name else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def no_queue_takes_every_job(spec: Spec) -> Iterator[Finding]:
 def taints_can_be_tolerated(spec: Spec) -> Iterator[Finding]:
     """Check that a pool with a queue has no more taints than Kueue lets jobs tolerate."""
     for index, pool in usable(spec.pools) if _kueue(spec) else ():
-        own = MAXIMUM_TOLERATIONS - any(each.accelerator for each in known_instance_types(pool))
+        own = MAXIMUM_TOLERATIONS - any(each.device_resource for each in known_instance_types(pool))
         if len(pool.taints) > own:
             message = (
                 f"got {len(pool.taints)} taints, jobs of a queue can tolerate at most {own}; remove some"

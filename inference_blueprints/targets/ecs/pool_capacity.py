@@ -69,7 +69,7 @@ def measured_pools(blueprint: Blueprint, plan: ServingPlan) -> tuple[str, ...]:
     with_gpus = {
         pool.name
         for pool in blueprint.spec.pools
-        if any(catalog.instance_type(name).accelerator for name in pool.instance_types)
+        if any(catalog.instance_type(name).device_resource for name in pool.instance_types)
     }
     groups = (each.pool for each in pool_capacities(blueprint, plan) if each.kind == "group")
     return tuple(pool for pool in groups if pool in with_gpus)

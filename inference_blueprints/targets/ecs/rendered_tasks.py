@@ -185,7 +185,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
             TASK_PROGRAM: task_program("task_start"),
         },
         user=_USER,
-        gpus=sizes.accelerators.count if sizes.accelerators else 0,
+        gpus=sizes.devices,
         shared_memory_mib=shared,
         devices=tuple(f"/dev/infiniband/uverbs{index}" for index in range(devices)),
         capabilities=process.capabilities,

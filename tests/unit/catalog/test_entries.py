@@ -144,7 +144,8 @@ def test_h200_has_what_pytorch_states() -> None:
         ("p6-b300.48xlarge", "b300", 8, 16),
         ("inf2.48xlarge", "inferentia2", 12, 0),
         ("trn2.48xlarge", "trainium2", 16, 16),
-        ("c8g.4xlarge", None, 0, 0),
+        ("c8g.4xlarge", "graviton4", 1, 0),
+        ("c7i.4xlarge", None, 0, 0),
     ],
 )
 def test_known_instance_types(name: str, accelerator: str | None, count: int, efa: int) -> None:

@@ -27,7 +27,7 @@ _CPU_UNITS = 1024
 def host_size(name: str) -> HostSize:
     """Return what an instance of a type registers."""
     known = instance_type(name)
-    return HostSize(known.vcpu * _CPU_UNITS, known.memory_mib, known.accelerator_count)
+    return HostSize(known.vcpu * _CPU_UNITS, known.memory_mib, known.device_count)
 
 
 def record_host(instance: EcsInstance) -> None:

@@ -123,8 +123,8 @@ def _capacity(instance_type: catalog.InstanceType) -> dict[str, str]:
         "memory": f"{instance_type.memory_mib}Mi",
         "pods": str(instance_type.max_pods),
     }
-    if instance_type.accelerator:
-        capacity[instance_type.accelerator.resource_name] = str(instance_type.accelerator_count)
+    if instance_type.device_resource:
+        capacity[instance_type.device_resource] = str(instance_type.device_count)
     if instance_type.efa_interfaces:
         capacity["vpc.amazonaws.com/efa"] = str(instance_type.efa_interfaces)
     return capacity
