@@ -77,6 +77,26 @@ def test_requests_for_the_host_go_to_every_deployment_by_its_workers(synthesise:
     ]
 
 
+def test_only_the_api_of_servers_without_a_router_is_reachable(synthesise: Synthesise) -> None:
+    templates = synthesise(lambda spec: spec["models"][0].update(stack={"direct": {}}))
+    host, path = templates.only("AWS::ElasticLoadBalancingV2::ListenerRule", STACK)["Conditions"]
+    assert host["HostHeaderConfig"] == {"Values": ["qwen3-8b.try.internal"]}
+    assert path == {"Field": "path-pattern", "PathPatternConfig": {"Values": ["/v1/*"]}}
+
+
+def test_the_load_balancer_binds_servers_without_a_router(synthesise: Synthesise) -> None:
+    templates = synthesise(lambda spec: spec["models"][0].update(stack={"direct": {}}))
+    [release] = templates.charts(STACK)
+    binding = templates.manifest(STACK, "TargetGroupBinding", release)
+    assert binding["spec"]["serviceRef"] == {"name": f"{release}-server", "port": 8000}
+    group = templates.only("AWS::ElasticLoadBalancingV2::TargetGroup", STACK)
+    assert group["HealthCheckPath"] == "/health"
+    attributes = {each["Key"]: each["Value"] for each in group["TargetGroupAttributes"]}
+    assert attributes["load_balancing.algorithm.type"] == "least_outstanding_requests"
+    server = _processes(templates)["server"]
+    assert int(attributes["deregistration_delay.timeout_seconds"]) == server["terminationGraceSeconds"]
+
+
 def test_two_models_never_share_a_priority(synthesise: Synthesise) -> None:
     rules = synthesise(two_by_two).properties("AWS::ElasticLoadBalancingV2::ListenerRule")
     assert len({rule["Priority"] for rule in rules}) == 2

@@ -57,6 +57,8 @@ class ModelTargets(Construct):
         distinct.
     targets
         The deployments' entry points.
+    paths
+        Patterns of the paths that are forwarded. Empty for all. Other paths have the answer of the listener.
 
     Attributes
     ----------
@@ -75,11 +77,14 @@ class ModelTargets(Construct):
         gateway: Gateway,
         priority: int,
         targets: Sequence[ModelTarget],
+        paths: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         self.groups = {target.name: self._target_group(target, gateway.vpc_id) for target in targets}
         weights = listener_weights({target.name: target.weight for target in targets})
-        self.rule = self._rule(gateway.listener_arn, host_name, priority, self.groups, weights)
+        self.rule = self._rule(
+            gateway.listener_arn, _conditions(host_name, paths), priority, self.groups, weights
+        )
 
     def _target_group(self, target: ModelTarget, vpc_id: str) -> elbv2.CfnTargetGroup:
         """Add the target group of a deployment. Its targets get time to end their streams."""
@@ -106,7 +111,7 @@ class ModelTargets(Construct):
     def _rule(
         self,
         listener_arn: str,
-        host_name: str,
+        conditions: list[elbv2.CfnListenerRule.RuleConditionProperty],
         priority: int,
         groups: Mapping[str, elbv2.CfnTargetGroup],
         weights: Mapping[str, int],
@@ -122,18 +127,25 @@ class ModelTargets(Construct):
             "Rule",
             listener_arn=listener_arn,
             priority=priority,
-            conditions=[
-                rule.RuleConditionProperty(
-                    field="host-header",
-                    host_header_config=rule.HostHeaderConfigProperty(values=[host_name]),
-                )
-            ],
+            conditions=conditions,
             actions=[
                 rule.ActionProperty(
                     type="forward", forward_config=rule.ForwardConfigProperty(target_groups=targets)
                 )
             ],
         )
+
+
+def _conditions(host_name: str, paths: Sequence[str]) -> list[elbv2.CfnListenerRule.RuleConditionProperty]:
+    """Return what a request must match: the host name, and one of the paths if there are any."""
+    rule = elbv2.CfnListenerRule
+    host = rule.RuleConditionProperty(
+        field="host-header", host_header_config=rule.HostHeaderConfigProperty(values=[host_name])
+    )
+    path = rule.RuleConditionProperty(
+        field="path-pattern", path_pattern_config=rule.PathPatternConfigProperty(values=list(paths))
+    )
+    return [host, path] if paths else [host]
 
 
 def listener_priorities(names: Sequence[str]) -> dict[str, int]:

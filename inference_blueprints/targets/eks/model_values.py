@@ -1,4 +1,4 @@
-"""Values of the charts ``dynamo-model`` and ``llm-d-model``: a deployment of the serving plan on EKS."""
+"""Values of the charts of models: a deployment of the serving plan on EKS."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import Field
 from inference_blueprints import resources
 from inference_blueprints.catalog.placement import ACCELERATORS_LABEL, POOL_LABEL
 from inference_blueprints.contracts.metric_labels import PROMETHEUS_ADDRESS
+from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import (
     DeploymentPlan,
     EndpointPicker,
@@ -35,6 +36,7 @@ from inference_blueprints.targets.eks.metric_pod_labels import metric_labels
 from inference_blueprints.targets.eks.rendered_values import BEHIND, rendered_values
 from inference_blueprints.targets.eks.weights_mirror_values import FileName
 
+_ServiceAccount = Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
 _PROGRAM_FILES = ("__init__.py", "hub.py", "node_cache.py", "node_store.py", "s3_reader.py", "settings.py")
 
 
@@ -85,7 +87,7 @@ class ProcessValues(ProcessBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ModelValues:
-    """Values that both charts have; `program` holds the text of each file that fills the node's cache."""
+    """Values that all charts have; `program` holds the text of each file that fills the node's cache."""
 
     secrets: tuple[SecretReference, ...]
     weights_bucket: NonEmpty | None = None
@@ -102,13 +104,18 @@ class DynamoModelValues(_ModelValues):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DirectModelValues(_ModelValues):
+    """Values of the chart ``direct-model``."""
+
+    service_account: _ServiceAccount = field(metadata={BEHIND: None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmDModelValues(_ModelValues):
     """Values of the chart ``llm-d-model``."""
 
     model: NonEmpty = field(metadata={BEHIND: None})
-    service_account: Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")] = field(
-        metadata={BEHIND: "model"}
-    )
+    service_account: _ServiceAccount = field(metadata={BEHIND: "model"})
     picker: EndpointPicker = field(metadata={BEHIND: "service_account"})
 
 
@@ -163,6 +170,8 @@ def deployment_values(
             picker=deployment.picker,
             **shared,
         )
+    elif STACKS[deployment.stack].serves_directly:
+        values = DirectModelValues(service_account=deployment.service_account, **shared)
     else:
         values = DynamoModelValues(framework=deployment.framework, **shared)
     rendered: dict[str, Any] = rendered_values(values)

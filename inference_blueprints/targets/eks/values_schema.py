@@ -11,7 +11,11 @@ from pydantic.alias_generators import to_camel
 
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.targets.eks.batch_worker_values import BatchWorkerValues
-from inference_blueprints.targets.eks.model_values import DynamoModelValues, LlmDModelValues
+from inference_blueprints.targets.eks.model_values import (
+    DirectModelValues,
+    DynamoModelValues,
+    LlmDModelValues,
+)
 from inference_blueprints.targets.eks.weights_mirror_values import WeightsMirrorValues
 
 _Schema = dict[str, Any]
@@ -102,13 +106,27 @@ def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
 
 
 def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
-    """Require a router and workers, and a pause before each stops. The chart mounts no files."""
+    """Require a router and workers."""
+    _servers(schema, definitions)
+    schema["properties"]["processes"]["minItems"] = 2
+
+
+def _direct_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
+    """Allow one kind of workers, each on one node and without programs beside it."""
+    _servers(schema, definitions)
+    schema["properties"]["processes"]["maxItems"] = 1
+    for name in ("sidecars", "followerArguments", "nodes", "zone"):
+        del definitions["ProcessValues"]["properties"][name]
+    del definitions["Sidecar"]
+
+
+def _servers(schema: _Schema, definitions: dict[str, _Schema]) -> None:
+    """Require a pause before each process stops. The charts of engines' own servers mount no files."""
     _with_library(schema)
     del definitions["FileEntry"]
     for values in ("ProcessValues", "NodeCacheValues"):
         variables = definitions[values]["properties"]["environment"]["items"]
         variables["anyOf"].remove({"$ref": "#/definitions/FileEntry"})
-    schema["properties"]["processes"]["minItems"] = 2
     definitions["ProcessValues"]["properties"]["preStopSeconds"]["minimum"] = 1
 
 
@@ -120,11 +138,17 @@ _VALUES: Mapping[str, type] = MappingProxyType(
     {
         "dynamo-model": DynamoModelValues,
         "llm-d-model": LlmDModelValues,
+        "direct-model": DirectModelValues,
         "weights-mirror": WeightsMirrorValues,
         "batch-worker": BatchWorkerValues,
     }
 )
 #: Constraints that a chart adds to its type.
 _NARROWED: Mapping[str, Callable[[_Schema, dict[str, _Schema]], None]] = MappingProxyType(
-    {"dynamo-model": _dynamo_model, "llm-d-model": _llm_d_model, "batch-worker": _batch_worker}
+    {
+        "dynamo-model": _dynamo_model,
+        "llm-d-model": _llm_d_model,
+        "direct-model": _direct_model,
+        "batch-worker": _batch_worker,
+    }
 )

@@ -1,15 +1,14 @@
 {{/* The pod of a worker, or of one of its further nodes. A further node has no API, so its pod has no sidecar, port or
-health check. Takes a dict of `root`, `process` and `follows`. */}}
-{{- define "llm-d-model.workerPod" -}}
+health check. Takes a dict of `root`, `process` and `follows`, and `labels` of the pods with an API. */}}
+{{- define "model-library.workerPod" -}}
 {{- with .process -}}
 metadata:
   labels:
     {{- include "model-library.selector" $ | nindent 4 }}
     {{- if not $.follows }}
-    llm-d.ai/inference-pool: {{ $.root.Release.Name }}
-    llm-d.ai/role: {{ include "llm-d-model.role" . }}
+    {{- with $.labels }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
-    {{- if not $.follows }}
     {{- with .metricLabels }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -61,12 +60,12 @@ spec:
           readOnly: true
     {{- end }}
     {{- range $sidecars }}
-    {{- include "llm-d-model.sidecar" (dict "sidecar" . "arguments" list) | nindent 4 }}
+    {{- include "model-library.sidecar" (dict "sidecar" . "arguments" list) | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
     - name: main
-      {{- include (ternary "llm-d-model.follower" "llm-d-model.program" $.follows) . | nindent 6 }}
+      {{- include (ternary "model-library.follower" "model-library.mainContainer" $.follows) . | nindent 6 }}
       env:
         {{- include "model-library.environment" $ | nindent 8 }}
       securityContext:
@@ -117,4 +116,49 @@ spec:
           secretProviderClass: {{ include "model-library.secrets" $.root }}
     {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* The Deployment of workers that each fit on one node. Takes a dict of `root`, `process` and `name`, and `labels` of the
+pods. */}}
+{{- define "model-library.workerDeployment" -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "model-library.labels" . | nindent 4 }}
+spec:
+  {{- /* If KEDA scales the workers, KEDA alone sets their number. */}}
+  {{- if not .process.scaling }}
+  replicas: {{ .process.replicas }}
+  {{- end }}
+  # The start may take as long as the startup check allows, plus the time for a new node.
+  progressDeadlineSeconds: {{ add 900 (mul .process.probes.startup.periodSeconds .process.probes.startup.failureThreshold) }}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate:
+      maxSurge: {{ .process.rollout.maxSurge }}
+      maxUnavailable: {{ .process.rollout.maxUnavailable }}
+  selector:
+    matchLabels:
+      {{- include "model-library.selector" . | nindent 6 }}
+  template:
+    {{- include "model-library.workerPod" (set . "follows" false) | nindent 4 }}
+{{- end }}
+
+{{/* How many pods of a process a drain may take at once. Takes a dict of `root`, `process` and `name`. */}}
+{{- define "model-library.disruptionBudget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "model-library.labels" . | nindent 4 }}
+spec:
+  # At least one pod may always be evicted, so that no node drain blocks. Unready pods may always be evicted.
+  maxUnavailable: {{ .process.rollout.maxUnavailable }}
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "model-library.selector" . | nindent 6 }}
 {{- end }}

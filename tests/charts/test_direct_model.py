@@ -1,0 +1,220 @@
+"""The chart of engines' own servers: what they are given, and how they leave the load balancer."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from inference_blueprints.catalog.charts import charts
+from inference_blueprints.local.manifests import validate_manifest
+from inference_blueprints.resources import charts_directory
+from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.targets.eks.model_values import deployment_values
+from tests.charts.llm_d import (
+    BUCKET,
+    HUB_ARN,
+    REVISION,
+    Manifest,
+    Render,
+    deployments,
+    main_container,
+    of_kind,
+    planned,
+    pod,
+    sidecars,
+)
+
+CHART = "direct-model"
+KUBERNETES_VERSION = "1.35"
+REVIEWED = Path(__file__).parent / "rendered"
+RunHelm = Callable[..., subprocess.CompletedProcess[str]]
+Staged = Callable[[str], str]
+
+QUICKSTART = shipped()["quickstart-g6e"].read_text(encoding="utf-8")
+ELASTIC = shipped()["elastic-g6e"].read_text(encoding="utf-8")
+DIRECT = ("    deployments:\n", "    stack: {direct: {}}\n    deployments:\n")
+MIRRORED = (
+    "weights: {huggingFace: Qwen/Qwen3-8B}",
+    f"weights: {{huggingFace: Qwen/Qwen3-8B, revision: {REVISION}, mirror: {{}}}}",
+)
+WITH_TOKEN = (
+    "weights: {huggingFace: Qwen/Qwen3-8B}",
+    f"weights: {{huggingFace: Qwen/Qwen3-8B, tokenSecretArn: '{HUB_ARN}'}}",
+)
+FOUR_PER_NODE = ("instanceTypes: [g6e.2xlarge]", "instanceTypes: [g6e.12xlarge]")
+PINNED = (
+    "weights: {huggingFace: Qwen/Qwen3-8B}",
+    f"weights: {{huggingFace: Qwen/Qwen3-8B, revision: {REVISION}}}",
+)
+
+#: What is deployed, by the name of its reviewed rendering.
+DEPLOYMENTS = {
+    "direct-hub": planned(DIRECT, WITH_TOKEN, of=QUICKSTART),
+    "direct-mirror": planned(DIRECT, MIRRORED, of=QUICKSTART),
+    "direct-shared": planned(DIRECT, FOUR_PER_NODE, PINNED, of=QUICKSTART),
+    "direct-elastic": planned(DIRECT, of=ELASTIC),
+}
+
+
+@pytest.fixture(params=DEPLOYMENTS)
+def name(request: pytest.FixtureRequest) -> str:
+    """Return the name of each deployment in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def deployment(name: str) -> DeploymentPlan:
+    return DEPLOYMENTS[name]
+
+
+@pytest.fixture
+def values(deployment: DeploymentPlan) -> Manifest:
+    return deployment_values(deployment, weights_bucket=BUCKET)
+
+
+@pytest.fixture
+def rendered(render: Render, values: Manifest, deployment: DeploymentPlan) -> list[Manifest]:
+    """Return the objects of a deployment."""
+    return render(values, deployment.release, CHART)
+
+
+def test_helm_finds_nothing_to_complain_of(run_helm: RunHelm, values: Manifest, staged: Staged) -> None:
+    result = run_helm("lint", "--strict", staged(CHART), values=values)
+    assert result.returncode == 0, result.stdout
+    assert "[WARNING]" not in result.stdout
+
+
+def test_every_object_is_valid_and_of_a_known_kind(rendered: list[Manifest]) -> None:
+    assert [line for each in rendered for line in validate_manifest(each, KUBERNETES_VERSION)] == []
+
+
+def test_the_rendering_is_as_reviewed(rendered: list[Manifest], name: str) -> None:
+    for each in of_kind(rendered, "ConfigMap"):
+        # The program itself is reviewed where it is written.
+        each["data"] = sorted(each["data"])
+    reviewed = (REVIEWED / f"{name}.yaml").read_text(encoding="utf-8")
+    assert rendered == list(yaml.safe_load_all(reviewed))
+
+
+def test_a_server_is_given_what_the_plan_says(rendered: list[Manifest], deployment: DeploymentPlan) -> None:
+    [process] = deployment.processes
+    [spec] = deployments(rendered).values()
+    container = main_container(spec["template"]["spec"])
+    assert spec.get("replicas") == (None if process.scaling else process.replicas)
+    assert (container["image"], container["command"]) == (process.image, list(process.command))
+    assert container["args"] == list(process.arguments)
+    assert container["readinessProbe"]["httpGet"] == {"path": "/health", "port": "http"}
+
+
+def test_the_service_selects_the_servers_alone(rendered: list[Manifest], deployment: DeploymentPlan) -> None:
+    [service] = of_kind(rendered, "Service")
+    [spec] = deployments(rendered).values()
+    labels = spec["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    assert service["metadata"]["name"] == f"{deployment.release}-{deployment.entry_point.name}"
+    [port] = service["spec"]["ports"]
+    [container_port] = main_container(spec["template"]["spec"])["ports"]
+    assert (port["port"], port["targetPort"]) == (container_port["containerPort"], container_port["name"])
+
+
+def test_answers_end_before_their_pod_does(rendered: list[Manifest], deployment: DeploymentPlan) -> None:
+    spec = pod(rendered, "server")
+    pause = main_container(spec)["lifecycle"]["preStop"]["sleep"]["seconds"]
+    streams = int(main_container(spec)["args"][main_container(spec)["args"].index("--shutdown-timeout") + 1])
+    assert pause >= 15, "the load balancer needs some seconds to stop sending requests"
+    assert spec["terminationGracePeriodSeconds"] > pause + streams
+    assert deployment.entry_point.termination_grace_seconds == spec["terminationGracePeriodSeconds"]
+
+
+def test_pods_have_no_privilege(rendered: list[Manifest]) -> None:
+    spec = pod(rendered, "server")
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["automountServiceAccountToken"] is False
+    assert main_container(spec)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_servers_have_the_identity_that_may_read_their_weights(
+    rendered: list[Manifest], deployment: DeploymentPlan
+) -> None:
+    [account] = of_kind(rendered, "ServiceAccount")
+    assert account["metadata"]["name"] == deployment.service_account
+    assert pod(rendered, "server")["serviceAccountName"] == deployment.service_account
+
+
+def test_mirrored_weights_are_complete_before_a_server_reads_them(render: Render) -> None:
+    plan = DEPLOYMENTS["direct-mirror"]
+    spec = pod(render(deployment_values(plan, weights_bucket=BUCKET), plan.release, CHART), "server")
+    wait = next(each for each in spec["initContainers"] if each["name"] == "weights")
+    assert wait["command"] == ["python3", "-m", "weights.wait"]
+    assert main_container(spec)["args"][0].startswith("s3://")
+
+
+def test_servers_that_share_a_node_load_its_copy(render: Render) -> None:
+    plan = DEPLOYMENTS["direct-shared"]
+    spec = pod(render(deployment_values(plan), plan.release, CHART), "server")
+    assert "node-cache" in sidecars(spec)
+    assert main_container(spec)["args"][0].startswith("/models/")
+
+
+def test_keda_scales_the_servers_by_their_own_metrics(render: Render) -> None:
+    plan = DEPLOYMENTS["direct-elastic"]
+    [scaled] = of_kind(render(deployment_values(plan), plan.release, CHART), "ScaledObject")
+    assert scaled["spec"]["scaleTargetRef"] == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": f"{plan.release}-server",
+    }
+    queries = [
+        each["metadata"]["query"] for each in scaled["spec"]["triggers"] if each["type"] == "prometheus"
+    ]
+    assert queries
+    assert all("vllm:num_requests_" in query for query in queries)
+
+
+def test_no_object_is_called_like_one_of_another_stack(render: Render) -> None:
+    """A release may change its stack: Helm refuses what another has made, and Dynamo's operator is slower."""
+    plan = DEPLOYMENTS["direct-hub"]
+    release = plan.release
+    others = {"", "-frontend", "-worker", "-k8s-service-discovery", "-vllm", "-vllm-worker", "-router"}
+    shared = {"Deployment", "Service", "ServiceAccount", "ConfigMap"}
+    manifests = render(deployment_values(plan), release, CHART)
+    names = {each["metadata"]["name"] for each in manifests if each["kind"] in shared}
+    assert names
+    assert not names & {f"{release}{end}" for end in others}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda values: values.update(replicas=3),
+        lambda values: values.update(serviceAccount="Workers"),
+        lambda values: values["processes"].append(copy.deepcopy(values["processes"][0])),
+        lambda values: values["processes"][0].update(preStopSeconds=0),
+        lambda values: values["processes"][0].update(nodes=2),
+        lambda values: values["processes"][0]["probes"].pop("startup"),
+    ],
+)
+def test_values_that_the_schema_does_not_know_are_refused(
+    change: Callable[[Manifest], object], run_helm: RunHelm, staged: Staged
+) -> None:
+    values = deployment_values(DEPLOYMENTS["direct-hub"])
+    change(values)
+    result = run_helm("template", "release", staged(CHART), values=values)
+    assert result.returncode != 0
+    assert "values don't meet the specifications of the schema" in result.stderr
+
+
+def test_the_charts_file_names_the_chart_s_own_version() -> None:
+    document = yaml.safe_load((charts_directory() / CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    entry = charts()[CHART]
+    assert entry.version == document["version"]
+    assert document["kubeVersion"] == f">={entry.minimum_kubernetes}.0-0"
