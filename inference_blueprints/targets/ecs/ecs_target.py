@@ -113,7 +113,7 @@ class EcsTarget(Target[RenderedDeployment]):
         )
 
     def _service(self, deployment: DeploymentPlan, process: Process, task: RenderedTask) -> RenderedService:
-        entry = not process.is_worker
+        entry = process is deployment.entry_point
         scaling = service_scaling(self._place.platform, deployment.release, process)
         startup = process.probes.startup
         # The time counts from the start of the task: another container may copy the weights first. A worker
@@ -139,7 +139,7 @@ class EcsTarget(Target[RenderedDeployment]):
             grace_seconds=steps * startup.period_seconds * startup.failure_threshold,
             drain_seconds=process.termination_grace_seconds - process.pre_stop_seconds if entry else None,
             entry_port=process.ports[0].number if entry else None,
-            health_path=_FRONTEND_PATH if entry else None,
+            health_path=_health_path(process) if entry else None,
             packed=task.compute == "group",
             awaits_weights=process.awaits_weights,
             tags={LABEL_TAGS[name]: value for name, value in labels.items()},
@@ -160,6 +160,11 @@ class EcsTarget(Target[RenderedDeployment]):
                 ProviderShare(names[True], 0, _SPOT_WEIGHT),
             )
         return (ProviderShare(names[spot == "only"], 0, 1),)
+
+
+def _health_path(entry: Process) -> str:
+    """Return the path that the load balancer checks."""
+    return entry.probes.readiness.path if entry.is_worker else _FRONTEND_PATH
 
 
 def _buys_spot(purchase: Purchase) -> str:

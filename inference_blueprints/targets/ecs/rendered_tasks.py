@@ -1,4 +1,10 @@
-"""The tasks of a deployment: frontends on Fargate, workers on the hosts of their pool."""
+"""The tasks of a deployment: frontends on Fargate, workers on the hosts of their pool.
+
+A worker that the load balancer reaches itself has an address of its own (``awsvpc``), so its port is fixed
+and its target group is like that of frontends. Dynamic ports of hosts need the network mode ``bridge``, which
+Managed Instances do not have (Amazon ECS Developer Guide, "Amazon ECS task networking for Amazon ECS Managed
+Instances").
+"""
 
 from __future__ import annotations
 
@@ -18,14 +24,15 @@ from inference_blueprints.contracts.ecs_names import (
     namespace_of,
     service_name,
 )
-from inference_blueprints.contracts.task_start import TaskStart
+from inference_blueprints.contracts.task_start import TaskNetwork, TaskStart
 from inference_blueprints.contracts.task_tags import METRICS_ADDRESS_TAG
-from inference_blueprints.serving.types import DeploymentPlan, NodeCache, Process
+from inference_blueprints.serving.types import DeploymentPlan, HttpProbe, NodeCache, Process
 from inference_blueprints.targets.ecs.named_ports import named_arguments, named_variables, port_positions
 from inference_blueprints.targets.ecs.task_environment import (
     CACHE_FOLDER,
     DISCOVERY_ARGUMENTS,
     planned_environment,
+    server_environment,
     serving_environment,
     with_cache_folder,
 )
@@ -93,7 +100,7 @@ def deployment_tasks(deployment: DeploymentPlan, place: TaskPlace) -> tuple[Rend
     workers = [task for process, task in zip(deployment.processes, tasks, strict=True) if process.is_worker]
     suffix = hashlib.sha256(repr(workers).encode()).hexdigest()[:8]
     return tuple(
-        _with_suffix(task, suffix) if process.is_worker else task
+        _with_suffix(task, suffix) if process.is_worker and task.network == "host" else task
         for process, task in zip(deployment.processes, tasks, strict=True)
     )
 
@@ -124,7 +131,7 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
     container = RenderedContainer(
         name=MAIN_CONTAINER,
         image=process.image,
-        command=_command(process, process.arguments),
+        command=_command(process, process.arguments, DISCOVERY_ARGUMENTS),
         cpu_units=size.cpu_units,
         memory_mib=size.memory_mib,
         environment={
@@ -154,13 +161,20 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
 
 def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> RenderedTask:
     pool, sizes, cache = process.pool or "", process.resources, process.node_cache
-    environment = serving_environment(process.environment, place.platform)
+    reached = process is deployment.entry_point
+    network: TaskNetwork = "awsvpc" if reached else "host"
+    environment = (
+        server_environment(process.environment)
+        if reached
+        else serving_environment(process.environment, place.platform)
+    )
+    discovered = {} if reached else {"DYN_NAMESPACE": namespace_of(deployment.release)}
     start = TaskStart(
-        network="host",
+        network=network,
         ports=port_positions(process.engine_ports),
         address=environment.address,
         files=environment.files or {},
-        tag={METRICS_ADDRESS_TAG: SYSTEM_PORT},
+        tag={METRICS_ADDRESS_TAG: process.ports[0].number if reached else SYSTEM_PORT},
         efa_interfaces=sizes.efa_interfaces if process.capabilities else 0,
         lock_folder=_NODE if cache else None,
         lock_entries=_entries(cache) if cache else (),
@@ -168,11 +182,14 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
     compute = place.computes[pool]
     shared = sizes.shared_memory_mib if compute == "group" else 0
     devices = place.efa_devices[pool] if process.capabilities else 0
-    live = process.probes.liveness
     main = RenderedContainer(
         name=MAIN_CONTAINER,
         image=process.image,
-        command=_command(process, named_arguments(process.arguments, process.engine_ports)),
+        command=_command(
+            process,
+            named_arguments(process.arguments, process.engine_ports),
+            () if reached else DISCOVERY_ARGUMENTS,
+        ),
         cpu_units=sizes.cpu * _CPU_UNITS,
         memory_mib=sizes.memory_mib,
         # Placement counts the shared memory in addition, and its pages count towards the limit.
@@ -180,11 +197,12 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         environment={
             **environment.values,
             **named_variables(process.engine_ports),
-            "DYN_NAMESPACE": namespace_of(deployment.release),
+            **discovered,
             TASK_START_VARIABLE: start.as_text(),
             TASK_PROGRAM: task_program("task_start"),
         },
         user=_USER,
+        port=process.ports[0].number if reached else None,
         gpus=sizes.devices,
         shared_memory_mib=shared,
         devices=tuple(f"/dev/infiniband/uverbs{index}" for index in range(devices)),
@@ -195,19 +213,14 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
             *((Dependency(NODE_CACHE_CONTAINER, "SUCCESS"),) if cache else ()),
             *((Dependency(WEIGHTS_CONTAINER, "SUCCESS"),) if process.awaits_weights else ()),
         ),
-        stop_timeout_seconds=process.termination_grace_seconds,
-        health=TaskHealth(
-            command=tuple(program_command("task_start.live_check")),
-            interval_seconds=live.period_seconds,
-            timeout_seconds=live.timeout_seconds,
-            retries=live.failure_threshold,
-            start_seconds=_MOST_START_PERIOD_SECONDS,
-        ),
+        # ECS first waits until the load balancer has ended the requests of a task that it reaches.
+        stop_timeout_seconds=process.termination_grace_seconds - (process.pre_stop_seconds if reached else 0),
+        health=None if reached else _live_check(process.probes.liveness),
     )
     return RenderedTask(
         family=_family(deployment, process, place),
         compute=compute,
-        network="host",
+        network=network,
         architecture=process.architecture,
         containers=(
             *((_fill(process, cache),) if cache else ()),
@@ -217,6 +230,17 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         volumes=_volumes(cache) if cache else (),
         log_group=model_log_group(place.platform, deployment.model),
         log_prefix=service_name(deployment.name, process.name),
+    )
+
+
+def _live_check(live: HttpProbe) -> TaskHealth:
+    """Return the check of a worker that no load balancer checks."""
+    return TaskHealth(
+        command=tuple(program_command("task_start.live_check")),
+        interval_seconds=live.period_seconds,
+        timeout_seconds=live.timeout_seconds,
+        retries=live.failure_threshold,
+        start_seconds=_MOST_START_PERIOD_SECONDS,
     )
 
 
@@ -286,8 +310,8 @@ def _mounts(cache: NodeCache) -> tuple[TaskMount, ...]:
     return (*weights, TaskMount("compiled", cache.compiled_path), *locks)
 
 
-def _command(process: Process, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    words = (*process.command, *with_cache_folder(arguments), *DISCOVERY_ARGUMENTS)
+def _command(process: Process, arguments: tuple[str, ...], further: tuple[str, ...]) -> tuple[str, ...]:
+    words = (*process.command, *with_cache_folder(arguments), *further)
     return tuple(program_command("task_start", "--", *words))
 
 

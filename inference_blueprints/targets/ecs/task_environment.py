@@ -25,6 +25,7 @@ from inference_blueprints.targets.ecs.tasks import DiscoverySecret, TaskValue
 DISCOVERY_ARGUMENTS = ("--discovery-backend", "etcd")
 #: Folder of caches: every image lets any user write below /tmp, and the disk of the host holds it.
 CACHE_FOLDER = "/tmp/cache"  # noqa: S108 -- in a container of its own
+_CACHES = {"XDG_CACHE_HOME": CACHE_FOLDER, "HF_HOME": f"{CACHE_FOLDER}/huggingface"}
 #: Folder of the files that a task writes at its start.
 FILES_FOLDER = "/tmp/task-files"  # noqa: S108
 # The folder of caches in the plan's arguments, which a volume holds on EKS.
@@ -80,6 +81,18 @@ def planned_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironm
     return TaskEnvironment(values, tuple(address), files)
 
 
+def server_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironment:
+    """Return the variables of an engine's own server, which discovers nothing.
+
+    Parameters
+    ----------
+    planned
+        The plan's variables.
+    """
+    own = planned_environment(planned)
+    return TaskEnvironment({**_CACHES, **own.values}, own.address, own.files)
+
+
 def serving_environment(planned: Mapping[str, EnvironmentValue], platform: str) -> TaskEnvironment:
     """Return the variables of one of Dynamo's processes.
 
@@ -95,8 +108,7 @@ def serving_environment(planned: Mapping[str, EnvironmentValue], platform: str) 
     """
     own = planned_environment(planned)
     values: dict[str, TaskValue] = {
-        "XDG_CACHE_HOME": CACHE_FOLDER,
-        "HF_HOME": f"{CACHE_FOLDER}/huggingface",
+        **_CACHES,
         "DYN_DISCOVERY_BACKEND": "etcd",
         "DYN_EVENT_PLANE": "zmq",
         "DYN_REQUEST_PLANE": "tcp",

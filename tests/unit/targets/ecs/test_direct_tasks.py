@@ -1,0 +1,67 @@
+"""Tasks of engines' own servers, which the load balancer reaches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER, TASK_START_VARIABLE
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.serving.command_line import flag_values
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.ecs.ecs_target import EcsTarget
+from inference_blueprints.targets.ecs.services import RenderedService
+from inference_blueprints.targets.ecs.tasks import RenderedContainer
+
+TEXT = (blueprints_directory() / "ecs-g6e.yaml").read_text("utf-8")
+
+
+def service_on(stack: str) -> RenderedService:
+    """Return the workers of the shipped blueprint on another stack."""
+    text = TEXT.replace("    deployments:\n", f"    stack: {{{stack}: {{}}}}\n    deployments:\n", 1)
+    blueprint = parse_blueprint(text, "own.yaml").blueprint
+    plan = build_plan(blueprint)
+    rendered = EcsTarget(blueprint, plan).render(plan.models[0])[0]
+    return rendered.services[-1]
+
+
+@pytest.fixture(scope="module")
+def server() -> RenderedService:
+    return service_on("direct")
+
+
+def main_of(service: RenderedService) -> RenderedContainer:
+    [main] = [each for each in service.task.containers if each.name == MAIN_CONTAINER]
+    return main
+
+
+def test_the_load_balancer_reaches_a_server_at_an_address_of_its_own(server: RenderedService) -> None:
+    assert (server.task.network, server.entry_port, server.health_path) == ("awsvpc", 8000, "/health")
+    assert main_of(server).port == 8000
+    start = json.loads(str(main_of(server).environment[TASK_START_VARIABLE]))
+    assert start["network"] == "awsvpc"
+    assert start["tag"] == {"inference-blueprints/metrics": 8000}
+
+
+def test_a_worker_behind_frontends_has_the_address_of_its_host() -> None:
+    worker = service_on("dynamo")
+    assert (worker.task.network, worker.entry_port, main_of(worker).port) == ("host", None, None)
+
+
+def test_a_server_discovers_nothing(server: RenderedService) -> None:
+    main = main_of(server)
+    assert "--discovery-backend" not in main.command
+    assert not [name for name in main.environment if name.startswith(("DYN_", "ETCD_"))]
+    assert main_of(service_on("dynamo")).environment.keys() >= {"DYN_NAMESPACE", "ETCD_ENDPOINTS"}
+
+
+def test_a_server_has_time_for_its_answers_after_the_load_balancer_has_let_go(
+    server: RenderedService,
+) -> None:
+    main = main_of(server)
+    answers = int(flag_values(main.command)["shutdown-timeout"])
+    assert server.drain_seconds is not None
+    assert server.drain_seconds > answers
+    assert main.stop_timeout_seconds > answers
