@@ -78,6 +78,7 @@ generate: $(READY) ## rewrite generated files: JSON Schemas, reference tables, b
 	$(BIN)/python scripts/write_blueprint_reference.py
 	$(BIN)/python scripts/write_blueprint_pages.py
 	$(BIN)/python scripts/write_choosing_figures.py
+	$(BIN)/python scripts/write_instance_comparison.py
 	$(BIN)/python scripts/write_batch_quotas.py
 	$(BIN)/python scripts/write_real_time_figures.py
 	$(BIN)/python scripts/write_streaming_peak.py

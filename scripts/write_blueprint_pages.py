@@ -24,6 +24,7 @@ from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint, OnDemand, Purchase
+from inference_blueprints.tables.markdown_table import markdown_table
 from inference_blueprints.tables.text_table import TextTable
 
 _GIB = 1024**3
@@ -100,7 +101,7 @@ def _parts(name: str) -> Iterator[str]:
     tables = {table.title: table for table in plan_tables(summary)}
     yield f"![What {name} builds: its network, cluster, pools and workers](../images/{name}.svg)"
     yield "**Sizes**, as the serving plan has them:"
-    yield _markdown(_sizes(summary))
+    yield markdown_table(_sizes(summary))
     yield (
         "Of a device: weights, what they leave for the KV cache, and what a token takes of that. Of a "
         "worker: tokens in its KV cache, and requests of the workload's mean length at once."
@@ -116,7 +117,7 @@ def _printed(tables: Mapping[str, TextTable], titles: Sequence[str]) -> Iterator
     """Yield the tables of the plan that a page shows."""
     for title in titles:
         if title in tables:
-            yield _markdown(tables[title])
+            yield markdown_table(tables[title])
             yield from tables[title].notes
 
 
@@ -174,16 +175,6 @@ def _on_demand(blueprint: Blueprint, summary: PlanSummary) -> Iterator[str]:
     totals = summarise(on_demand, build_plan(on_demand)).totals
     if totals.usd_per_hour_used is not None and not totals.without_used:
         yield f"On demand the used nodes would cost {totals.usd_per_hour_used:,.2f} USD an hour."
-
-
-def _markdown(table: TextTable) -> str:
-    """Write a table with figures aligned to the right."""
-    rules = ["---"] * len(table.names) + ["---:"] * len(table.figures)
-    return "\n".join(_cells(row) for row in ((*table.names, *table.figures), rules, *table.rows))
-
-
-def _cells(row: Sequence[str]) -> str:
-    return f"| {' | '.join(row)} |"
 
 
 def main() -> None:

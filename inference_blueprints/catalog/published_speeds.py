@@ -20,6 +20,9 @@ class PublishedSpeed:
     ----------
     model
         Hugging Face id.
+    same_shape_as
+        Entry of the model catalogue with the same layers and sizes, so that it runs at the same speed. None
+        if there is no such entry, or if the model has an entry of its own.
     instance_type
         EC2 instance type; it need not be in the catalogue.
     engine
@@ -38,6 +41,7 @@ class PublishedSpeed:
     """
 
     model: str
+    same_shape_as: str | None
     instance_type: str
     engine: str
     quantization: str

@@ -130,6 +130,7 @@ def _print(found: Tuning, output: Output) -> None:
     from rich.text import Text
 
     from inference_blueprints.tables.terminal_table import print_rows
+    from inference_blueprints.tuning.accelerator_comparison import comparison_table
 
     console = Console()
     table = tuning_text.ranking(found)
@@ -146,6 +147,11 @@ def _print(found: Tuning, output: Output) -> None:
     ):
         console.print(Text(line))
     for note in found.notes:
+        console.print(Text(note))
+    others = comparison_table(found.others)
+    console.print(Text(f"\n{others.title}", style="bold"))
+    print_rows(others, console)
+    for note in others.notes:
         console.print(Text(note))
 
 

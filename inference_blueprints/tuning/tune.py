@@ -15,6 +15,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.simulation.highest_rate import LatencyLimits
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.tuning.accelerator_comparison import ComparedInstance, compare_instances
 from inference_blueprints.tuning.bounds import workers_needed
 from inference_blueprints.tuning.candidate_costs import Costing
 from inference_blueprints.tuning.candidates import TuningCandidate, WorkerShape, engines, shapes
@@ -78,6 +79,8 @@ class Tuning:
         Number of replays that were run, and of results that came from the cache.
     notes
         Assumptions, and what the data does not cover.
+    others
+        The model's price on other kinds of instances, where a speed is known.
     """
 
     blueprint: Blueprint
@@ -91,6 +94,7 @@ class Tuning:
     replays: int
     from_cache: int
     notes: tuple[str, ...]
+    others: tuple[ComparedInstance, ...]
 
     @property
     def best(self) -> Evaluation | None:
@@ -198,6 +202,7 @@ def tune(
         replays=evaluator.replays,
         from_cache=evaluator.from_cache,
         notes=(*_notes(evaluator, recorded), *uncovered(missing)),
+        others=compare_instances(blueprint, model_index, costing.prices, find=stores.profiles.find),
     )
 
 

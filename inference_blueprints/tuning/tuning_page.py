@@ -20,6 +20,7 @@ from inference_blueprints.measurement.charts.svg_chart import (
 )
 from inference_blueprints.measurement.statistics.figure_text import number
 from inference_blueprints.pages.render import render_page
+from inference_blueprints.tuning.accelerator_comparison import comparison_table
 from inference_blueprints.tuning.evaluation import Evaluation
 from inference_blueprints.tuning.tune import Tuning
 from inference_blueprints.tuning.tuning_text import effort, explanation, objective, ranking, title
@@ -45,7 +46,7 @@ def tuning_page(tuning: Tuning) -> str:
         objective=objective(tuning),
         effort=effort(tuning),
         plots=[(plot, Markup(plot.svg())) for plot in plots(tuning)],  # noqa: S704 - Plot.svg escapes
-        table=ranking(tuning),
+        tables=[ranking(tuning), comparison_table(tuning.others)],
         notes=tuning.notes,
     )
 

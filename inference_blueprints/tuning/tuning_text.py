@@ -148,6 +148,7 @@ def as_dict(tuning: Tuning) -> dict[str, Any]:
         "replays": tuning.replays,
         "replaysFromCache": tuning.from_cache,
         "notes": list(tuning.notes),
+        "otherInstances": [each.as_dict() for each in tuning.others],
     }
 
 

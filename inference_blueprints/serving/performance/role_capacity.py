@@ -73,15 +73,22 @@ def concurrent_requests(workload: Workload, sizing: Sizing) -> int:
     return max(0, min(by_memory, sizing.max_num_seqs))
 
 
-def role_capacity(resolved: ResolvedWorkers) -> RoleCapacity | None:
+def role_capacity(
+    resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile
+) -> RoleCapacity | None:
     """Return the capacity of the workers of a role.
+
+    Parameters
+    ----------
+    find
+        Source of profiles; the catalogue by default.
 
     Returns
     -------
     RoleCapacity or None
         None without a latency profile, or without memory for one request.
     """
-    profile = speeds(resolved)
+    profile = speeds(resolved, find)
     workload, replicas = resolved.model.workload, resolved.workers.most
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from inference_blueprints.catalog import models
 from inference_blueprints.catalog.published_speeds import PublishedSpeed, published_speeds
 from inference_blueprints.spec.types import Engine
 
@@ -27,6 +28,9 @@ class TestSpeed:
         assert DATE.fullmatch(speed.date)
         assert speed.source.startswith("https://")
         assert speed.conditions
+
+    def test_a_model_of_the_same_shape_is_in_the_catalogue(self, speed: PublishedSpeed) -> None:
+        assert speed.same_shape_as is None or speed.same_shape_as in models()
 
     def test_its_engine_is_a_key_of_the_blueprint(self, speed: PublishedSpeed) -> None:
         keys = {field.alias or name for name, field in Engine.model_fields.items()}

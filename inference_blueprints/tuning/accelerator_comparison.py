@@ -1,0 +1,245 @@
+"""The price of one model's tokens on other kinds of instances, where its speed there is known.
+
+A speed is either the simulated one of a latency profile, for the lengths and the objective of the blueprint,
+or a published measurement with conditions of its own. Nothing is estimated from one kind to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog.published_speeds import PublishedSpeed, published_speeds
+from inference_blueprints.planning.tables.cells import counted
+from inference_blueprints.pricing.rates import Prices
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.performance.role_capacity import ProfileFinder, role_capacity
+from inference_blueprints.serving.resolved import catalog_name, resolve
+from inference_blueprints.spec.types import Blueprint, Pool
+from inference_blueprints.tables.text_table import TextTable
+from inference_blueprints.tuning.candidates import RoleShape, TuningCandidate, WorkerShape
+
+#: Families of instance types that are always compared, in this order.
+FAMILIES = ("g6e", "p5en", "p6-b200", "p6-b300", "inf2", "trn2", "c8g")
+
+_SECONDS_AN_HOUR = 3600.0
+_MILLION = 1e6
+_ON_DEMAND = "onDemand"
+_POOL = "compared"
+_NO_DATA = "no data"
+_TITLE = "The same model on other instances"
+_NOTES = (
+    "Speeds marked simulated come from latency profiles, for this workload and its objective for the time "
+    "per token. Published speeds have the conditions that their source states, so compare them with care.",
+    "Prices are on demand, for tokens of answers, with all devices of the instance in use.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedInstance:
+    """What is known about the model on one family of instances.
+
+    Parameters
+    ----------
+    family
+        Family of the instance type.
+    instance_type
+        The type to which the figures belong. None without a speed.
+    engine
+        The blueprint's key of the engine. None without a speed.
+    least_tokens_per_second, most_tokens_per_second
+        Tokens of answers per second of the whole instance: the same figure for a simulated speed, and a range
+        if the source of a published one states a range. None if it is not known.
+    usd_per_hour
+        On-demand price of the instance. None if it is unknown.
+    speed
+        ``simulated``, ``published`` or ``no data``.
+    origin
+        Workers of a simulated speed, or conditions and source of a published one. Empty without a speed.
+    """
+
+    family: str
+    instance_type: str | None = None
+    engine: str | None = None
+    least_tokens_per_second: float | None = None
+    most_tokens_per_second: float | None = None
+    usd_per_hour: float | None = None
+    speed: str = _NO_DATA
+    origin: str = ""
+
+    @property
+    def least_usd_per_million_output_tokens(self) -> float | None:
+        """USD per million tokens of answers at the highest speed. None if speed or price are not known."""
+        return self._usd_per_million(self.most_tokens_per_second)
+
+    @property
+    def most_usd_per_million_output_tokens(self) -> float | None:
+        """USD per million tokens of answers at the lowest speed. None if speed or price are not known."""
+        return self._usd_per_million(self.least_tokens_per_second)
+
+    def _usd_per_million(self, tokens_per_second: float | None) -> float | None:
+        if tokens_per_second is None or self.usd_per_hour is None:
+            return None
+        return self.usd_per_hour / _SECONDS_AN_HOUR / tokens_per_second * _MILLION
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "family": self.family,
+            "instanceType": self.instance_type,
+            "engine": self.engine,
+            "leastOutputTokensPerSecond": self.least_tokens_per_second,
+            "mostOutputTokensPerSecond": self.most_tokens_per_second,
+            "usdPerHour": self.usd_per_hour,
+            "leastUsdPerMillionOutputTokens": self.least_usd_per_million_output_tokens,
+            "mostUsdPerMillionOutputTokens": self.most_usd_per_million_output_tokens,
+            "speed": self.speed,
+            "origin": self.origin,
+        }
+
+
+def compare_instances(
+    blueprint: Blueprint,
+    model_index: int,
+    prices: Prices,
+    *,
+    find: ProfileFinder = catalog.latency_profile,
+    published: Sequence[PublishedSpeed] | None = None,
+) -> tuple[ComparedInstance, ...]:
+    """Return what is known about a model's price on `FAMILIES`, and on others with a published speed.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model, with its workload and objectives.
+    prices
+        Known prices.
+    find
+        Source of latency profiles.
+    published
+        Published speeds; those of the catalogue by default.
+
+    Returns
+    -------
+    tuple of ComparedInstance
+        A published speed is used only without a simulated one. A family without either has no figures.
+    """
+    name = catalog_name(blueprint.spec.models[model_index].weights)
+    speeds = published_speeds() if published is None else published
+    rows = [_published(speed, prices) for speed in speeds if name in (speed.model, speed.same_shape_as)]
+    found = []
+    for family in dict.fromkeys((*FAMILIES, *(row.family for row in rows))):
+        kinds = [kind for kind in catalog.instance_types().values() if kind.family == family]
+        simulated = [row for kind in kinds for row in _simulated(blueprint, model_index, prices, find, kind)]
+        known = simulated or [row for row in rows if row.family == family]
+        found.append(min(known, key=_rank, default=ComparedInstance(family)))
+    return tuple(found)
+
+
+def comparison_table(found: Sequence[ComparedInstance]) -> TextTable:
+    """Return the comparison as a table.
+
+    Parameters
+    ----------
+    found
+        A row for each.
+    """
+    return TextTable(
+        title=_TITLE,
+        names=("instances", "engine", "speed"),
+        figures=("tokens/s", "USD/hour", "USD/M answer tokens"),
+        rows=tuple(
+            (
+                each.instance_type or each.family,
+                each.engine or "-",
+                each.speed,
+                _range(each.least_tokens_per_second, each.most_tokens_per_second, ",.0f"),
+                _range(each.usd_per_hour, each.usd_per_hour, ",.2f"),
+                _range(
+                    each.least_usd_per_million_output_tokens, each.most_usd_per_million_output_tokens, ",.3f"
+                ),
+            )
+            for each in found
+        ),
+        notes=(*_NOTES, *(f"{each.instance_type}: {each.origin}." for each in found if each.origin)),
+    )
+
+
+def _published(speed: PublishedSpeed, prices: Prices) -> ComparedInstance:
+    """Return the figures of a published speed."""
+    weights = f"{speed.model} with weights of type {speed.quantization}"
+    requests = counted(speed.concurrent_requests, "request")
+    return ComparedInstance(
+        speed.instance_type.partition(".")[0],
+        speed.instance_type,
+        speed.engine,
+        speed.least_tokens_per_second,
+        speed.most_tokens_per_second,
+        prices.usd_per_hour(speed.instance_type, _ON_DEMAND),
+        "published",
+        f"{weights}, {requests} at once. {speed.conditions} ({speed.source}, {speed.date})",
+    )
+
+
+def _simulated(
+    blueprint: Blueprint,
+    model_index: int,
+    prices: Prices,
+    find: ProfileFinder,
+    kind: InstanceType,
+) -> Iterator[ComparedInstance]:
+    """Yield the figures of an instance full of equal workers, for each size and engine with a profile."""
+    pool = Pool.model_validate({"name": _POOL, "instanceTypes": [kind.name], "nodes": {"max": 1}})
+    spec = blueprint.spec.model_copy(update={"pools": [*blueprint.spec.pools, pool]})
+    with_pool = blueprint.model_copy(update={"spec": spec})
+    for engine, size in product(_engines(kind), _sizes(kind)):
+        candidate = TuningCandidate(WorkerShape(engine, (RoleShape(_POOL, size),)), (1,))
+        [resolved] = resolve(candidate.within(with_pool, model_index), model_index, 0)
+        capacity = role_capacity(resolved, find)
+        if capacity is None:
+            continue
+        workers = kind.accelerator_count // size
+        answers = capacity.objective_requests_per_second * workers
+        speed = answers * resolved.model.workload.output_tokens
+        yield ComparedInstance(
+            kind.family,
+            kind.name,
+            engine,
+            speed,
+            speed,
+            prices.usd_per_hour(kind.name, _ON_DEMAND),
+            "simulated",
+            f"{counted(workers, 'worker')} with {counted(size, 'device')} each",
+        )
+
+
+def _engines(kind: InstanceType) -> list[str]:
+    """Return the engines that run on the devices of an instance type."""
+    device = kind.accelerator
+    return [name for name, engine in ENGINES.items() if device and engine.manufacturer == device.manufacturer]
+
+
+def _sizes(kind: InstanceType) -> list[int]:
+    """Return the numbers of devices of a worker that leave no device of the instance over."""
+    return [size for size in range(1, kind.accelerator_count + 1) if kind.accelerator_count % size == 0]
+
+
+def _rank(row: ComparedInstance) -> tuple[float, float]:
+    """Sort by the price at the lowest speed; without a price, by speed."""
+    price = row.most_usd_per_million_output_tokens
+    return (float("inf") if price is None else price, -(row.least_tokens_per_second or 0.0))
+
+
+def _range(least: float | None, most: float | None, form: str) -> str:
+    """Return two figures as text, or one if they are the same or only one is known."""
+    if least is None and most is None:
+        return _NO_DATA
+    if least is None:
+        return f"at most {most:{form}}"
+    if most is None:
+        return f"at least {least:{form}}"
+    return f"{least:{form}}" if least == most else f"{least:{form}} to {most:{form}}"
