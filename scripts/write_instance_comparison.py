@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from inference_blueprints.catalog import REFERENCE_REGION
+from inference_blueprints.catalog.catalogue import REFERENCE_REGION
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.pricing.rates import prices_for
 from inference_blueprints.spec.types import Model
