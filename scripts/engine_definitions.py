@@ -33,9 +33,9 @@ def vllm_flags(wheel: zipfile.ZipFile) -> Flags:
     return _with_parser_names(flags, wheel, _VLLM_PARSERS)
 
 
-def vllm_server_flags(wheel: zipfile.ZipFile) -> Flags:
+def vllm_server_flags(wheel: zipfile.ZipFile, module: str = VLLM_SERVER_ARGUMENTS) -> Flags:
     """Return the flags that ``vllm serve`` has besides those of the engine (``make_arg_parser``)."""
-    tree = ast.parse(wheel.read(VLLM_SERVER_ARGUMENTS))
+    tree = ast.parse(wheel.read(module))
     flags = _added_flags(tree, {}, "vllm")
     for statement in ast.walk(tree):
         if isinstance(statement, ast.ClassDef) and statement.name in ("BaseFrontendArgs", "FrontendArgs"):

@@ -77,6 +77,11 @@ class Engine:
         are not recorded.
     date, source
         Date and source of the recorded flags.
+    accelerators
+        Accelerators for which its publisher builds the image. Empty if there is one image for all that the
+        engine supports.
+    image_source
+        Source of the image's tag and accelerators; empty if it is that of the flags.
     """
 
     name: str
@@ -88,6 +93,8 @@ class Engine:
     server_flags: Mapping[str, Flag]
     date: str
     source: str
+    accelerators: tuple[str, ...] = ()
+    image_source: str = ""
 
     def flag(self, name: str) -> Flag | None:
         """Return the flag of a command-line argument, including ``--no-`` forms; None if it is unknown."""

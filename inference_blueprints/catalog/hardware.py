@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 MIB = 1024 * 1024
@@ -31,6 +31,9 @@ class Accelerator:
     gpudirect_rdma
         Whether the network adapter reads the device's memory directly, so that KV cache is not copied through
         host memory.
+    cores
+        Parts with a memory of their own that a framework splits layers over: 1 for a GPU, the (logical)
+        NeuronCores for a device of AWS.
     """
 
     name: str
@@ -40,6 +43,20 @@ class Accelerator:
     resource_name: Literal["nvidia.com/gpu", "aws.amazon.com/neuron"] | None
     performance_system: str | None
     gpudirect_rdma: bool
+    cores: int = 1
+
+    @property
+    def core(self) -> Accelerator:
+        """One core with its part of the memory, as one process of the engine sees it; a GPU is its own."""
+        if self.cores == 1:
+            return self
+        return replace(
+            self,
+            name=f"NeuronCore of {self.name}",
+            memory_mib=self.memory_mib // self.cores,
+            usable_mib=self.usable_mib // self.cores,
+            cores=1,
+        )
 
     @property
     def memory_bytes(self) -> int:

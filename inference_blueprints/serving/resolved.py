@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.span import node_count
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
@@ -78,8 +79,8 @@ class ResolvedWorkers:
 
     @property
     def tensor_parallel_size(self) -> int:
-        """Accelerators that share the attention of each layer."""
-        return self.workers.tensor_parallel_size
+        """Cores that share the attention of each layer: a GPU is one, a device of AWS has several."""
+        return self.workers.tensor_parallel_size * self.accelerator.cores
 
     @property
     def pipeline_parallel_size(self) -> int:
@@ -94,11 +95,11 @@ class ResolvedWorkers:
     @property
     def rank_accelerators(self) -> int:
         """Accelerators of one rank."""
-        return self.tensor_parallel_size * self.pipeline_parallel_size
+        return self.workers.tensor_parallel_size * self.pipeline_parallel_size
 
     @property
     def expert_accelerators(self) -> int:
-        """Accelerators that share the experts of each layer, as whole experts or as slices."""
+        """Cores that share the experts of each layer, as whole experts or as slices."""
         return self.tensor_parallel_size * self.data_parallel_size
 
     @property
@@ -170,6 +171,8 @@ def catalog_name(weights: spec.Weights) -> str:
 def engine_release(blueprint: spec.Blueprint, model: spec.Model) -> catalog.Engine:
     """Return the release of a model's engine: that of its own image, else the blueprint's.
 
+    If the publisher builds an image per accelerator, it is the one for the model's pools.
+
     Parameters
     ----------
     blueprint
@@ -183,9 +186,25 @@ def engine_release(blueprint: spec.Blueprint, model: spec.Model) -> catalog.Engi
         If the release of the image is not recorded. The checks report it.
     """
     name, image = model.engine.chosen, model.engine.section.image
-    if image is None:
-        return blueprint.releases.engine(name)
-    return catalog.engine_release(name, image.release)
+    if image is not None:
+        return catalog.engine_release(name, image.release)
+    release = blueprint.releases.engine(name)
+    if not release.accelerators:
+        return release
+    used = _accelerator_names(blueprint, model)
+    others = shipped().engine_releases[name].values()
+    return next((each for each in (release, *others) if used & {*each.accelerators}), release)
+
+
+def _accelerator_names(blueprint: spec.Blueprint, model: spec.Model) -> set[str]:
+    """Return the kinds of accelerators on which a model's workers run."""
+    names = {
+        workers.pool for _, deployment in usable(model.deployments) for workers in deployment.workers.values()
+    }
+    pools = [pool for _, pool in usable(blueprint.spec.pools) if pool.name in names]
+    known = catalog.instance_types()
+    types = (known[each] for pool in pools for each in pool.instance_types if each in known)
+    return {each.accelerator.name for each in types if each.accelerator}
 
 
 def resolve(

@@ -45,7 +45,7 @@ def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
     workload = resolved.model.workload
     if workload.input_tokens + workload.output_tokens > resolved.shape.context_length:
         return []  # the blueprint's own rules report this: no worker of any size serves such a request
-    if resolved.accelerator.manufacturer != "nvidia":
+    if resolved.accelerator.manufacturer != engine_of(resolved).manufacturer:
         return []  # other rules report this too: the engine does not run there
     memory = worker_memory(resolved)
     if (insisted_utilization(resolved) or 0) > 1:
@@ -75,11 +75,11 @@ def _overfull(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Finding:
     name = engine_of(resolved).argument_names.memory_share
     path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "args", name)
     share = resolved.model.engine.arguments[name]
-    most = engine_of(resolved).memory_share(memory, resolved.accelerator.memory_bytes)
+    most = engine_of(resolved).memory_share(memory, resolved.accelerator.core.memory_bytes)
     needed = memory.activation_bytes + memory.reserved_bytes
     message = (
-        f"got {share}, which leaves less of each {resolved.accelerator.name} than the {_gib(needed)} that "
-        f"activations, graphs and libraries need in addition to weights and KV cache; set at most {most:.2f}"
+        f"got {share}, which leaves less of each {resolved.accelerator.core.name} than the {_gib(needed)} "
+        f"that activations, graphs and libraries need in addition to weights and KV cache; set at most {most:.2f}"
     )
     return Finding(path, message)
 
@@ -101,9 +101,9 @@ def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
     request = tokens * memory.kv_bytes_per_token
     overhead = memory.activation_bytes + memory.reserved_bytes
     return (
-        f"got {resolved.tensor_parallel_size}, but {resolved.shape.name} does not fit: each "
-        f"{resolved.accelerator.name} needs {_gib(memory.weights_bytes)} for weights, {_gib(overhead)} for "
-        f"activations and reserve and {_gib(request)} for the KV cache of one request of {tokens} tokens, "
+        f"got {resolved.workers.tensor_parallel_size}, but {resolved.shape.name} does not fit: each "
+        f"{resolved.accelerator.core.name} needs {_gib(memory.weights_bytes)} for weights, {_gib(overhead)} "
+        f"for activations and reserve and {_gib(request)} for the KV cache of one request of {tokens} tokens, "
         f"and has {_gib(memory.total_bytes)}"
     )
 
@@ -134,7 +134,7 @@ def _remedy(resolved: ResolvedWorkers) -> str:
 def _smallest_size(resolved: ResolvedWorkers, accelerator: catalog.Accelerator, devices: int) -> int | None:
     """Return the smallest tensor parallel size that fits, up to a number of devices; None if none fits."""
     for size in _TENSOR_PARALLEL_SIZES:
-        if size <= devices and resolved.shape.attention_heads % size == 0:
+        if size <= devices and resolved.shape.attention_heads % (size * accelerator.cores) == 0:
             candidate = _with_size(replace(resolved, accelerator=accelerator), size)
             if _fits(worker_memory(candidate), candidate):
                 return size

@@ -122,7 +122,7 @@ def _stack_spans_nodes(resolved: ResolvedWorkers) -> str | None:
 
 
 def _host_cache_is_of_one_rank(resolved: ResolvedWorkers) -> str | None:
-    of_one = resolved.workers.accelerators == resolved.tensor_parallel_size and resolved.nodes == 1
+    of_one = resolved.workers.accelerators == resolved.workers.tensor_parallel_size and resolved.nodes == 1
     if not resolved.model.kv_cache or resolved.role == "decode" or of_one:
         return None
     return (
@@ -148,10 +148,10 @@ def _group_has_a_short_name(resolved: ResolvedWorkers) -> str | None:
 
 
 def _layers_across_nodes(resolved: ResolvedWorkers) -> str | None:
-    if resolved.tensor_parallel_size <= resolved.accelerators_per_node:
+    if resolved.workers.tensor_parallel_size <= resolved.accelerators_per_node:
         return None
     return (
-        f"got {resolved.tensor_parallel_size}, so each layer is split over {resolved.nodes} nodes, which "
+        f"got {resolved.workers.tensor_parallel_size}, so each layer is split over {resolved.nodes} nodes, which "
         "wait for the network twice per layer; with "
         f"tensorParallelSize {resolved.accelerators_per_node} and "
         f"pipelineParallelSize {resolved.nodes} they wait once per stage"

@@ -18,6 +18,7 @@ from inference_blueprints.serving.checks.image_checks import image_findings
 from inference_blueprints.serving.checks.media_checks import media_findings
 from inference_blueprints.serving.checks.memory_argument_checks import memory_argument_findings
 from inference_blueprints.serving.checks.memory_checks import memory_findings
+from inference_blueprints.serving.checks.neuron_checks import cache_findings, neuron_findings
 from inference_blueprints.serving.checks.node_system_checks import node_system_findings
 from inference_blueprints.serving.checks.objective_checks import objective_findings
 from inference_blueprints.serving.checks.option_checks import option_findings
@@ -102,12 +103,14 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:
     """Check the workers of one role. A check is skipped if an earlier one that it depends on has failed."""
     found = list(shape_findings(resolved)) or list(parallelism_findings(resolved))
+    found += neuron_findings(resolved)
     if _wrong(found):
         return found
     if arguments_are_right:
         memory, sizing = worker_memory(resolved), worker_sizing(resolved)
         of_memory = memory_findings(resolved)
         found += of_memory
+        found += [] if _wrong(of_memory) else cache_findings(resolved)
         found += draft_worker_findings(resolved, sizing)
         found += host_cache_findings(resolved, memory, sizing)
         found += shared_cache_findings(resolved, whole_kv_bytes_per_token(resolved, memory))

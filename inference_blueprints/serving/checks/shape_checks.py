@@ -22,11 +22,14 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     size, shape = resolved.tensor_parallel_size, resolved.device_shape
     if _splits(resolved, size):
         return
-    sizes = [str(each) for each in range(1, shape.attention_heads + 1) if _splits(resolved, each)]
+    cores, devices = resolved.accelerator.cores, resolved.workers.tensor_parallel_size
+    most = shape.attention_heads // cores
+    sizes = [str(each) for each in range(1, most + 1) if _splits(resolved, each * cores)]
     allowed = f"allowed are {', '.join(sizes)}" if sizes else "lower dataParallelSize"
     whole = "with expertParallel each device has whole experts; " if shape.experts else ""
     hint = whole if _heads_divide(shape, size) else ""
-    message = f"got {size}, but {shape.name} has {_parts(shape, size)}; {hint}{allowed}"
+    split = f"{devices} devices with {size} NeuronCores" if cores > 1 else str(size)
+    message = f"got {split}, but {shape.name} has {_parts(shape, size)}; {hint}{allowed}"
     yield Finding((*resolved.path, "tensorParallelSize"), message)
 
 

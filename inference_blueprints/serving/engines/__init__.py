@@ -9,8 +9,9 @@ from inference_blueprints.serving.engines.serving_engine import ServingEngine
 from inference_blueprints.serving.engines.sglang import Sglang
 from inference_blueprints.serving.engines.tensorrt_llm import TensorRtLlm
 from inference_blueprints.serving.engines.vllm import Vllm
+from inference_blueprints.serving.engines.vllm_neuron import VllmNeuron
 
 #: Engines by the blueprint's key; the catalogue has an entry of the same name.
 ENGINES: Mapping[str, ServingEngine] = MappingProxyType(
-    {"vllm": Vllm(), "sglang": Sglang(), "tensorrtLlm": TensorRtLlm()}
+    {"vllm": Vllm(), "sglang": Sglang(), "tensorrtLlm": TensorRtLlm(), "vllmNeuron": VllmNeuron()}
 )

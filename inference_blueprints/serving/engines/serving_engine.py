@@ -267,6 +267,22 @@ class ServingEngine(ABC):
         """
         return share
 
+    def limited_cache(self, memory: MemoryEstimate, resolved: ResolvedWorkers) -> MemoryEstimate:  # noqa: ARG002
+        """Return the estimate with a KV cache that is no larger than the engine allows: by default, as it is."""
+        return memory
+
+    def places(self, resolved: ResolvedWorkers, kv_tokens: int, length: int) -> int | None:  # noqa: ARG002
+        """Return how many sequences have a part of the cache of their own; None if they share all of it.
+
+        Parameters
+        ----------
+        kv_tokens
+            Tokens that the KV cache holds.
+        length
+            Tokens of the longest request.
+        """
+        return None
+
     def frees_windows(self, resolved: ResolvedWorkers) -> bool:  # noqa: ARG002 -- subclasses use it
         """Whether layers with a sliding window keep only the window of a request."""
         return False

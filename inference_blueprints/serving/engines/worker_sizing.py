@@ -58,7 +58,8 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
 
     The longest request is that of the workload with its tail, limited by the model's context and the KV
     cache. The number of concurrent sequences is the number of mean requests that fit the KV cache, rounded
-    down to a power of two: more would only preempt each other. The user's own settings are used unchanged.
+    down to a power of two: more would only preempt each other. Where each sequence has a part of the cache of
+    its own, it is the number of longest requests. The user's own settings are used unchanged.
     """
     engine = engine_of(resolved)
     names, memory = engine.argument_names, worker_memory(resolved)
@@ -67,11 +68,13 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     step_tokens = _step_tokens(resolved)
     sequences = min(kv_tokens / unique_tokens(resolved.model.workload), step_tokens)
     kept = engine.usable_cache_share(resolved)
-    share = round(engine.memory_share(memory, resolved.accelerator.memory_bytes) * _SHARE_STEPS, _DIGITS)
+    length = insisted_length(resolved) or min(_wanted_length(resolved), kv_tokens)
+    places = engine.places(resolved, kv_tokens, length)
+    share = round(engine.memory_share(memory, resolved.accelerator.core.memory_bytes) * _SHARE_STEPS, _DIGITS)
     return Sizing(
         block_size=block_size,
-        max_model_len=insisted_length(resolved) or min(_wanted_length(resolved), kv_tokens),
-        max_num_seqs=_given(resolved, names.sequences, _power_of_two(sequences)),
+        max_model_len=length,
+        max_num_seqs=_given(resolved, names.sequences, _power_of_two(sequences, places)),
         max_num_batched_tokens=step_tokens,
         memory_share=_given(resolved, names.memory_share, math.floor(share) / _SHARE_STEPS),
         kv_tokens=kv_tokens,
@@ -86,7 +89,7 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
     step_tokens = _step_tokens(resolved)
     memory = estimate_memory(
         resolved.device_shape,
-        resolved.accelerator,
+        resolved.accelerator.core,
         resolved.tensor_parallel_size,
         insisted_length(resolved) or _wanted_length(resolved),
         step_tokens,
@@ -97,7 +100,7 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         request_tokens=unique_tokens(resolved.model.workload) if engine.frees_windows(resolved) else None,
     )
     with_guesses = with_draft(
-        memory,
+        engine.limited_cache(memory, resolved),
         resolved,
         step_tokens,
         engine.kv_cache_type(resolved),
@@ -123,7 +126,8 @@ def _given(resolved: ResolvedWorkers, name: str, default: _Number) -> _Number:
     return type(default)(value)
 
 
-def _power_of_two(sequences: float) -> int:
-    """Round down to a power of two within limits."""
-    bounded = min(float(_MOST_SEQUENCES), max(float(_FEWEST_SEQUENCES), sequences))
+def _power_of_two(sequences: float, places: int | None) -> int:
+    """Round down to a power of two within limits. With places, it is the number that they allow."""
+    least, wanted = (_FEWEST_SEQUENCES, sequences) if places is None else (1, places)
+    bounded = min(float(_MOST_SEQUENCES), max(float(least), wanted))
     return 1 << int(math.log2(bounded))

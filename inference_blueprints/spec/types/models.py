@@ -128,6 +128,10 @@ class TensorrtLlmEngine(EngineSection):
     """TensorRT-LLM with its PyTorch backend."""
 
 
+class VllmNeuronEngine(EngineSection):
+    """vLLM on AWS's accelerators."""
+
+
 class Engine(Choice):
     """The inference engine."""
 
@@ -137,6 +141,9 @@ class Engine(Choice):
     """SGLang, at the release in the catalogue."""
     tensorrt_llm: TensorrtLlmEngine | None = None
     """TensorRT-LLM, at the release in the catalogue."""
+    vllm_neuron: VllmNeuronEngine | None = None
+    """vLLM in AWS's image for Inferentia2, Trainium and Trainium2, at the release in the catalogue. It was not
+    run on these accelerators by this project."""
 
     @property
     def arguments(self) -> Mapping[str, ArgumentValue]:
@@ -146,7 +153,8 @@ class Engine(Choice):
     @property
     def section(self) -> EngineSection:
         """The settings of the chosen engine."""
-        [section] = [each for each in (self.vllm, self.sglang, self.tensorrt_llm) if each is not None]
+        given = (self.vllm, self.sglang, self.tensorrt_llm, self.vllm_neuron)
+        [section] = [each for each in given if each is not None]
         return section
 
 
@@ -205,7 +213,8 @@ class Workers(Section):
     measured_start: MeasuredStart | None = None
     """Start times of a worker on a new node that you measured. Elastic workers keep a reserve for it."""
     tensor_parallel_size: int = Field(ge=1, le=64)
-    """Number of accelerators over which each layer is split."""
+    """Number of accelerators over which each layer is split. The engine splits each of AWS's accelerators
+    further, over its NeuronCores."""
     pipeline_parallel_size: int = Field(default=1, ge=1, le=16)
     """Number of consecutive stages over which the layers are divided."""
     data_parallel_size: int = Field(default=1, ge=1, le=128)

@@ -1,0 +1,171 @@
+"""Checks that AWS's images for Neuron serve a model on its accelerators as the blueprint requests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from inference_blueprints.catalog.neuron import NeuronRoute, device_groups, neuron_route
+from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.estimates.request_estimates import request_seconds
+from inference_blueprints.serving.estimates.traffic import worker_requests_per_second
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.wording import listing
+
+_GIB = 1024**3
+
+
+def neuron_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check workers of the engine ``vllmNeuron``; those of other engines have no findings.
+
+    Yields
+    ------
+    Finding
+        Errors, each at the invalid key.
+    """
+    route = neuron_route(resolved.accelerator)
+    if resolved.model.engine.vllm_neuron is None or route is None:
+        return
+    for path, check in _CHECKS:
+        message = check(resolved, route)
+        if message:
+            of_model = path[0] in ("weights", "task", "kvCacheType", "engine")
+            yield Finding((*(resolved.model_path if of_model else resolved.path), *path), message)
+    if resolved.role != "aggregated":
+        yield Finding(
+            resolved.path,
+            f"prefill and decode cannot be separate on {resolved.accelerator.name}: {route.disaggregation}; "
+            "make the deployment 'aggregated'",
+        )
+
+
+def cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check that the plug-in starts with the memory that is left for the KV cache.
+
+    Yields
+    ------
+    Finding
+        At most one error.
+    """
+    route = neuron_route(resolved.accelerator)
+    if resolved.model.engine.vllm_neuron is None or route is None:
+        return
+    left = worker_memory(resolved).kv_cache_bytes / _GIB
+    if left < route.least_kv_gib:
+        yield Finding(
+            (*resolved.path, "tensorParallelSize"),
+            f"got {resolved.workers.tensor_parallel_size}, which leaves {left:.1f} GiB of each "
+            f"{resolved.accelerator.core.name} for the KV cache; the plug-in starts with {route.least_kv_gib:g} "
+            "or more; raise it",
+        )
+    elif not route.block_size:
+        yield from _place_findings(resolved)
+
+
+def _place_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check that each request at the peak has a place in the cache, which holds a longest request."""
+    model, sizing = resolved.model, worker_sizing(resolved)
+    rate = worker_requests_per_second(resolved, resolved.workers.most)
+    needed = max(1, math.ceil(rate * request_seconds(model.workload, model.objectives)))
+    if sizing.max_num_seqs < needed:
+        yield Finding(
+            (*resolved.path, "replicas"),
+            f"got {resolved.workers.most}, but at the peak each worker has {needed} requests at once and places "
+            f"for {sizing.max_num_seqs}: on {resolved.accelerator.name} the KV cache of each sequence is "
+            f"allocated for {sizing.max_model_len} tokens when the model is compiled; raise replicas or "
+            "tensorParallelSize, or set the argument max-model-len to what the requests need",
+        )
+
+
+def _one_image(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    if resolved.engine.accelerators and resolved.accelerator.name not in resolved.engine.accelerators:
+        return (
+            f"its pools need two images of AWS: that of {listing(resolved.engine.accelerators)} does not run "
+            f"on {resolved.accelerator.name}; make one model per image"
+        )
+    return None
+
+
+def _serves_architecture(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    architecture = resolved.shape.architecture
+    if architecture in route.architectures:
+        return None
+    why = route.left_out.get(architecture)
+    reason = why or "AWS's documentation does not list it"
+    return (
+        f"got {resolved.shape.name} ({architecture}) on {resolved.accelerator.name}: {reason}; served there are "
+        f"{listing(tuple(route.architectures))}"
+    )
+
+
+def _loads_weights(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    if resolved.shape.architecture not in route.architectures:
+        return None
+    kind = resolved.shape.weight_type
+    if kind in route.weight_types:
+        return None
+    return (
+        f"got weights in {kind}, which vLLM does not load on {resolved.accelerator.name}; serve a repository "
+        f"in {' or '.join(route.weight_types)}"
+    )
+
+
+def _writes_text(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    if resolved.model.task == "generate":
+        return None
+    return f"got '{resolved.model.task}', which is not planned on Neuron here; set the engine vllm on a pool of GPUs"
+
+
+def _caches_in_type(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    if resolved.model.kv_cache_type == "auto" or (
+        route.name == "plugin" and resolved.model.kv_cache_type == "fp8"
+    ):
+        return None
+    return (
+        f"got '{resolved.model.kv_cache_type}', {resolved.accelerator.name} has only 'auto' here; remove it"
+    )
+
+
+def _has_one_stage(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    if resolved.pipeline_parallel_size == 1:
+        return None
+    return (
+        f"got {resolved.pipeline_parallel_size}, but vLLM on Neuron has no pipeline parallelism "
+        "(model-recipes/llama-3.md); raise tensorParallelSize"
+    )
+
+
+def _has_one_rank(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    if resolved.data_parallel_size == 1:
+        return None
+    return (
+        f"got {resolved.data_parallel_size}, but AWS recommends several servers instead of ranks, whose "
+        "throughput does not scale (model-recipes/llama-3.md, Known issues); raise replicas"
+    )
+
+
+def _devices_are_connected(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    devices = resolved.accelerators_per_node
+    for each in resolved.instance_types:
+        sizes = device_groups(each)
+        if sizes and devices not in sizes:
+            allowed = " or ".join(map(str, sizes))
+            return (
+                f"got {devices} devices, but on {each.name} only {allowed} are connected to each other and may "
+                f"be requested together; use one of these"
+            )
+    return None
+
+
+_Check = Callable[[ResolvedWorkers, NeuronRoute], str | None]
+_CHECKS: tuple[tuple[tuple[str, ...], _Check], ...] = (
+    (("engine",), _one_image),
+    (("weights",), _serves_architecture),
+    (("weights",), _loads_weights),
+    (("task",), _writes_text),
+    (("kvCacheType",), _caches_in_type),
+    (("pipelineParallelSize",), _has_one_stage),
+    (("dataParallelSize",), _has_one_rank),
+    (("tensorParallelSize",), _devices_are_connected),
+)
