@@ -6,9 +6,9 @@ image leaves out, a file in the folder of the same name. Run it again after a ch
     .venv/bin/python scripts/record_neuron_flags.py
 
 The plug-in adds no flags of its own: its settings are keys of ``--additional-config``
-(``vllm-neuron/docs/guides/reference-configuration.md`` of aws-neuron/aws-neuron-sdk). So the flags are those of
-vLLM's wheel of the release in the image, which is never imported. PyPI's packages named after the plug-in are
-empty.
+(``vllm-neuron/docs/guides/reference-configuration.md`` of aws-neuron/aws-neuron-sdk). So the flags are those
+of vLLM's wheel of the release in the image, which is never imported. PyPI's packages named after the plug-in
+are empty.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from engine_definitions import VLLM_ARGUMENTS, Flags, vllm_flags, vllm_server_fl
 from record_engine_flags import TARGETS, table_text
 from remote_wheel import open_remote_wheel
 
+#: The blueprint's key of the engine.
+OWNER = "vllmNeuron"
 REPOSITORY = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx"
 LIST = (
     "README.md (vllm-inference-neuronx) of github.com/aws-neuron/deep-learning-containers at "
@@ -81,12 +83,10 @@ def recorded(image: NeuronImage) -> str:
         "source": f"vllm {image.vllm} ({VLLM_ARGUMENTS} and {SERVER_ARGUMENTS} of its wheel)",
         "image_source": LIST,
     }
-    owned = [
-        {name: flag | {"owner": "vllmNeuron"} for name, flag in table.items()}
-        for table in (flags, server_flags)
-    ]
+    tables = {"flags": flags, "server_flags": server_flags}
     parts = [json.dumps(document, indent=2).removesuffix("\n}")]
-    parts += [table_text(key, table) for key, table in zip(("flags", "server_flags"), owned, strict=True)]
+    for key, table in tables.items():
+        parts.append(table_text(key, {name: flag | {"owner": OWNER} for name, flag in table.items()}))
     return ",\n".join(parts) + "\n}\n"
 
 

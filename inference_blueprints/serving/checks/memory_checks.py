@@ -79,7 +79,8 @@ def _overfull(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Finding:
     needed = memory.activation_bytes + memory.reserved_bytes
     message = (
         f"got {share}, which leaves less of each {resolved.accelerator.core.name} than the {_gib(needed)} "
-        f"that activations, graphs and libraries need in addition to weights and KV cache; set at most {most:.2f}"
+        f"that activations, graphs and libraries need in addition to weights and KV cache; set at "
+        f"most {most:.2f}"
     )
     return Finding(path, message)
 
@@ -103,8 +104,8 @@ def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
     return (
         f"got {resolved.workers.tensor_parallel_size}, but {resolved.shape.name} does not fit: each "
         f"{resolved.accelerator.core.name} needs {_gib(memory.weights_bytes)} for weights, {_gib(overhead)} "
-        f"for activations and reserve and {_gib(request)} for the KV cache of one request of {tokens} tokens, "
-        f"and has {_gib(memory.total_bytes)}"
+        f"for activations and reserve and {_gib(request)} for the KV cache of one request of {tokens} "
+        f"tokens, and has {_gib(memory.total_bytes)}"
     )
 
 

@@ -56,8 +56,8 @@ def cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         yield Finding(
             (*resolved.path, "tensorParallelSize"),
             f"got {resolved.workers.tensor_parallel_size}, which leaves {left:.1f} GiB of each "
-            f"{resolved.accelerator.core.name} for the KV cache; the plug-in starts with {route.least_kv_gib:g} "
-            "or more; raise it",
+            f"{resolved.accelerator.core.name} for the KV cache; the plug-in starts with "
+            f"{route.least_kv_gib:g} or more; raise it",
         )
     elif not route.block_size:
         yield from _place_findings(resolved)
@@ -71,14 +71,14 @@ def _place_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     if sizing.max_num_seqs < needed:
         yield Finding(
             (*resolved.path, "replicas"),
-            f"got {resolved.workers.most}, but at the peak each worker has {needed} requests at once and places "
-            f"for {sizing.max_num_seqs}: on {resolved.accelerator.name} the KV cache of each sequence is "
-            f"allocated for {sizing.max_model_len} tokens when the model is compiled; raise replicas or "
+            f"got {resolved.workers.most}, but at the peak each worker has {needed} requests at once and "
+            f"places for {sizing.max_num_seqs}: on {resolved.accelerator.name} the KV cache of each sequence "
+            f"is allocated for {sizing.max_model_len} tokens when the model is compiled; raise replicas or "
             "tensorParallelSize, or set the argument max-model-len to what the requests need",
         )
 
 
-def _one_image(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+def _one_image(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
     if resolved.engine.accelerators and resolved.accelerator.name not in resolved.engine.accelerators:
         return (
             f"its pools need two images of AWS: that of {listing(resolved.engine.accelerators)} does not run "
@@ -94,8 +94,8 @@ def _serves_architecture(resolved: ResolvedWorkers, route: NeuronRoute) -> str |
     why = route.left_out.get(architecture)
     reason = why or "AWS's documentation does not list it"
     return (
-        f"got {resolved.shape.name} ({architecture}) on {resolved.accelerator.name}: {reason}; served there are "
-        f"{listing(tuple(route.architectures))}"
+        f"got {resolved.shape.name} ({architecture}) on {resolved.accelerator.name}: {reason}; served there "
+        f"are {listing(tuple(route.architectures))}"
     )
 
 
@@ -111,10 +111,13 @@ def _loads_weights(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
     )
 
 
-def _writes_text(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+def _writes_text(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
     if resolved.model.task == "generate":
         return None
-    return f"got '{resolved.model.task}', which is not planned on Neuron here; set the engine vllm on a pool of GPUs"
+    return (
+        f"got '{resolved.model.task}', which is not planned on Neuron here; set the engine vllm, on a pool "
+        "of GPUs"
+    )
 
 
 def _caches_in_type(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
@@ -127,7 +130,7 @@ def _caches_in_type(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None
     )
 
 
-def _has_one_stage(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+def _has_one_stage(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
     if resolved.pipeline_parallel_size == 1:
         return None
     return (
@@ -136,7 +139,7 @@ def _has_one_stage(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
     )
 
 
-def _has_one_rank(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+def _has_one_rank(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
     if resolved.data_parallel_size == 1:
         return None
     return (
@@ -145,15 +148,15 @@ def _has_one_rank(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
     )
 
 
-def _devices_are_connected(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+def _devices_are_connected(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
     devices = resolved.accelerators_per_node
     for each in resolved.instance_types:
         sizes = device_groups(each)
         if sizes and devices not in sizes:
             allowed = " or ".join(map(str, sizes))
             return (
-                f"got {devices} devices, but on {each.name} only {allowed} are connected to each other and may "
-                f"be requested together; use one of these"
+                f"got {devices} devices, but on {each.name} only {allowed} are connected to each other and "
+                "may be requested together; use one of these"
             )
     return None
 

@@ -151,8 +151,8 @@ def _layers_across_nodes(resolved: ResolvedWorkers) -> str | None:
     if resolved.workers.tensor_parallel_size <= resolved.accelerators_per_node:
         return None
     return (
-        f"got {resolved.workers.tensor_parallel_size}, so each layer is split over {resolved.nodes} nodes, which "
-        "wait for the network twice per layer; with "
+        f"got {resolved.workers.tensor_parallel_size}, so each layer is split over {resolved.nodes} nodes, "
+        "which wait for the network twice per layer; with "
         f"tensorParallelSize {resolved.accelerators_per_node} and "
         f"pipelineParallelSize {resolved.nodes} they wait once per stage"
     )

@@ -268,7 +268,7 @@ class ServingEngine(ABC):
         return share
 
     def limited_cache(self, memory: MemoryEstimate, resolved: ResolvedWorkers) -> MemoryEstimate:  # noqa: ARG002
-        """Return the estimate with a KV cache that is no larger than the engine allows: by default, as it is."""
+        """Return the estimate with the engine's own limit of the KV cache: by default, as it is."""
         return memory
 
     def places(self, resolved: ResolvedWorkers, kv_tokens: int, length: int) -> int | None:  # noqa: ARG002

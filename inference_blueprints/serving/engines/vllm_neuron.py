@@ -1,8 +1,8 @@
 """vLLM on AWS's accelerators: the arguments and environment of a worker.
 
 There are two ways, each with its own image of AWS: the vLLM Neuron plug-in on Trainium2, and vLLM with NxD
-Inference on Inferentia2 and Trainium. ``catalog/data/neuron.json`` has their limits with the sources. Documents
-named here are those of aws-neuron/aws-neuron-sdk at the commit in that file.
+Inference on Inferentia2 and Trainium. ``catalog/data/neuron.json`` has their limits with the sources.
+Documents named here are those of aws-neuron/aws-neuron-sdk at the commit in that file.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class VllmNeuron(ServingEngine):
         return _SEGMENT_TOKENS if route and route.prefix_caching else _PROMPT_TOKENS
 
     def limited_cache(self, memory: MemoryEstimate, resolved: ResolvedWorkers) -> MemoryEstimate:
-        """Return the estimate with the plug-in's cap on the KV cache (``features-guide.md``, Memory management)."""
+        """Return the estimate with the plug-in's cap (``features-guide.md``, Memory management)."""
         route = neuron_route(resolved.accelerator)
         if route is None:
             return memory
@@ -163,7 +163,8 @@ def _plug_in_arguments(
         "num_seqs_buckets": _doubled_up_to(sizing.max_num_seqs),
     }
     if resolved.shape.weight_type == "fp8":
-        # Its KV cache is FP8 too, which segmented prefill reads only if it is packed (``tutorial-llama3-70b.md``).
+        # Its KV cache is FP8 too. Segmented prefill reads it only if it is packed
+        # (``tutorial-llama3-70b.md``).
         settings["fp8_packed_kv"] = True
     return {
         **names.sizing_arguments(sizing),

@@ -142,8 +142,8 @@ class Engine(Choice):
     tensorrt_llm: TensorrtLlmEngine | None = None
     """TensorRT-LLM, at the release in the catalogue."""
     vllm_neuron: VllmNeuronEngine | None = None
-    """vLLM in AWS's image for Inferentia2, Trainium and Trainium2, at the release in the catalogue. It was not
-    run on these accelerators by this project."""
+    """vLLM in AWS's image for Inferentia2, Trainium and Trainium2, at the release in the catalogue. This
+    project has not run it on these accelerators."""
 
     @property
     def arguments(self) -> Mapping[str, ArgumentValue]:
