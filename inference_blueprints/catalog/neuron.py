@@ -30,6 +30,8 @@ class NeuronRoute:
         Model classes that it serves, each with the document that says so.
     weight_types
         Types of weights that it loads as they are stored.
+    read_from_files
+        Model classes that it loads from files only, not by their name on the Hub, each with the source.
     left_out
         Model classes that AWS documents and that are not planned here, each with the reason.
     prefix_caching, prefix_caching_reason
@@ -50,6 +52,7 @@ class NeuronRoute:
     accelerators: tuple[str, ...]
     architectures: Mapping[str, str]
     weight_types: tuple[str, ...]
+    read_from_files: Mapping[str, str]
     left_out: Mapping[str, str]
     prefix_caching: bool
     prefix_caching_reason: str

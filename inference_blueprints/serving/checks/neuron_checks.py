@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from inference_blueprints.catalog.neuron import NeuronRoute, device_groups, neuron_route
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.request_estimates import request_seconds
 from inference_blueprints.serving.estimates.traffic import worker_requests_per_second
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -87,6 +88,18 @@ def _one_image(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
     return None
 
 
+def _block_is_planned(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
+    given = "block-size" in resolved.model.engine.arguments
+    return "the plan sets 'block-size' itself, as AWS's documentation requires; remove it" if given else None
+
+
+def _prefixes_are_planned(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    if "enable-prefix-caching" not in resolved.model.engine.arguments:
+        return None
+    state = "on" if route.prefix_caching else "off"
+    return f"it is {state} on {resolved.accelerator.name}: {route.prefix_caching_reason}; remove it"
+
+
 def _serves_architecture(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
     architecture = resolved.shape.architecture
     if architecture in route.architectures:
@@ -96,6 +109,17 @@ def _serves_architecture(resolved: ResolvedWorkers, route: NeuronRoute) -> str |
     return (
         f"got {resolved.shape.name} ({architecture}) on {resolved.accelerator.name}: {reason}; served there "
         f"are {listing(tuple(route.architectures))}"
+    )
+
+
+def _has_files(resolved: ResolvedWorkers, route: NeuronRoute) -> str | None:
+    why = route.read_from_files.get(resolved.shape.architecture)
+    if why is None or reads_node_copy(resolved):
+        return None
+    return (
+        f"got {resolved.shape.name} by its name on the Hub, which fails on "
+        f"{resolved.accelerator.name} ({why}); "
+        "set 'revision' to a commit and 'mirror: {}', so that workers load its files"
     )
 
 
@@ -164,8 +188,11 @@ def _devices_are_connected(resolved: ResolvedWorkers, _: NeuronRoute) -> str | N
 _Check = Callable[[ResolvedWorkers, NeuronRoute], str | None]
 _CHECKS: tuple[tuple[tuple[str, ...], _Check], ...] = (
     (("engine",), _one_image),
+    (("engine", "vllmNeuron", "args", "block-size"), _block_is_planned),
+    (("engine", "vllmNeuron", "args", "enable-prefix-caching"), _prefixes_are_planned),
     (("weights",), _serves_architecture),
     (("weights",), _loads_weights),
+    (("weights",), _has_files),
     (("task",), _writes_text),
     (("kvCacheType",), _caches_in_type),
     (("pipelineParallelSize",), _has_one_stage),

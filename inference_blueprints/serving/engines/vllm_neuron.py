@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog import Accelerator
 from inference_blueprints.catalog.neuron import NeuronRoute, neuron_route
-from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.owned_arguments import (
     DATA,
@@ -32,6 +32,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
+from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER, serve_arguments
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
@@ -81,14 +82,12 @@ class VllmNeuron(ServingEngine):
             "pipeline-parallel-size": PIPELINE,
             "data-parallel-size": DATA,
             "enable-expert-parallel": EXPERTS,
-            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port", "headless"), NODES),
+            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port"), NODES),
             "distributed-executor-backend": NODES,
             "kv-transfer-config": TOPOLOGY,
             "kv-events-config": "no router reads events of these workers",
             "num-gpu-blocks-override": _SIZED,
-            "block-size": _SIZED,
             "additional-config": _COMPILED,
-            "enable-prefix-caching": "it is on where AWS's compiler supports it",
             "quantization": "the type comes from the checkpoint; set weights to one that has it",
             "config": WRITTEN_HERE,
             **dict.fromkeys(("language-model-only", "limit-mm-per-prompt", "allowed-media-domains"), MEDIA),
@@ -98,8 +97,21 @@ class VllmNeuron(ServingEngine):
             "pooler-config": OTHER_TASKS,
         }
     )
+    # Before 0.24, ``vllm serve`` has no --shutdown-timeout, so answers end before SIGTERM.
+    own_server = replace(VLLM_SERVER, finishes_answers=False)
+    cache_use = "vllm:kv_cache_usage_perc"
     # The plug-in's default (``reference-configuration.md``); the planned size is an argument.
     block_size = _BLOCK_TOKENS
+
+    def server_arguments(
+        self,
+        arguments: Mapping[str, Argument],
+        port: int,
+        stream_seconds: int,
+    ) -> tuple[str, ...]:
+        model, options = serve_arguments(arguments, port, stream_seconds)
+        del options["shutdown-timeout"]
+        return (model, *command_line(options))
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         route = neuron_route(accelerator)

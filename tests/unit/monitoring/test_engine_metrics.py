@@ -29,7 +29,7 @@ def _programs() -> set[str]:
 
 def test_every_program_of_a_recording_is_an_engine_or_a_stack() -> None:
     assert _programs() <= {*ENGINES, *STACKS}
-    assert {"dynamo", "llmD", "vllm", "sglang", "tensorrtLlm"} == _programs()
+    assert {"dynamo", "llmD", "vllm", "sglang", "tensorrtLlm", "vllmNeuron"} == _programs()
 
 
 def test_every_recording_of_an_engine_knows_all_engines() -> None:

@@ -19,7 +19,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS
+from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS, Dynamo
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
 
@@ -157,7 +157,7 @@ def test_the_cache_moves_over_efa_where_there_is_efa(
         assert not {variable, "FI_PROVIDER"} & worker.environment.keys()
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("engine", sorted(Dynamo.frameworks))
 def test_the_image_and_the_program_are_the_engine_s(engine: str, make_blueprint: Make) -> None:
     deployment = build_plan(make_blueprint(engine={engine: {}})).models[0].deployments[0]
     [worker] = deployment.workers
@@ -213,7 +213,7 @@ def test_tensorrt_llm_logs_what_moves_the_kv_cache() -> None:
         assert worker.environment["TLLM_LOG_LEVEL"] == "INFO"
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("engine", sorted(Dynamo.frameworks))
 def test_what_the_plan_gives_is_owned_or_the_users_to_set(engine: str) -> None:
     words = ENGINES[engine].argument_names
     parsers = DYNAMO_PARSERS
@@ -310,7 +310,7 @@ def test_an_image_that_cannot_stream_weights_is_not_asked_to(engine: str, make_b
     assert found(make_blueprint(weights=weights)) == []
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("engine", sorted(Dynamo.frameworks))
 def test_every_engine_fills_the_same_memory(engine: str, make_blueprint: Make) -> None:
     own, vllm = (resolve(make_blueprint(engine={key: {}}), 0, 0)[0] for key in (engine, "vllm"))
     assert worker_memory(own).total_bytes == worker_memory(vllm).total_bytes
@@ -322,7 +322,7 @@ def test_every_engine_fills_the_same_memory(engine: str, make_blueprint: Make) -
     assert 0 <= (worker_memory(own).total_bytes - worker_memory(told).total_bytes) / device < 0.0011
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("engine", sorted(Dynamo.frameworks))
 def test_eight_bit_numbers_double_the_cache(engine: str, make_blueprint: Make) -> None:
     words = ENGINES[engine].argument_names
     kind = "fp8" if "fp8" in words.kv_cache_types else "fp8_e4m3"
