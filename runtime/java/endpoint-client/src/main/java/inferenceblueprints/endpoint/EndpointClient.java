@@ -291,7 +291,7 @@ public final class EndpointClient implements AutoCloseable {
         /**
          * Sets the threads that read answers and complete futures.
          *
-         * @param count number of threads; without this call, one per processor and at least two
+         * @param count most threads; without this call, two per processor and at least eight
          * @return this builder
          */
         public Builder threads(int count) {
