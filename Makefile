@@ -35,7 +35,7 @@ test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; install
 	$(PYTEST) $(or $(ONLY),tests/engines) -m engines --timeout 3600 --engine-results .
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
-	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 2 --dist loadfile
+	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 3 --dist loadfile
 
 test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same cases as on EKS, and faults; about half an hour
 	$(PYTEST) tests/local/conformance -m ecs --junitxml build/test-ecs.xml
