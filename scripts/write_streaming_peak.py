@@ -189,8 +189,9 @@ def _lines(peak: StreamPeak) -> Iterator[str]:
     yield ""
     if peak.is_measured:
         yield "The processor time of an event with its call was measured with the whole job and a"
-        yield f"**simulated** endpoint ([`{FIGURE}`](benchmarks.md)). Its virtual machine compiled for a quick start"
-        yield "(`-XX:TieredStopAtLevel=1`), as in local runs; the default, which compiles more, was not measured."
+        yield f"**simulated** endpoint ([`{FIGURE}`](benchmarks.md))."
+        yield "Its virtual machine compiled for a quick start (`-XX:TieredStopAtLevel=1`), as in local runs;"
+        yield "the default, which compiles more, was not measured."
     else:
         yield "The processor time of an event with its call is the sum of separate measurements with"
         yield "**simulated** endpoints (`streaming.json` in the catalogue). The benchmark `stream_to_signals`"
