@@ -17,7 +17,8 @@ from inference_blueprints.catalog.published_speeds import PublishedSpeed, publis
 from inference_blueprints.planning.tables.cells import counted
 from inference_blueprints.pricing.rates import Prices
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.performance.role_capacity import ProfileFinder, role_capacity
+from inference_blueprints.serving.performance.role_capacity import ProfileFinder, role_capacity, speeds
+from inference_blueprints.serving.performance.throughput import operation
 from inference_blueprints.serving.resolved import catalog_name, resolve
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.tables.text_table import TextTable
@@ -30,7 +31,7 @@ _SECONDS_AN_HOUR = 3600.0
 _MILLION = 1e6
 _ON_DEMAND = "onDemand"
 _POOL = "compared"
-_NO_DATA = "no data"
+_NO_DATA, _TOO_SLOW = "no data", "too slow"
 _TITLE = "The same model on other instances"
 _NOTES = (
     "Speeds marked simulated come from latency profiles, for this workload and its objective for the time "
@@ -57,9 +58,9 @@ class ComparedInstance:
     usd_per_hour
         On-demand price of the instance. None if it is unknown.
     speed
-        ``simulated``, ``published`` or ``no data``.
+        ``simulated``, ``published``, ``too slow`` (a simulated one that misses the objective) or ``no data``.
     origin
-        Workers of a simulated speed, or conditions and source of a published one. Empty without a speed.
+        Workers of a simulated speed, or conditions and source of a published one. Empty without data.
     """
 
     family: str
@@ -129,14 +130,14 @@ def compare_instances(
         A published speed is used only without a simulated one. A family without either has no figures.
     """
     name = catalog_name(blueprint.spec.models[model_index].weights)
-    speeds = published_speeds() if published is None else published
-    rows = [_published(speed, prices) for speed in speeds if name in (speed.model, speed.same_shape_as)]
+    known = published_speeds() if published is None else published
+    rows = [_published(speed, prices) for speed in known if name in (speed.model, speed.same_shape_as)]
     found = []
     for family in dict.fromkeys((*FAMILIES, *(row.family for row in rows))):
         kinds = [kind for kind in catalog.instance_types().values() if kind.family == family]
         simulated = [row for kind in kinds for row in _simulated(blueprint, model_index, prices, find, kind)]
-        known = simulated or [row for row in rows if row.family == family]
-        found.append(min(known, key=_rank, default=ComparedInstance(family)))
+        of_family = simulated or [row for row in rows if row.family == family]
+        found.append(min(of_family, key=_rank, default=ComparedInstance(family)))
     return tuple(found)
 
 
@@ -199,21 +200,29 @@ def _simulated(
     for engine, size in product(_engines(kind), _sizes(kind)):
         candidate = TuningCandidate(WorkerShape(engine, (RoleShape(_POOL, size),)), (1,))
         [resolved] = resolve(candidate.within(with_pool, model_index), model_index, 0)
-        capacity = role_capacity(resolved, find)
-        if capacity is None:
+        profile, capacity = speeds(resolved, find), role_capacity(resolved, find)
+        if profile is None or capacity is None:
             continue
+        workload, limit = resolved.model.workload, resolved.model.objectives.time_per_output_token_p90_ms
         workers = kind.accelerator_count // size
+        split = f"{counted(workers, 'worker')} with {counted(size, 'device')} each"
+        price = prices.usd_per_hour(kind.name, _ON_DEMAND)
+        alone = operation(profile, workload, 1).time_per_output_token_ms
+        if limit and alone > limit:
+            why = f"{split}: {alone:.0f} ms per token for one request alone, the objective is {limit:.0f} ms"
+            yield ComparedInstance(kind.family, kind.name, engine, None, None, price, _TOO_SLOW, why)
+            continue
         answers = capacity.objective_requests_per_second * workers
-        speed = answers * resolved.model.workload.output_tokens
+        speed = answers * workload.output_tokens
         yield ComparedInstance(
             kind.family,
             kind.name,
             engine,
             speed,
             speed,
-            prices.usd_per_hour(kind.name, _ON_DEMAND),
+            price,
             "simulated",
-            f"{counted(workers, 'worker')} with {counted(size, 'device')} each",
+            split,
         )
 
 

@@ -91,6 +91,13 @@ def test_an_objective_for_the_time_per_token_limits_the_simulated_speed(blueprin
     assert strict.least_tokens_per_second < loose.least_tokens_per_second
 
 
+def test_an_instance_that_misses_the_objective_has_no_price(blueprint_of):
+    strict = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 9"})
+    row = compared(strict, "p5en")
+    assert comparison_table([row]).rows[0][2:] == ("too slow", "no data", "80.00", "no data")
+    assert "10 ms per token for one request alone, the objective is 9 ms" in row.origin
+
+
 def test_a_published_range_gives_a_range_of_prices(blueprint_of):
     row = compared(blueprint_of(), "inf2")
     assert row.speed == "published"
