@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -23,8 +22,8 @@ from pathlib import Path
 from inference_blueprints import tools
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.control_plane.artefacts import ModuleFiles, Program
+from inference_blueprints.processes.checked_folder import Report, made_once
 
-_SUMS = "SHA256SUMS"
 _SOURCES = Path(__file__).parent
 _SHOWN_LINES = 15
 # A build must not slow down the machine.
@@ -37,8 +36,6 @@ _GO_SETTINGS = {
     "GOWORK": "off",
 }
 _LINKER_FLAGS = ("-s", "-w")
-
-Report = Callable[[str], None]
 
 
 def program(row: Program, report: Report) -> Path:
@@ -111,45 +108,7 @@ def _recipe(row: Program | ModuleFiles) -> str:
 
 
 def _made_once(name: str, version: str, recipe: str, make: Callable[[Path], None], report: Report) -> Path:
-    target = _cache() / f"{name}-{version}-{recipe}"
-    if target.is_dir():
-        _check(target)
-        report(f"{name} {version}: cached")
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    report(f"{name} {version}: building")
-    begin = time.monotonic()
-    try:
-        make(draft)
-        (draft / _SUMS).write_text(_sums(draft))
-        # Renamed when complete, so that no process sees an incomplete folder.
-        draft.rename(target)
-    except OSError:
-        if not target.is_dir():  # another process may have created the same folder first
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    report(f"{name} {version}: built in {time.monotonic() - begin:.0f} s")
-    return target
-
-
-def _sums(directory: Path) -> str:
-    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != _SUMS)
-    return "".join(f"{_digest(path)}  {path.relative_to(directory)}\n" for path in files)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _check(directory: Path) -> None:
-    if (directory / _SUMS).read_text() != _sums(directory):
-        raise UserError(
-            f"{directory}: the files do not match the checksums in {_SUMS}; "
-            "remove the folder and run the command again"
-        )
+    return made_once(_cache() / f"{name}-{version}-{recipe}", f"{name} {version}", make, report)
 
 
 def _build(row: Program, directory: Path) -> None:

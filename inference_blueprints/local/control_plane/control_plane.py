@@ -13,6 +13,7 @@ import yaml
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.certificates import Authority, KeyPair
+from inference_blueprints.processes.checked_folder import Report
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.processes.programs import Programs
 
@@ -50,7 +51,7 @@ class ControlPlane(Programs):
         self,
         run_directory: Path,
         *,
-        report: build.Report,
+        report: Report,
         api_server_flags: Sequence[str] = (),
         controller_flags: Sequence[str] = (),
     ) -> None:

@@ -12,6 +12,7 @@ import yaml
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.manifests import SCHEMA_DIRECTORY
+from inference_blueprints.processes.checked_folder import Report
 
 Definition = dict[str, Any]
 
@@ -24,7 +25,7 @@ GENERATED_KINDS = {
 _UNSTRUCTURAL = ("const", "contains")
 
 
-def definitions(report: build.Report) -> list[Definition]:
+def definitions(report: Report) -> list[Definition]:
     """Return every custom resource definition: from Go modules, or generated.
 
     Parameters
@@ -40,7 +41,7 @@ def definitions(report: build.Report) -> list[Definition]:
     return [*upstream, *(_generated(name, plural) for name, plural in GENERATED_KINDS.items())]
 
 
-def install(kubectl: Kubectl, report: build.Report) -> None:
+def install(kubectl: Kubectl, report: Report) -> None:
     """Apply every definition and wait until the server serves the kinds.
 
     Parameters

@@ -20,6 +20,7 @@ import yaml
 from inference_blueprints.contracts.metric_labels import SERVING_JOB
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.processes.checked_folder import Report
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.processes.free_ports import free_ports
 
@@ -80,7 +81,7 @@ class LocalPrometheus:
         Called with a line when the program is found in the cache or built.
     """
 
-    def __init__(self, directory: Path, processes: ProcessGroup, report: build.Report) -> None:
+    def __init__(self, directory: Path, processes: ProcessGroup, report: Report) -> None:
         self._directory = directory.resolve()
         self._processes = processes
         self._report = report

@@ -10,6 +10,7 @@ from typing import Any
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.control_plane import artefacts, build
+from inference_blueprints.processes.checked_folder import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +72,7 @@ class TimedEvaluation:
     interval_seconds: float = 60.0
 
 
-def evaluate(
-    evaluations: Sequence[TimedEvaluation], report: build.Report
-) -> list[list[tuple[TimedSeries, ...]]]:
+def evaluate(evaluations: Sequence[TimedEvaluation], report: Report) -> list[list[tuple[TimedSeries, ...]]]:
     """Return the answers to the queries of each evaluation.
 
     Parameters

@@ -1,0 +1,129 @@
+"""Builds llama-server from its source, once per machine and set of processor instructions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.processes.checked_folder import Report, made_once
+from inference_blueprints.targets.local.llama_cpp.source_archive import BUILD, cache_folder, unpacked_source
+
+SERVER = "llama-server"
+#: What announces a build before it starts.
+DURATION = "about half an hour on two processors"
+#: Without the web page, which the build would download, and without HTTPS, which nothing here needs.
+_OPTIONS = (
+    "-DCMAKE_BUILD_TYPE=Release",
+    "-DBUILD_SHARED_LIBS=OFF",
+    "-DLLAMA_BUILD_UI=OFF",
+    "-DLLAMA_USE_PREBUILT_UI=OFF",
+    "-DLLAMA_BUILD_TESTS=OFF",
+    "-DLLAMA_BUILD_EXAMPLES=OFF",
+    "-DLLAMA_BUILD_APP=OFF",
+    "-DLLAMA_OPENSSL=OFF",
+    "-DGGML_NATIVE=OFF",
+)
+#: Options of instructions, by the flags in /proc/cpuinfo that a processor with them has. They are chosen here
+#: and not by the compiler, so that the name of the folder contains them.
+_INSTRUCTIONS = {
+    "GGML_SSE42": {"sse4_2"},
+    "GGML_AVX": {"avx"},
+    "GGML_AVX2": {"avx2"},
+    "GGML_BMI2": {"bmi2"},
+    "GGML_FMA": {"fma"},
+    "GGML_F16C": {"f16c"},
+    "GGML_AVX512": {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"},
+}
+_PROGRAMS = ("cmake", "ninja", "c++")
+_SHOWN_LINES = 15
+# A build must not slow down the machine.
+_NICENESS = 10
+
+
+def llama_server(report: Report) -> Path:
+    """Return the program llama-server. The first use builds it.
+
+    Parameters
+    ----------
+    report
+        Called with a line for the cache hit, or for the build and its duration.
+
+    Returns
+    -------
+    Path
+        The program, in a folder whose content matches its checksums.
+
+    Raises
+    ------
+    UserError
+        If a program for the build is missing, the source cannot be downloaded, or the build fails.
+    """
+    title = f"llama-server {BUILD} ({DURATION})"
+    return made_once(_folder(), title, lambda draft: _build(draft, report), report) / SERVER
+
+
+def is_built() -> bool:
+    """Return whether the program is in the cache."""
+    return _folder().is_dir()
+
+
+def instruction_options(flags: Iterable[str]) -> tuple[str, ...]:
+    """Return the options of CMake that switch instructions on or off.
+
+    Parameters
+    ----------
+    flags
+        Flags of the processor, as in /proc/cpuinfo.
+    """
+    has = set(flags)
+    return tuple(f"-D{name}={'ON' if needed <= has else 'OFF'}" for name, needed in _INSTRUCTIONS.items())
+
+
+def _options() -> tuple[str, ...]:
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    line = next((line for line in text.splitlines() if line.startswith("flags")), "flags:")
+    return (*_OPTIONS, *instruction_options(line.partition(":")[2].split()))
+
+
+def _folder() -> Path:
+    recipe = hashlib.sha256(json.dumps([BUILD, _options()]).encode()).hexdigest()[:12]
+    return cache_folder() / f"server-{BUILD}-{recipe}"
+
+
+def _build(draft: Path, report: Report) -> None:
+    missing = [name for name in _PROGRAMS if shutil.which(name) is None]
+    if missing:
+        raise UserError(
+            f"llama-server {BUILD} is built from source, which needs {', '.join(_PROGRAMS)}; missing: "
+            f"{', '.join(missing)}; install a C++ compiler, and CMake and Ninja, of which PyPI has wheels"
+        )
+    source = unpacked_source(report)
+    with tempfile.TemporaryDirectory(prefix="llama-cpp-build-") as name:
+        folder = Path(name)
+        _run(["cmake", "-S", str(source), "-B", name, "-G", "Ninja", *_options()])
+        _run(["cmake", "--build", name, "--target", SERVER, "--parallel", str(os.cpu_count() or 1)])
+        (program,) = folder.glob(f"bin/{SERVER}")
+        _run(["strip", "-o", str(draft / SERVER), str(program)])
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(
+        command,
+        preexec_fn=lambda: os.nice(_NICENESS) and None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = "\n  ".join(done.stdout.splitlines()[-_SHOWN_LINES:])
+        raise UserError(
+            f"llama-server {BUILD} could not be built: {' '.join(command[:2])} failed:\n  {lines}"
+        )
