@@ -23,7 +23,18 @@ _WINDOW_BLOCK = 64
 _UNEVEN = 1.5
 
 KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
-    {"auto": 2, "bf16": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
+    {
+        "auto": 2,
+        "bf16": 2,
+        "bfloat16": 2,
+        "float16": 2,
+        "f16": 2,
+        "fp8": 1,
+        "fp8_e4m3": 1,
+        "fp8_e5m2": 1,
+        # 32 values and a scale of two bytes (``block_q8_0`` of llama.cpp).
+        "q8_0": 34 / 32,
+    }
 )
 """Bytes per cached value, by the engines' names of its type."""
 
@@ -59,7 +70,8 @@ class Model:
     feed_forward_size
         Width of the feed-forward layer, or of one expert's; tensor parallelism splits it.
     weight_type
-        Type of the published weights: ``bf16``, ``fp8``, ``int8``, ``mxfp4``, ``nvfp4`` or ``int4``.
+        Type of the published weights: ``bf16``, ``fp8``, ``int8``, ``mxfp4``, ``nvfp4`` or ``int4``;
+        ``gguf`` for a file of llama.cpp.
     weight_block
         Weights that share a scale along the dimension that devices split; 0 if any split works.
     weight_bytes

@@ -306,9 +306,11 @@ def shape_of(weights: spec.Weights) -> catalog.Model:
 def _common_accelerator(
     pool: spec.Pool, instance_types: tuple[catalog.InstanceType, ...]
 ) -> catalog.Accelerator:
-    """Return the accelerator common to all instance types of the pool."""
-    accelerators = {instance_type.accelerator for instance_type in instance_types}
-    accelerator = next(iter(accelerators))
-    if len(accelerators) != 1 or accelerator is None:
+    """Return the accelerator common to all instance types of the pool.
+
+    Processors have the memory of their instance: of types that differ in it, the smallest decides.
+    """
+    accelerators = [each.accelerator for each in instance_types if each.accelerator]
+    if len(accelerators) < len(instance_types) or len({each.name for each in accelerators}) != 1:
         raise UnresolvedError(f"pool '{pool.name}' does not have exactly one kind of accelerator")
-    return accelerator
+    return min(accelerators, key=lambda each: each.memory_mib)

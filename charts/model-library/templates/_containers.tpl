@@ -41,7 +41,9 @@ resources:
   limits:
     memory: {{ printf "%dMi" (int .resources.memoryMib) | quote }}
     {{- with .resources.accelerators }}
+    {{- if .resourceName }}
     {{ .resourceName }}: {{ .count | quote }}
+    {{- end }}
     {{- end }}
     {{- with .resources.efaInterfaces }}
     vpc.amazonaws.com/efa: {{ . | quote }}

@@ -9,7 +9,7 @@ from typing import Literal
 
 from inference_blueprints.catalog.configurations.config_fields import ConfigFields
 
-WeightType = Literal["bf16", "fp8", "int8", "mxfp4", "int4", "nvfp4"]
+WeightType = Literal["bf16", "fp8", "int8", "mxfp4", "int4", "nvfp4", "gguf"]
 
 _MOST_BITS = 8
 _SCALE_BYTES = 2

@@ -25,6 +25,8 @@ from inference_blueprints.spec.types import ArgumentValue, Model
 class ArgumentNames:
     """An engine's names, without dashes, of the arguments that the plan uses and a user may set.
 
+    A name is empty if the engine has no such argument.
+
     Parameters
     ----------
     length
@@ -60,7 +62,7 @@ class ArgumentNames:
     @property
     def counts(self) -> tuple[str, ...]:
         """Arguments that are whole numbers above 0."""
-        return (self.length, self.sequences, self.step_tokens, self.block_size)
+        return tuple(filter(None, (self.length, self.sequences, self.step_tokens, self.block_size)))
 
     def sizing_arguments(self, sizing: Sizing) -> dict[str, ArgumentValue]:
         """Return the arguments that set a worker's sizes."""

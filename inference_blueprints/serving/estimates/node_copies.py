@@ -53,7 +53,12 @@ def streams_weights(resolved: ResolvedWorkers) -> bool:
 
 
 def shares(blueprint: spec.Blueprint, model: spec.Model) -> bool:
-    """Return whether all pools of a model have a cache that its workers use."""
+    """Return whether all pools of a model have a cache that its workers use.
+
+    A server of GGUF has its node to itself and downloads one file of many, so nothing would share a copy.
+    """
+    if model.weights.gguf:
+        return False
     pools = [pool for _, pool in usable(blueprint.spec.pools) if pool.name in _pool_names(model)]
     if not pools or not all(node_cache_gib(blueprint, pool) for pool in pools):
         return False
@@ -140,7 +145,7 @@ def _own_disk_mib(resolved: ResolvedWorkers, *, cached: bool) -> int:
 
 def _shares_by_default(model: spec.Model) -> bool:
     """Whether the workers use the cache without a size in the blueprint: their files stay the same."""
-    return never_change(model) or can_stream(model)
+    return model.weights.gguf is None and (never_change(model) or can_stream(model))
 
 
 def _wants_copy(blueprint: spec.Blueprint, model: spec.Model) -> bool:

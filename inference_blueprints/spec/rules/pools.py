@@ -51,10 +51,11 @@ def instance_types_differ(spec: Spec) -> Iterator[Finding]:
 
 
 def instance_types_are_alike(spec: Spec) -> Iterator[Finding]:
-    """Check that the instance types of a pool have one architecture and one accelerator."""
+    """Check that the instance types of a pool have one architecture, one accelerator and one size of it."""
     traits: Mapping[str, Callable[[catalog.InstanceType], str]] = {
         "architecture": lambda instance_type: instance_type.architecture,
         "accelerator": accelerator_name,
+        "number of vCPUs": _processors,
     }
     for index, pool in usable(spec.pools):
         known = known_instance_types(pool)
@@ -88,6 +89,12 @@ def known_instance_types(pool: Pool) -> list[catalog.InstanceType]:
     """Return a pool's instance types that are in the catalogue."""
     known = catalog.instance_types()
     return [known[name] for name in pool.instance_types if name in known]
+
+
+def _processors(instance_type: catalog.InstanceType) -> str:
+    """Return the vCPUs of a type on whose processors models run: all servers have the same threads."""
+    computes = instance_type.accelerator is not None and instance_type.device_resource is None
+    return f"{instance_type.vcpu} vCPUs" if computes else "any"
 
 
 def accelerator_name(instance_type: catalog.InstanceType) -> str:

@@ -39,6 +39,7 @@ from inference_blueprints.spec.types.environment import (
     Network,
 )
 from inference_blueprints.spec.types.frontend import Frontend
+from inference_blueprints.spec.types.gguf import Gguf
 from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.models import (
@@ -47,6 +48,7 @@ from inference_blueprints.spec.types.models import (
     Engine,
     EngineImage,
     EngineSection,
+    LlamaCppEngine,
     Mirror,
     Model,
     Objectives,
@@ -191,6 +193,7 @@ __all__ = [
     "ExpressKafka",
     "Floor",
     "Frontend",
+    "Gguf",
     "GpuHealth",
     "GuessedTokens",
     "HuggingFaceRepository",
@@ -204,6 +207,7 @@ __all__ = [
     "KvCache",
     "LabelValue",
     "LeastRequestsRouting",
+    "LlamaCppEngine",
     "LlmDStack",
     "LoadMetric",
     "LoadScaling",

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from inference_blueprints import catalog as published
+from inference_blueprints.catalog.gguf import in_gguf
 from inference_blueprints.spec.types.elasticity import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.frontend import Frontend
+from inference_blueprints.spec.types.gguf import Gguf
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.parsers import Parsers
@@ -57,6 +59,8 @@ class Weights(Section):
     type: StoredType | None = None
     """Type of the repository's quantised weights if `catalog` names the model with 16 bits. `fp8` has a scale
     per tensor or channel, `fp8Blocks` per 128 by 128 weights, `int4` per 128 weights (AWQ, GPTQ)."""
+    gguf: Gguf | None = None
+    """The file of the repository that the engine llamaCpp reads."""
 
     _added: Mapping[str, published.Model] = PrivateAttr(default_factory=dict)
 
@@ -75,6 +79,8 @@ class Weights(Section):
         """Shape of the model, with its weights as the repository stores them; None if it is not known."""
         name = self.catalog or self.hugging_face or ""
         found = self._added.get(name) or published.models().get(name)
+        if found and self.gguf:
+            return in_gguf(found, self.gguf.type)
         return found.stored_as(self.type) if found and self.type else found
 
     def with_entries(self, added: Mapping[str, published.Model]) -> Weights:
@@ -132,6 +138,10 @@ class VllmNeuronEngine(EngineSection):
     """vLLM on AWS's accelerators."""
 
 
+class LlamaCppEngine(EngineSection):
+    """llama.cpp's server."""
+
+
 class Engine(Choice):
     """The inference engine."""
 
@@ -144,6 +154,8 @@ class Engine(Choice):
     vllm_neuron: VllmNeuronEngine | None = None
     """vLLM in AWS's image for Inferentia2, Trainium and Trainium2, at the release in the catalogue. This
     project has not run it on these accelerators."""
+    llama_cpp: LlamaCppEngine | None = None
+    """llama.cpp on the processors of Graviton4, for small models in GGUF, at the release in the catalogue."""
 
     @property
     def arguments(self) -> Mapping[str, ArgumentValue]:
@@ -153,7 +165,7 @@ class Engine(Choice):
     @property
     def section(self) -> EngineSection:
         """The settings of the chosen engine."""
-        given = (self.vllm, self.sglang, self.tensorrt_llm, self.vllm_neuron)
+        given = (self.vllm, self.sglang, self.tensorrt_llm, self.vllm_neuron, self.llama_cpp)
         [section] = [each for each in given if each is not None]
         return section
 

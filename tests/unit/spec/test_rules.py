@@ -26,6 +26,7 @@ from inference_blueprints.spec.rules import (
     elasticity,
     environment,
     events,
+    gguf,
     image_acceleration,
     kafka,
     media,
@@ -57,6 +58,7 @@ BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
 DOUBTFUL = yaml.safe_load((HERE / "doubtful.yaml").read_text(encoding="utf-8"))
 SUBJECTS = (
     events,
+    gguf,
     kafka,
     streaming,
     subnet_addresses,
@@ -162,5 +164,5 @@ def test_rules_of_a_whole_blueprint() -> None:
 
 def test_every_engine_says_whose_accelerators_it_needs() -> None:
     assert set(keys(Engine)) == set(ENGINES)
-    known = {accelerator.manufacturer for accelerator in catalog.accelerators().values()}
+    known = {each.accelerator.manufacturer for each in catalog.instance_types().values() if each.accelerator}
     assert {engine.manufacturer for engine in ENGINES.values()} <= known

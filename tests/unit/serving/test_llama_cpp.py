@@ -1,0 +1,206 @@
+"""llama.cpp on Graviton: the arguments follow from the instance type, and what does not fit is refused."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog.gguf import bits_per_weight, in_gguf
+from inference_blueprints.errors import BlueprintError
+from inference_blueprints.loading import load_blueprint, parse_blueprint
+from inference_blueprints.resources import root
+from inference_blueprints.serving.command_line import flag_values
+from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
+from inference_blueprints.serving.engines.worker_sizing import worker_memory
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.types import Process
+from inference_blueprints.spec.types.gguf import GgufType
+
+SHIPPED = (root() / "blueprints" / "graviton-llama-cpp.yaml").read_text(encoding="utf-8")
+GIB = 1024**3
+
+
+def edited(*replacements: tuple[str, str]) -> str:
+    text = SHIPPED
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def worker(text: str) -> Process:
+    return build_plan(parse_blueprint(text, "test.yaml").blueprint).models[0].deployments[0].workers[0]
+
+
+def resolved(text: str) -> ResolvedWorkers:
+    return resolve(parse_blueprint(text, "test.yaml").blueprint, 0, 0)[0]
+
+
+def refused(text: str) -> str:
+    with pytest.raises(BlueprintError) as caught:
+        build_plan(parse_blueprint(text, "test.yaml").blueprint)
+    return str(caught.value)
+
+
+class TestArguments:
+    def test_every_argument_is_a_flag_of_the_release(self) -> None:
+        engine = catalog.engine("llamaCpp")
+        words = list(worker(SHIPPED).arguments)
+        while words:
+            flag = engine.flag(word := words.pop(0))
+            assert flag is not None, word
+            if flag.takes_value:
+                assert not words.pop(0).startswith("--"), word
+
+    @pytest.mark.parametrize(
+        ("kind", "threads", "numa"),
+        [
+            ("c8g.8xlarge", 32, None),
+            ("m8g.24xlarge", 96, None),
+            ("c8g.48xlarge", 192, "distribute"),
+            ("r8g.metal-48xl", 192, "distribute"),
+        ],
+    )
+    def test_threads_are_physical_cores_and_two_sockets_are_numa(
+        self, kind: str, threads: int, numa: str | None
+    ) -> None:
+        values = flag_values(worker(edited(("c8g.8xlarge", kind))).arguments)
+        assert (values["threads"], values["threads-batch"]) == (str(threads), str(threads))
+        assert values.get("numa") == numa
+
+    def test_each_slot_holds_the_longest_request(self) -> None:
+        process = worker(SHIPPED)
+        values = flag_values(process.arguments)
+        assert process.engine is not None
+        slots, context = int(values["parallel"]), int(values["ctx-size"])
+        assert context // slots >= process.engine.max_model_len
+        assert "--no-kv-unified" in process.arguments, "one slot could fill the cache of the others"
+
+    def test_memory_is_not_counted_on_twice(self) -> None:
+        values = flag_values(worker(SHIPPED).arguments)
+        assert (values["cache-ram"], values["ctx-checkpoints"], values["load-mode"]) == ("0", "0", "none")
+
+    def test_the_file_is_that_of_the_commit(self) -> None:
+        text = edited(("catalog: Qwen/Qwen3-4B", "revision: abc123\n      catalog: Qwen/Qwen3-4B"))
+        url = flag_values(worker(text).arguments)["model-url"]
+        assert url == "https://huggingface.co/Qwen/Qwen3-4B-GGUF/resolve/abc123/Qwen3-4B-Q4_K_M.gguf"
+
+    def test_values_of_the_cache_have_the_type_of_its_keys(self) -> None:
+        values = flag_values(
+            worker(edited(("{llamaCpp: {}}", "{llamaCpp: {args: {cache-type-k: q8_0}}}"))).arguments
+        )
+        assert (values["cache-type-k"], values["cache-type-v"]) == ("q8_0", "q8_0")
+
+    def test_it_needs_no_device_and_no_toleration(self) -> None:
+        process = worker(SHIPPED)
+        assert process.resources.devices == 0
+        assert process.tolerations == ()
+        assert process.architecture == "arm64"
+
+    def test_the_signal_to_end_comes_after_the_longest_answer(self) -> None:
+        process = worker(SHIPPED)
+        assert process.termination_grace_seconds - process.pre_stop_seconds < 60 <= process.pre_stop_seconds
+
+
+class TestMemory:
+    @pytest.mark.parametrize(("kind", "gib"), [("Q4_0", 4.34), ("Q4_K_M", 4.58), ("Q8_0", 7.96)])
+    def test_files_have_the_size_that_llama_cpp_states_for_llama_3_8b(self, kind: str, gib: float) -> None:
+        size = in_gguf(catalog.model("meta-llama/Llama-3.1-8B-Instruct"), kind).weight_bytes / GIB
+        assert 0.999 * gib <= size <= 1.08 * gib
+
+    def test_types_are_those_that_a_blueprint_may_name(self) -> None:
+        assert set(get_args(GgufType)) <= set(bits_per_weight())
+
+    def test_the_pod_s_memory_is_all_there_is(self) -> None:
+        memory = worker_memory(resolved(SHIPPED))
+        assert memory.total_bytes == worker(SHIPPED).resources.memory_mib * 1024**2
+        used = memory.weights_bytes + memory.activation_bytes + memory.reserved_bytes + memory.kv_cache_bytes
+        assert used == memory.total_bytes
+
+    def test_eight_bits_halve_the_cache(self) -> None:
+        text = edited(("{llamaCpp: {}}", "{llamaCpp: {args: {cache-type-k: q8_0}}}"))
+        smaller = worker_memory(resolved(text)).kv_bytes_per_token
+        assert smaller == worker_memory(resolved(SHIPPED)).kv_bytes_per_token * 34 / 64
+
+    def test_the_bound_is_the_memory_bandwidth_over_the_weights(self) -> None:
+        bound = bound_tokens_per_second(resolved(SHIPPED))
+        weights = resolved(SHIPPED).device_shape.weight_bytes
+        assert bound == pytest.approx(12 * 5600e6 * 8 / 3 / weights)
+        doubled = bound_tokens_per_second(resolved(edited(("c8g.8xlarge", "c8g.16xlarge"))))
+        assert doubled == pytest.approx(2 * bound)
+
+
+REFUSED: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
+    "a model that does not fit": (
+        (("c8g.8xlarge", "c8g.large"),),
+        "does not fit",
+    ),
+    "processors that the catalogue does not know": (
+        (("c8g.8xlarge", "c7i.8xlarge"),),
+        "the engine 'llamaCpp' needs",
+    ),
+    "a GPU": ((("c8g.8xlarge", "g6e.2xlarge"),), "the engine 'llamaCpp' needs"),
+    "another engine on Graviton": (
+        (("engine: {llamaCpp: {}}", "engine: {vllm: {}}"),),
+        "reads no GGUF",
+    ),
+    "no file": (
+        (("      gguf: {file: Qwen3-4B-Q4_K_M.gguf, type: Q4_K_M}\n", ""),),
+        "'gguf' is missing",
+    ),
+    "a part of a file": (
+        (("Qwen3-4B-Q4_K_M.gguf", "Qwen3-4B-Q4_K_M-00001-of-00002.gguf"),),
+        "a part of a model",
+    ),
+    "types of different sizes": ((("[c8g.8xlarge]", "[c8g.8xlarge, c8g.16xlarge]"),), "vCPUs"),
+    "two nodes per server": ((("tensorParallelSize: 1", "tensorParallelSize: 2"),), "tensorParallelSize"),
+    "a router": (
+        (("    workload:", "    stack: {dynamo: {}}\n    workload:"),),
+        "which runs on 'direct'",
+    ),
+    "threads of one's own": (
+        (("{llamaCpp: {}}", "{llamaCpp: {args: {threads: 8}}}"),),
+        "the plan sets 'threads' itself",
+    ),
+    "a key in the arguments": (
+        (("{llamaCpp: {}}", "{llamaCpp: {args: {api-key: secret}}}"),),
+        "the plan sets 'api-key' itself",
+    ),
+    "an argument that llama.cpp does not have": (
+        (("{llamaCpp: {}}", "{llamaCpp: {args: {mlock: true}}}"),),
+        "which is not an argument of llamaCpp",
+    ),
+    "weights that are already quantised": (
+        (("catalog: Qwen/Qwen3-4B", "catalog: Qwen/Qwen3-32B-FP8"),),
+        "name the entry of the model with 16 bits",
+    ),
+    "weights in S3": (
+        (("huggingFace: Qwen/Qwen3-4B-GGUF", "s3: s3://weights/qwen/"),),
+        "is not supported with 'gguf'",
+    ),
+    "fp8 in the cache": (
+        (("    workload:", "    kvCacheType: fp8\n    workload:"),),
+        "llamaCpp supports auto, bf16",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_served_is_refused(case: str) -> None:
+    replacements, message = REFUSED[case]
+    assert message in refused(edited(*replacements))
+
+
+def test_the_shipped_blueprint_has_no_error() -> None:
+    assert load_blueprint("graviton-llama-cpp").blueprint.metadata.name == "graviton-llama-cpp"
+
+
+def test_vllm_does_not_run_on_graviton() -> None:
+    text = edited(
+        ("    engine: {llamaCpp: {}}\n", ""),
+        ("      gguf: {file: Qwen3-4B-Q4_K_M.gguf, type: Q4_K_M}\n", ""),
+    )
+    assert "needs accelerators of nvidia" in refused(text)
