@@ -62,8 +62,10 @@ BOOTSTRAP_SERVERS = r"^[A-Za-z0-9.-]{1,253}:[0-9]{1,5}(,[A-Za-z0-9.-]{1,253}:[0-
 SECURITY_GROUP_ID = r"^sg-[0-9a-f]{8}([0-9a-f]{9})?$"
 
 #: Description of each form, for messages and the reference.
+GGUF_FILE = r"^[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*\.gguf$"
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
+        GGUF_FILE: "the path of a file in the repository that ends with .gguf",
         NAME: "up to 40 lower-case letters, digits and inner hyphens, a letter first, such as qwen3-8b",
         REGION: "an AWS region such as us-west-2",
         AVAILABILITY_ZONE: "an availability zone such as us-west-2a",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inference_blueprints.catalog.processors import processors
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.stacks import STACKS
@@ -39,10 +40,17 @@ def pool_suits_the_engine(spec: Spec) -> Iterator[Finding]:
             if accelerator is None or accelerator.manufacturer != needed:
                 message = (
                     f"got {quote(pool.name)} with {instance_type.name} ({accelerator_name(instance_type)}), "
-                    f"the engine {quote(engine)} needs accelerators of {needed}; name another pool"
+                    f"the engine {quote(engine)} needs {_needed(needed)}; name another pool"
                 )
                 yield Finding((*placed.path, "pool"), message)
                 break
+
+
+def _needed(manufacturer: str) -> str:
+    """Return what an engine runs on, as part of a message."""
+    if manufacturer == "cpu":
+        return f"instance types without accelerators and with the processor {listing(processors())}"
+    return f"accelerators of {manufacturer}"
 
 
 def engine_fetches_from_allowed_hosts(spec: Spec) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints.catalog.gguf import converted_classes
+from inference_blueprints.catalog.gguf_types import converted_classes
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec

@@ -39,7 +39,7 @@ from inference_blueprints.spec.types.environment import (
     Network,
 )
 from inference_blueprints.spec.types.frontend import Frontend
-from inference_blueprints.spec.types.gguf import Gguf
+from inference_blueprints.spec.types.gguf_file import Gguf
 from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.models import (

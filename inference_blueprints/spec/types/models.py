@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from inference_blueprints import catalog as published
-from inference_blueprints.catalog.gguf import in_gguf
+from inference_blueprints.catalog.gguf_types import in_gguf
 from inference_blueprints.spec.types.elasticity import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.frontend import Frontend
-from inference_blueprints.spec.types.gguf import Gguf
+from inference_blueprints.spec.types.gguf_file import Gguf
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.parsers import Parsers

@@ -174,7 +174,7 @@ ALLOWED = {
         f"{LIBRARY}.spec",
         f"{LIBRARY}.errors",
     },
-    f"{LIBRARY}/processes": {f"{LIBRARY}.processes"},
+    f"{LIBRARY}/processes": {f"{LIBRARY}.processes", f"{LIBRARY}.errors"},
     f"{LIBRARY}/targets": {
         f"{LIBRARY}.contracts",
         f"{LIBRARY}.targets",

