@@ -25,6 +25,9 @@ class PublishedSpeed:
         if there is no such entry, or if the model has an entry of its own.
     instance_type
         EC2 instance type; it need not be in the catalogue.
+    devices
+        Devices of the instance that took part, counted as in the catalogue; its processors are one device.
+        None if the instance type is not in the catalogue.
     engine
         The blueprint's key of the engine.
     quantization
@@ -43,6 +46,7 @@ class PublishedSpeed:
     model: str
     same_shape_as: str | None
     instance_type: str
+    devices: int | None
     engine: str
     quantization: str
     concurrent_requests: int

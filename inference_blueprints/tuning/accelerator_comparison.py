@@ -36,7 +36,7 @@ _TITLE = "The same model on other instances"
 _NOTES = (
     "Speeds marked simulated come from latency profiles, for this workload and its objective for the time "
     "per token. Published speeds have the conditions that their source states, so compare them with care.",
-    "Prices are on demand, for tokens of answers, with all devices of the instance in use.",
+    "Prices are on demand and for tokens of answers. Simulated speeds use all devices of the instance.",
 )
 
 
@@ -53,10 +53,11 @@ class ComparedInstance:
     engine
         The blueprint's key of the engine. None without a speed.
     least_tokens_per_second, most_tokens_per_second
-        Tokens of answers per second of the whole instance: the same figure for a simulated speed, and a range
-        if the source of a published one states a range. None if it is not known.
+        Tokens of answers per second: the same figure for a simulated speed, and a range if the source of a
+        published one states a range. None if it is not known.
     usd_per_hour
-        On-demand price of the instance. None if it is unknown.
+        On-demand price of what reached that speed: the instance, or the share of its devices that took part.
+        None if it is unknown.
     speed
         ``simulated``, ``published``, ``too slow`` (a simulated one that misses the objective) or ``no data``.
     origin
@@ -174,15 +175,21 @@ def _published(speed: PublishedSpeed, prices: Prices) -> ComparedInstance:
     """Return the figures of a published speed."""
     weights = f"{speed.model} with weights of type {speed.quantization}"
     requests = counted(speed.concurrent_requests, "request")
+    price = prices.usd_per_hour(speed.instance_type, _ON_DEMAND)
+    kind = catalog.instance_types().get(speed.instance_type)
+    used = ""
+    if kind and speed.devices and speed.devices < kind.accelerator_count:
+        used = f" on {speed.devices} of {counted(kind.accelerator_count, 'device')}, whose price it is"
+        price = price and price * speed.devices / kind.accelerator_count
     return ComparedInstance(
         speed.instance_type.partition(".")[0],
         speed.instance_type,
         speed.engine,
         speed.least_tokens_per_second,
         speed.most_tokens_per_second,
-        prices.usd_per_hour(speed.instance_type, _ON_DEMAND),
+        price,
         "published",
-        f"{weights}, {requests} at once. {speed.conditions} ({speed.source}, {speed.date})",
+        f"{weights}, {requests} at once{used}. {speed.conditions} ({speed.source}, {speed.date})",
     )
 
 

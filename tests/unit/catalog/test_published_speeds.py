@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from inference_blueprints.catalog import models
+from inference_blueprints.catalog import instance_types, models
 from inference_blueprints.catalog.published_speeds import PublishedSpeed, published_speeds
 from inference_blueprints.spec.structure import keys
 from inference_blueprints.spec.types import Engine
@@ -29,6 +29,11 @@ class TestSpeed:
         assert DATE.fullmatch(speed.date)
         assert speed.source.startswith("https://")
         assert speed.conditions
+
+    def test_no_more_devices_took_part_than_the_instance_has(self, speed: PublishedSpeed) -> None:
+        kind = instance_types().get(speed.instance_type)
+        assert (kind is None) == (speed.devices is None)
+        assert kind is None or 1 <= (speed.devices or 0) <= kind.accelerator_count
 
     def test_a_model_of_the_same_shape_is_in_the_catalogue(self, speed: PublishedSpeed) -> None:
         assert speed.same_shape_as is None or speed.same_shape_as in models()

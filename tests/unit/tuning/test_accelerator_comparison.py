@@ -22,6 +22,7 @@ PUBLISHED = PublishedSpeed(
     model="Qwen/Qwen3-8B",
     same_shape_as=None,
     instance_type="inf2.48xlarge",
+    devices=12,
     engine="vllmNeuron",
     quantization="BF16",
     concurrent_requests=8,
@@ -110,8 +111,15 @@ def test_a_published_range_gives_a_range_of_prices(blueprint_of):
         assert part in note
 
 
+def test_a_server_on_some_devices_costs_their_share(blueprint_of):
+    row = compared(blueprint_of(), "inf2", replace(PUBLISHED, devices=3))
+    assert row.usd_per_hour == pytest.approx(3.0)
+    assert row.most_usd_per_million_output_tokens == pytest.approx(3e6 / 3600 / 500)
+    assert "on 3 of 12 devices, whose price it is" in row.origin
+
+
 def test_of_several_published_speeds_the_cheapest_counts(blueprint_of):
-    small = replace(PUBLISHED, instance_type="inf2.xlarge", most_tokens_per_second=None)
+    small = replace(PUBLISHED, instance_type="inf2.xlarge", devices=1, most_tokens_per_second=None)
     row = compared(blueprint_of(), "inf2", PUBLISHED, small)
     assert row.instance_type == "inf2.xlarge"
     assert comparison_table([row]).rows[0][3:] == ("at least 500", "3.60", "at most 2.000")
@@ -129,5 +137,5 @@ def test_a_simulated_speed_comes_before_a_published_one(blueprint_of):
 
 
 def test_without_a_price_the_speed_is_still_shown(blueprint_of):
-    row = compared(blueprint_of(), "trn2", replace(PUBLISHED, instance_type="trn2.48xlarge"))
+    row = compared(blueprint_of(), "trn2", replace(PUBLISHED, instance_type="trn2.48xlarge", devices=16))
     assert comparison_table([row]).rows[0][3:] == ("500 to 1,000", "no data", "no data")
