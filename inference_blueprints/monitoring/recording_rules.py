@@ -13,6 +13,7 @@ import yaml
 
 from inference_blueprints.monitoring.histogram_share import late_share
 from inference_blueprints.monitoring.recordings import SCOPE_LABELS, Recording, recordings
+from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Objectives
 
@@ -224,7 +225,9 @@ def longest_start_seconds(plan: ServingPlan) -> int:
 
 
 def _template(recording: Recording, deployment: DeploymentPlan) -> str | None:
-    programs = (deployment.stack, deployment.framework, "any")
+    [engine] = {process.engine.engine for process in deployment.workers if process.engine}
+    server = ENGINES[engine].own_server if deployment.stack != "dynamo" else None
+    programs = (server.program if server else deployment.stack, engine, "any")
     return next((recording.promql[key] for key in programs if key in recording.promql), None)
 
 

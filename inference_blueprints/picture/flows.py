@@ -96,6 +96,17 @@ def flows(scene: Scene) -> list[Flow]:
 def _routing_sentence(scene: Scene) -> str:
     """Return how requests get to a worker."""
     by_cache = "the worker that holds most of its prefix in the KV cache, weighed against its load"
+    if scene.is_direct:
+        by_load = "The load balancer sends each request to the worker with the fewest open requests"
+        if not (scene.is_kv_aware or scene.is_round_robin):
+            return f"{by_load}; tokens stream back the same way."
+        by_load += ", if its model has no router."
+        return f"{by_load} {_router_sentence(scene, by_cache)}"
+    return _router_sentence(scene, by_cache)
+
+
+def _router_sentence(scene: Scene, by_cache: str) -> str:
+    """Return how routers choose a worker."""
     if not scene.is_round_robin:
         found = f"The router sends each request to {by_cache}; tokens stream back the same way."
     elif not scene.is_kv_aware:

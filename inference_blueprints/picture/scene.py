@@ -145,6 +145,11 @@ class Scene:
         return any(model.routing.chosen == "roundRobin" for model in self.blueprint.spec.models)
 
     @property
+    def is_direct(self) -> bool:
+        """Whether the load balancer sends any model's requests to its workers itself."""
+        return any(model.routing.chosen == "leastRequests" for model in self.blueprint.spec.models)
+
+    @property
     def buckets(self) -> tuple[str, ...]:
         """Buckets that weights come from."""
         sources = (model.weights for model in self.blueprint.spec.models)

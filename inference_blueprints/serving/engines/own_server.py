@@ -51,6 +51,8 @@ class OwnServer:
 
     Parameters
     ----------
+    program
+        Its name in the tables of metrics, such as ``vllmServer``.
     command
         Program and its fixed arguments.
     running, waiting
@@ -69,6 +71,7 @@ class OwnServer:
         Whether the server ends its open answers after SIGTERM, before it exits.
     """
 
+    program: str
     command: tuple[str, ...]
     running: str
     waiting: str

@@ -20,6 +20,7 @@ _PARSERS = ParserFlags("vllm", "reasoning-parser", "tool-call-parser")
 
 #: vLLM's server.
 VLLM_SERVER = OwnServer(
+    program="vllmServer",
     command=("vllm", "serve"),
     running="vllm:num_requests_running",
     waiting="vllm:num_requests_waiting",

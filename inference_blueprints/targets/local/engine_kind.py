@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from inference_blueprints.catalog import Model
@@ -11,13 +12,19 @@ from inference_blueprints.errors import Finding, UserError
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, KvTransfer
-from inference_blueprints.spec.types import Blueprint, Workload
+from inference_blueprints.spec.types import Blueprint, RoundRobinRouting, Routing, Workload
 from inference_blueprints.targets.local.local_deployment import LocalDeployment, LocalWorkers
 from inference_blueprints.targets.local.local_frontend import DynamoFrontend, LocalFrontend
 from inference_blueprints.targets.local.platform_parts import Replacement
 
 #: Name of the stack whose frontend finds its workers itself.
 DYNAMO = "dynamo"
+
+
+def _in_turn(resolved: ResolvedWorkers) -> ResolvedWorkers:
+    """Return workers to which Dynamo's frontend sends requests in turn."""
+    model = resolved.model.model_copy(update={"routing": Routing(round_robin=RoundRobinRouting())})
+    return replace(resolved, model=model)
 
 
 class EngineKind(ABC):
@@ -122,7 +129,9 @@ class EngineKind(ABC):
         """Return the entry point of a deployment: Dynamo's, whose workers most kinds start."""
         if plan.stack == DYNAMO:
             return DynamoFrontend(plan.entry_point, None)
-        return DynamoFrontend(STACKS[DYNAMO].entry_point(roles[0]), plan.stack)
+        if STACKS[plan.stack].serves_directly:
+            return DynamoFrontend(STACKS[DYNAMO].entry_point(_in_turn(roles[0])), "the load balancer")
+        return DynamoFrontend(STACKS[DYNAMO].entry_point(roles[0]), f"{plan.stack}'s router")
 
     @abstractmethod
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:

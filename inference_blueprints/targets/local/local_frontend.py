@@ -76,7 +76,7 @@ class DynamoFrontend(LocalFrontend):
     Parameters
     ----------
     in_place_of
-        Name of the stack whose router it replaces. None for Dynamo itself.
+        What it replaces, such as ``llmD's router``. None for Dynamo itself.
     variables
         Variables that only this machine needs, each with the reason.
     """
@@ -108,7 +108,7 @@ class DynamoFrontend(LocalFrontend):
         frontends = f"{self.replicas} NVIDIA Dynamo frontend{'s' if self.replicas > 1 else ''}"
         if self.in_place_of:
             detail = (
-                f"{frontends} with Dynamo's arguments, in place of {self.in_place_of}'s router; "
+                f"{frontends} with Dynamo's arguments, in place of {self.in_place_of}; "
                 "a relay replaces the load balancer"
             )
             return (PlatformPart(f"Router of {release}", "stand-in", detail),)

@@ -10,19 +10,24 @@ from inference_blueprints.catalog import Accelerator, Model
 from inference_blueprints.errors import Finding
 from inference_blueprints.measurement.completions.served_models import SIMULATED
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
+from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
-from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.types import DeploymentPlan, Process
 from inference_blueprints.simulation.profile_file import write_profile
 from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.direct.scripted_role import ScriptedRole
+from inference_blueprints.targets.local.direct.worker_balancer import WorkerBalancer
+from inference_blueprints.targets.local.engine_kind import DYNAMO, EngineKind
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import (
     LocalDeployment,
     LocalWorkers,
     WorkerPlace,
 )
+from inference_blueprints.targets.local.local_frontend import LocalFrontend
 from inference_blueprints.targets.local.platform_parts import State
 from inference_blueprints.targets.local.process_commands import (
     FINISH_SECONDS,
@@ -132,8 +137,35 @@ def _pages_environment(place: WorkerPlace) -> dict[str, str]:
     }
 
 
+def _is_scripted(roles: Sequence[ResolvedWorkers]) -> bool:
+    """Return whether the simulated engine does not know the engine: it knows those that Dynamo runs."""
+    return roles[0].model.engine.chosen not in STACKS[DYNAMO].frameworks
+
+
+def _scripted(role: ResolvedWorkers, process: Process) -> ScriptedRole:
+    """Return scripted servers in place of the workers of a role.
+
+    Raises
+    ------
+    ValueError
+        If the engine has no server of its own. The checks report it.
+    """
+    server = ENGINES[role.model.engine.chosen].own_server
+    if server is None:
+        raise ValueError(f"the engine '{role.model.engine.chosen}' has no server of its own")
+    return ScriptedRole(
+        planned=process,
+        replicas=process.replicas,
+        context_length=process.engine.max_model_len if process.engine else 0,
+        profile=None,
+        engine=role.model.engine.chosen,
+        server=server,
+        answer_tokens=role.model.workload.output_tokens,
+    )
+
+
 class SimulatedKind(EngineKind):
-    """Dynamo's mocker in place of every engine.
+    """Dynamo's mocker in place of every engine that it knows, and a scripted server in place of others.
 
     Parameters
     ----------
@@ -183,7 +215,12 @@ class SimulatedKind(EngineKind):
             )
             yield Finding(("spec", "models"), message)
 
+    def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:
+        return WorkerBalancer(plan.entry_point) if _is_scripted(roles) else super().frontend(plan, roles)
+
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
+        if _is_scripted(roles):
+            return tuple(map(_scripted, roles, plan.workers))
         return tuple(
             SimulatedRole(
                 planned=process,

@@ -20,8 +20,9 @@ from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process
 from inference_blueprints.targets.local.http_forwarding import Handler, application, forwarding_session
-from inference_blueprints.targets.local.llm_d.picker_stand_in import Picker, ReadyWorkers
+from inference_blueprints.targets.local.llm_d.picker_stand_in import Picker
 from inference_blueprints.targets.local.llm_d.sidecar_stand_in import SidecarStandIn
+from inference_blueprints.targets.local.ready_workers import ReadyWorkers
 from tests.local.scaling import serve_stand_in
 
 _MOST = 3

@@ -10,7 +10,7 @@ from tests.local.monitoring.asked import SIGNALS, reported_names, rule_expressio
 
 #: Recorded of ai-dynamo 1.6.1 and vLLM 0.31.0, see `serving_metrics.json`.
 _RECORDED = Path(__file__).parents[1] / "catalog/recorded"
-_STACKS = ({"dynamo": {}}, {"llmD": {}})
+_STACKS = ({"dynamo": {}}, {"llmD": {}}, {"direct": {}})
 
 
 def _asked() -> set[str]:

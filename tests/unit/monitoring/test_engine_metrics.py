@@ -10,7 +10,7 @@ from inference_blueprints.monitoring.recordings import recordings
 from inference_blueprints.monitoring.worker_recordings import worker_recordings
 from inference_blueprints.resources import root
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.stacks import STACKS
+from tests.local.monitoring.asked import rule_expressions
 
 _REPORTED = re.compile(r"\b(?:dynamo_frontend_\w+|(?:vllm|sglang|llamacpp):\w+|trtllm_\w+)")
 _SUFFIX = re.compile("_(bucket|sum|count)$")
@@ -30,8 +30,16 @@ def _programs() -> set[str]:
 
 
 def test_every_program_of_a_recording_is_an_engine_or_a_stack() -> None:
-    assert _programs() <= {*ENGINES, *STACKS}
-    assert {*ENGINES, "dynamo", "llmD"} == _programs()
+    servers = {engine.own_server.program for engine in ENGINES.values() if engine.own_server}
+    assert _programs() <= {*ENGINES, "dynamo", *servers}
+    assert _programs() >= {*ENGINES, "dynamo", "vllmServer"}
+
+
+def test_rules_of_an_engine_s_own_server_are_the_same_on_every_stack_without_dynamo() -> None:
+    plans = {stack: rule_expressions({stack: {}}) for stack in ("llmD", "direct", "dynamo")}
+    assert plans["direct"] == plans["llmD"]
+    assert "vllm:request_success_total" in plans["direct"]["serving_requests_per_second"]
+    assert "dynamo_frontend_requests_total" in plans["dynamo"]["serving_requests_per_second"]
 
 
 def test_every_recording_of_an_engine_knows_all_engines() -> None:

@@ -150,6 +150,12 @@ def test_an_embedding_model_has_a_vector_where_others_have_answers(changed):
     assert "500 → 0 tokens" not in words
 
 
+def test_a_model_without_a_router_is_shown_behind_the_load_balancer(changed):
+    words = _words(changed(lambda spec: spec["models"][0].update(stack={"direct": {}})))
+    assert "no router, 2 servers" in words.splitlines()
+    assert "the worker with the fewest open requests" in " ".join(words.split())
+
+
 def test_names_cannot_break_out_of_the_document(changed):
     scene = changed(lambda spec: spec["models"][0]["weights"].update(revision="main"))
     blueprint = scene.blueprint.model_copy(

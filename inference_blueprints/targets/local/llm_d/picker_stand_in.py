@@ -18,9 +18,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, web
+from aiohttp import ClientError, ClientSession, web
 
 from inference_blueprints.targets.local.http_forwarding import (
     Header,
@@ -30,6 +30,7 @@ from inference_blueprints.targets.local.http_forwarding import (
     forwarding_session,
 )
 from inference_blueprints.targets.local.llm_d.sidecar_stand_in import PREFILL_HEADER
+from inference_blueprints.targets.local.ready_workers import ReadyWorkers, listed_workers
 
 _LOOPBACK = "127.0.0.1"
 #: Headers that name an address; the chart's Envoy removes the same ones from requests of callers.
@@ -41,48 +42,6 @@ OF_THE_PICKER = (
     "x-data-parallel-host-port",
     "x-kv-cache-source-host-port",
 )
-_POLL_SECONDS = 0.5
-_POLL_TIMEOUT = ClientTimeout(total=5)
-
-Address = tuple[str, int]
-
-
-class ReadyWorkers:
-    """The workers of one role, chosen in turn among those that are ready.
-
-    Parameters
-    ----------
-    addresses
-        ``HOST:PORT`` of each.
-    """
-
-    def __init__(self, addresses: Iterable[str]) -> None:
-        split = (address.rpartition(":") for address in addresses)
-        self._all: list[Address] = [(host, int(port)) for host, _, port in split]
-        self.ready: set[Address] = set()
-
-    def next(self) -> Address | None:
-        """Return the next worker that is ready; None if none is."""
-        for index, address in enumerate(self._all):
-            if address in self.ready:
-                self._all = self._all[index + 1 :] + self._all[: index + 1]
-                return address
-        return None
-
-    async def poll(self, session: ClientSession) -> None:
-        """Ask every worker for its health, until cancelled."""
-        await asyncio.gather(*(self._poll(address, session) for address in tuple(self._all)))
-
-    async def _poll(self, address: Address, session: ClientSession) -> None:
-        host, port = address
-        while True:
-            try:
-                async with session.get(f"http://{host}:{port}/health", timeout=_POLL_TIMEOUT) as answer:
-                    ready = answer.ok
-            except (ClientError, OSError):
-                ready = False
-            (self.ready.add if ready else self.ready.discard)(address)
-            await asyncio.sleep(_POLL_SECONDS)
 
 
 class Picker:
@@ -126,13 +85,7 @@ class Picker:
     def _health(self) -> dict[str, object]:
         """List the ready workers in the format of Dynamo's frontend. Envoy answers without a body."""
         roles = {"decode": self._decode.ready, "prefill": self._prefill.ready if self._prefill else set()}
-        return {
-            "instances": [
-                {"endpoint": "generate", "component": role, "address": f"{host}:{port}"}
-                for role, ready in roles.items()
-                for host, port in sorted(ready)
-            ]
-        }
+        return listed_workers(roles)
 
 
 def _unavailable(message: str) -> web.Response:

@@ -13,9 +13,11 @@ from inference_blueprints.measurement.completions.served_models import ON_PROCES
 from inference_blueprints.serving.engines.lmcache import uses_lmcache
 from inference_blueprints.serving.engines.serving_engine import drafted
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.direct.worker_balancer import WorkerBalancer
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.llm_d.llm_d_router import LlmDRouter
@@ -231,6 +233,8 @@ class VllmKind(EngineKind):
     def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:  # noqa: ARG002 -- the base class names them
         if plan.stack == "llmD":
             return LlmDRouter(plan.entry_point)
+        if STACKS[plan.stack].serves_directly:
+            return WorkerBalancer(plan.entry_point)
         return VllmFrontend(plan.entry_point, None, FRONTEND_VARIABLES)
 
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:

@@ -1,0 +1,1 @@
+"""The stack without a router on this machine."""
