@@ -65,6 +65,7 @@ class LlamaCpp(ServingEngine):
     )
     kv_cache_types = MappingProxyType({"bf16": "bf16"})
     own_server = OwnServer(
+        program="llamaCppServer",
         command=("/app/llama-server",),
         # ``tools/server/server-task.cpp``. It counts no requests: calls of ``llama_decode`` grow with them.
         running="llamacpp:requests_processing",
