@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.local.ecs_platform import model_hub
 from inference_blueprints.local.ecs_platform.image_table import task_images
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
 from inference_blueprints.processes.programs import Programs
+from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.domains import models_domain
 from inference_blueprints.synthesis import synthesise
-from inference_blueprints.targets.local.isolation import open_isolation, started_in
+from inference_blueprints.targets.local.isolation import Isolation, open_isolation, started_in
 
 
 class EcsPlatform(Programs):
@@ -94,6 +98,7 @@ class EcsPlatform(Programs):
             task_speed=self._speed,
             alarm_speed=self._speed,
             isolation=isolation,
+            build_variables=self._start_hub(isolation),
         ).__enter__()
         self._report("deploy")
         bootstrap(emulator, log_path=self._directory / "bootstrap.log", on_line=lambda _: None)
@@ -104,6 +109,23 @@ class EcsPlatform(Programs):
             on_line=lambda _: None,
             on_event=lambda event: self._report(f"{event.stack}: {event.resource} {event.status}"),
         )
+
+    def _start_hub(self, isolation: Isolation) -> Mapping[str, str]:
+        """Serve the models that a build copies, and return the variables with which builds find them."""
+        folder = self._directory / "hub"
+        models = self._loaded.blueprint.spec.models
+        copied = [each.weights for each in models if each.weights.mirror is not None]
+        for weights in copied:
+            model_hub.write_repository(folder, str(weights.hugging_face), shape_of(weights))
+        if not copied:
+            return {}
+        self._processes.start(
+            "model hub",
+            isolation.command([sys.executable, "-m", model_hub.__name__, folder, str(model_hub.PORT)]),
+            environment={"PYTHONPATH": os.pathsep.join(sys.path)},
+            log_path=self._directory / "hub.log",
+        )
+        return {"HF_ENDPOINT": f"http://127.0.0.1:{model_hub.PORT}"}
 
     def host_name(self, model: str) -> str:
         """Return the name under which the load balancer knows a model."""

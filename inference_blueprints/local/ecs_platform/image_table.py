@@ -27,7 +27,7 @@ from inference_blueprints.catalog.ecs_images import ecs_image
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.ecs_platform import engine_stand_in, moved_files
+from inference_blueprints.local.ecs_platform import engine_stand_in
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage, repository_of
 from inference_blueprints.resources import runtime_directory
 from inference_blueprints.serving.resolved import shape_of
@@ -56,13 +56,6 @@ for word in "$@"; do
   esac
 done
 exec {prometheus} serve "$configuration" "$storage" "$address"
-"""
-_TARGETS_PYTHON = """#!/bin/sh
-# The image's Python. Paths in the packed files of the task become those of its folders.
-case "$*" in
-*task_targets) exec {python} -m {mover} "$@" ;;
-esac
-exec {python} "$@"
 """
 _PYTHON = """#!/bin/sh
 # The image's Python. The engine's module is replaced, everything else runs as it is.
@@ -129,6 +122,7 @@ def task_images(
     )
     if blueprint.spec.observability:
         images |= _metrics_images(directory / "metrics-programs", report)
+        images[repository_of(ecs_image("python"))] = StandInImage(folders=(str(programs),))
     return images
 
 
@@ -136,19 +130,12 @@ def _metrics_images(folder: Path, report: Callable[[str], None]) -> dict[str, St
     """Return the images of the task that measures the platform."""
     prometheus = build.program(artefacts.PROMETHEUS, report) / artefacts.PROMETHEUS.name
     folder.mkdir(parents=True, exist_ok=True)
-    scripts = {
-        "prometheus": _PROMETHEUS.format(prometheus=prometheus),
-        "python3": _TARGETS_PYTHON.format(python=sys.executable, mover=moved_files.__name__),
-    }
-    for name, text in scripts.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
+    script = folder / "prometheus"
+    script.write_text(_PROMETHEUS.format(prometheus=prometheus))
+    script.chmod(0o755)
     return {
-        repository_of(ecs_image("python")): StandInImage(
-            folders=(str(folder),), environment=dict(moved_files.FOLDER_VARIABLES)
-        ),
         repository_of(ecs_image("prometheus")): StandInImage(
-            entry_point=(str(folder / "prometheus"),), scratch=(_PROMETHEUS_DATA,)
+            entry_point=(str(script),), scratch=(_PROMETHEUS_DATA,)
         ),
         repository_of(ecs_image("cloudwatch-agent")): StandInImage(command=("sleep", "infinity")),
     }

@@ -63,6 +63,8 @@ class Emulator(Programs):
     isolation
         Network namespace, opened with `as_root`, in which the emulator runs. Then hosts and tasks of ECS have
         networks of their own in it, and a load balancer answers at `models_url`.
+    build_variables
+        Variables of builds, with the addresses of what is not AWS.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Emulator(Programs):
         task_images: Mapping[str, StandInImage] | None = None,
         task_speed: float = 1.0,
         isolation: Isolation | None = None,
+        build_variables: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(grace_seconds=5)
         self._run_directory = run_directory.resolve()
@@ -88,6 +91,7 @@ class Emulator(Programs):
         self._task_images = task_images
         self._task_speed = task_speed
         self._isolation = isolation
+        self._build_variables = build_variables or {}
         self._port = 0
         self._models_port = 0
 
@@ -276,6 +280,7 @@ class Emulator(Programs):
             "HOME": str(self._run_directory),
             "TMPDIR": str(temporary),
             **{f"TASK_{name}": value for name, value in self.environment().items()},
+            **{f"BUILD_{name}": value for name, value in self._build_variables.items()},
             "GATEWAY_PORT": str(self._port),
             "BIND_HOST": LOOPBACK,
             "MINISTACK_HOST": LOOPBACK,

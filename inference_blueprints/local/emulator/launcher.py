@@ -86,7 +86,8 @@ def main() -> None:
         register_kubernetes(RecordingCluster(arguments.records, arguments.helm))
     port = os.environ["GATEWAY_PORT"]
     addresses = [f"fd://{arguments.socket}"]
-    access = _task_access()
+    # Address, region and credentials of the emulator for tasks and builds.
+    access = _prefixed("TASK_")
     follow: Follower | None = None
     with ExitStack() as stack:
         if arguments.tasks:
@@ -105,14 +106,14 @@ def main() -> None:
             if vpc is not None:
                 # The process is in the namespace, and the inherited socket outside.
                 addresses += [f"127.0.0.1:{port}", f"{VPC_ADDRESS}:{port}"]
-                register_builds(arguments.tasks / "builds", access)
+                register_builds(arguments.tasks / "builds", {**_prefixed("BUILD_"), **access})
         _serve_until_end(addresses, AlarmSchedule(arguments.alarm_speed, follow))
 
 
-def _task_access() -> dict[str, str]:
-    """Return variables with the emulator's address, region and credentials for tasks and builds."""
-    variables = {name: value for name, value in os.environ.items() if name.startswith("TASK_AWS_")}
-    return {name.removeprefix("TASK_"): value for name, value in variables.items()}
+def _prefixed(prefix: str) -> dict[str, str]:
+    """Return the variables with a prefix, without it."""
+    found = {name: value for name, value in os.environ.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): value for name, value in found.items()}
 
 
 def _in_vpc(access: Mapping[str, str], port: str) -> dict[str, str]:

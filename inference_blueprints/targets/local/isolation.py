@@ -6,6 +6,7 @@ run in a network namespace that has only loopback.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import sys
@@ -19,6 +20,40 @@ from inference_blueprints.targets.local import namespace
 _PROGRAM = [sys.executable, "-I", "-S", namespace.__file__]
 _TIMEOUT_SECONDS = 20.0
 _STATUS_BYTES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder that commands find at another path.
+
+    Parameters
+    ----------
+    source
+        The folder.
+    path
+        Where they find it.
+    read_only
+        Whether they may only read it.
+    """
+
+    source: Path
+    path: str
+    read_only: bool = False
+
+
+def with_mounts(command: Sequence[str], mounts: Sequence[Mount], folder: Path) -> list[str]:
+    """Return a command that runs another one with mounts, within an isolation that is opened `as_root`.
+
+    Parameters
+    ----------
+    folder
+        Existing folder for what this needs.
+    """
+    root, document = folder / "root", folder / "mounts.json"
+    root.mkdir(exist_ok=True)
+    content = [{"source": str(each.source), "path": each.path, "readOnly": each.read_only} for each in mounts]
+    document.write_text(json.dumps({"root": str(root), "mounts": content}), encoding="utf-8")
+    return [*_PROGRAM, "mount", str(document), *command]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Runs commands in a network namespace that has only a loopback interface.
+"""Runs commands in a network namespace that has only a loopback interface, and in mount namespaces.
 
 A separate program that needs only the standard library. A process can move into a namespace only while it has
 one thread, and its child processes stay there. Sources: network_namespaces(7), user_namespaces(7),
@@ -9,11 +9,13 @@ descriptor (``isolated``, or the reason for the failure), and waits. ``python -I
 COMMAND …`` runs a command
 in the namespace of that process. ``hold-as-root`` maps an ordinary user to root of the namespace, so that
 commands may create further namespaces and interfaces in it. ``join-with-hosts PID FILE COMMAND …`` also lets
-the command read this file as ``/etc/hosts`` (mount_namespaces(7)).
+the command read this file as ``/etc/hosts`` (mount_namespaces(7)). ``mount FILE COMMAND …`` runs a command of
+a joined namespace with folders at other paths; `isolation.with_mounts` writes the file.
 """
 
 import ctypes
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -28,7 +30,9 @@ _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 0x1
-_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
+# Flags of a mount that a user namespace cannot change: nosuid, nodev, noexec, noatime, nodiratime.
+_LOCKED_FLAGS = 0x2 | 0x4 | 0x8 | 0x400 | 0x800
 _INTERFACE_REQUEST = "16sh22x"  # struct ifreq: name, flags, padding
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -52,10 +56,51 @@ def join(holder: int, command: list[str], hosts: str | None = None) -> None:
         _enter(namespaces / "user", _CLONE_NEWUSER)
     _enter(namespaces / "net", _CLONE_NEWNET)
     if hosts is not None:
-        _call(_LIBC.unshare, _CLONE_NEWNS)
-        _call(_LIBC.mount, None, b"/", None, _MS_REC | _MS_PRIVATE, None)  # nothing is mounted outside
-        _call(_LIBC.mount, hosts.encode(), b"/etc/hosts", None, _MS_BIND, None)
+        _unshare_mounts()
+        _bind(Path(hosts), Path("/etc/hosts"))
     os.execvp(command[0], command)  # noqa: S606 - becoming the command is this program's purpose
+
+
+def mount(document: Path, command: list[str]) -> None:
+    """Replace this process by a command that finds folders at other paths.
+
+    The root of the command is a new file system in memory that has the folders of the machine's root, so
+    nothing is created on the machine. The kernel removes it with the last process that uses it.
+    """
+    content = json.loads(document.read_text(encoding="utf-8"))
+    root, mounts = Path(content["root"]), content["mounts"]
+    folder = Path.cwd()
+    _unshare_mounts()
+    _call(_LIBC.mount, b"none", bytes(root), b"tmpfs", 0, None)
+    # A path that the machine does not have is made below the new root, so its parents must be there too.
+    _show(Path("/"), root, [Path(each["path"]) for each in mounts if not Path(each["path"]).is_dir()])
+    for each in mounts:
+        place = root / each["path"].lstrip("/")
+        place.mkdir(parents=True, exist_ok=True)
+        _bind(Path(each["source"]), place)
+        if each["readOnly"]:
+            flags = _MS_BIND | _MS_REMOUNT | _MS_RDONLY | (os.statvfs(place).f_flag & _LOCKED_FLAGS)
+            _call(_LIBC.mount, None, bytes(place), None, flags, None)
+    os.chroot(root)
+    os.chdir(folder)
+    os.execvp(command[0], command)  # noqa: S606 - becoming the command is this program's purpose
+
+
+def _show(folder: Path, root: Path, new: list[Path]) -> None:
+    """Show the entries of a folder below the new root. Folders in which something is new are new too."""
+    for entry in folder.iterdir():
+        place = root / str(entry).lstrip("/")
+        if entry.is_symlink():
+            place.symlink_to(entry.readlink())
+        elif entry.is_dir():
+            place.mkdir()
+            if any(path.is_relative_to(entry) for path in new):
+                _show(entry, root, new)
+            else:
+                _bind(entry, place)
+        elif entry.is_file():
+            place.touch()
+            _bind(entry, place)
 
 
 def enter_network(holder: int) -> None:
@@ -78,6 +123,17 @@ def _create(*, as_root: bool) -> None:
         fcntl.ioctl(interfaces, _SIOCSIFFLAGS, struct.pack(_INTERFACE_REQUEST, b"lo", _IFF_UP))
 
 
+def _unshare_mounts() -> None:
+    """Move this process into a new mount namespace. What it mounts is seen nowhere else."""
+    _call(_LIBC.unshare, _CLONE_NEWNS)
+    _call(_LIBC.mount, None, b"/", None, _MS_REC | _MS_PRIVATE, None)
+
+
+def _bind(source: Path, place: Path) -> None:
+    """Show a file or a folder, with what is mounted in it, at another place."""
+    _call(_LIBC.mount, bytes(source), bytes(place), None, _MS_BIND | _MS_REC, None)
+
+
 def _enter(namespace: Path, kind: int) -> None:
     descriptor = os.open(namespace, os.O_RDONLY)
     _call(_LIBC.setns, descriptor, kind)
@@ -97,6 +153,8 @@ if __name__ == "__main__":
             hold(int(descriptor), as_root=kind == "hold-as-root")
         case ["join-with-hosts", process, file, *words]:
             join(int(process), words, file)
+        case ["mount", file, *words]:
+            mount(Path(file), words)
         case ["join", process, *words]:
             join(int(process), words)
         case _:

@@ -18,7 +18,7 @@ from inference_blueprints.local.batch.worker_releases import worker_services
 from inference_blueprints.local.local_platform import LocalPlatform
 from inference_blueprints.local.run_steps import Steps
 from inference_blueprints.serving.plan import build_plan
-from tests.local.conformance.platforms import CONTEXT, MODEL, EcsRendering, blueprint, eventually
+from tests.local.conformance.platforms import AGGREGATED, EcsRendering, blueprint, eventually
 
 _WORKERS = 2
 
@@ -31,7 +31,7 @@ def with_batch(content: dict[str, Any]) -> None:
     rates = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 1}
     spec["batch"] = {
         "workers": {"min": _WORKERS, "max": _WORKERS},
-        "queues": [{"name": "nightly", "model": MODEL, "rates": rates}],
+        "queues": [{"name": "nightly", "model": AGGREGATED.model, "rates": rates}],
     }
 
 
@@ -92,7 +92,7 @@ class BatchEcs:
         eventually(lambda: len(self._worker_tasks()) == _WORKERS, "batch workers")
         running = find_batch(emulator, self._platform.cluster, spec.teams)
         assert spec.batch is not None
-        job = BatchJob(running, spec.batch.queues[0], spec.models[0].workload, CONTEXT)
+        job = BatchJob(running, spec.batch.queues[0], spec.models[0].workload, AGGREGATED.context)
         return job.run(has_results, kill, emulator.check, lambda *_: {})
 
     def close(self) -> None:

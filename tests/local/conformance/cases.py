@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.local.conformance.platforms import CONTEXT, MODEL, WORKERS, ConformingPlatform
+from tests.local.conformance.platforms import WORKERS, ConformingPlatform
 from tests.local.counted_streams import Streams
 
 _QUESTION: Any = [{"role": "user", "content": "Hello"}]
@@ -18,19 +18,21 @@ _BEFORE_SECONDS = 3.0
 
 def models_are_listed(platform: ConformingPlatform) -> None:
     [model] = platform.client.models.list().data
-    assert model.id == MODEL
-    assert (model.model_extra or {})["context_window"] == CONTEXT
+    assert model.id == platform.file.model
+    assert (model.model_extra or {})["context_window"] == platform.file.context
 
 
 def a_chat_counts_its_tokens(platform: ConformingPlatform) -> None:
-    answer = platform.client.chat.completions.create(model=MODEL, messages=_QUESTION, max_tokens=12)
+    answer = platform.client.chat.completions.create(
+        model=platform.file.model, messages=_QUESTION, max_tokens=12
+    )
     assert answer.usage is not None
     assert (answer.usage.completion_tokens, answer.choices[0].finish_reason) == (12, "length")
     assert len((answer.choices[0].message.content or "").split()) == 12
 
 
 def a_completion_counts_its_tokens(platform: ConformingPlatform) -> None:
-    answer = platform.client.completions.create(model=MODEL, prompt="Hello", max_tokens=9)
+    answer = platform.client.completions.create(model=platform.file.model, prompt="Hello", max_tokens=9)
     assert answer.usage is not None
     assert answer.usage.completion_tokens == 9
 
@@ -38,7 +40,7 @@ def a_completion_counts_its_tokens(platform: ConformingPlatform) -> None:
 def a_stream_brings_every_token_and_the_usage(platform: ConformingPlatform) -> None:
     chunks = list(
         platform.client.chat.completions.create(
-            model=MODEL,
+            model=platform.file.model,
             messages=_QUESTION,
             max_tokens=7,
             stream=True,
@@ -58,12 +60,16 @@ def an_unknown_model_is_not_found(platform: ConformingPlatform) -> None:
 
 def a_question_above_the_context_is_refused(platform: ConformingPlatform) -> None:
     with pytest.raises(openai.BadRequestError):
-        platform.client.completions.create(model=MODEL, prompt="word " * (CONTEXT + 1), max_tokens=1)
+        platform.client.completions.create(
+            model=platform.file.model, prompt="word " * (platform.file.context + 1), max_tokens=1
+        )
 
 
 def a_wrong_parameter_is_refused(platform: ConformingPlatform) -> None:
     with pytest.raises(openai.BadRequestError):
-        platform.client.chat.completions.create(model=MODEL, messages=_QUESTION, max_tokens=1, temperature=-1)
+        platform.client.chat.completions.create(
+            model=platform.file.model, messages=_QUESTION, max_tokens=1, temperature=-1
+        )
 
 
 def streams_survive_a_killed_worker(platform: ConformingPlatform) -> None:
@@ -96,7 +102,9 @@ def disturbed_streams(
     """Stream while a platform is disturbed, and return what became of the streams."""
 
     async def run() -> Streams:
-        streams = Streams([platform.url], MODEL, platform.headers, timeout_seconds=timeout_seconds)
+        streams = Streams(
+            [platform.url], platform.file.model, platform.headers, timeout_seconds=timeout_seconds
+        )
         streams.begin()
         await asyncio.sleep(_BEFORE_SECONDS)
         await asyncio.to_thread(disturb)

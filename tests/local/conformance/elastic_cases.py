@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from tests.local.conformance.elastic_platforms import LEAST, MOST, ElasticPlatform
-from tests.local.conformance.platforms import MODEL, eventually
+from tests.local.conformance.platforms import AGGREGATED, eventually
 from tests.local.counted_streams import Streams
 
 #: Streams at the same time that a worker carries: 2.7 by its plan. Eight need three workers, two need one.
@@ -15,8 +15,8 @@ _FEW, _MORE = 2, 6
 
 def workers_follow_the_load(platform: ElasticPlatform) -> None:
     async def run() -> tuple[Streams, Streams]:
-        few = Streams([platform.url], MODEL, platform.headers, clients=_FEW)
-        more = Streams([platform.url], MODEL, platform.headers, clients=_MORE)
+        few = Streams([platform.url], AGGREGATED.model, platform.headers, clients=_FEW)
+        more = Streams([platform.url], AGGREGATED.model, platform.headers, clients=_MORE)
         few.begin()
         await asyncio.to_thread(_wait, platform, LEAST)
         more.begin()

@@ -17,7 +17,7 @@ from inference_blueprints.local.scaling.elastic_parts import elastic_roles, scra
 from inference_blueprints.local.scaling.elastic_run import ElasticRun
 from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.conftest import helm_with_values
-from tests.local.conformance.platforms import MODEL, RELEASE, EcsRendering, EksRendering
+from tests.local.conformance.platforms import AGGREGATED, EcsRendering, EksRendering
 
 LEAST, MOST = 1, 3
 
@@ -110,7 +110,11 @@ def _render(platform: EksRendering, folder: Path) -> None:
     plan = platform.deployment.plan
     result: subprocess.CompletedProcess[str] = helm_with_values(
         folder,
-        *("template", RELEASE, str(stage_chart(resources.charts_directory() / plan.chart, folder))),
+        *(
+            "template",
+            AGGREGATED.release,
+            str(stage_chart(resources.charts_directory() / plan.chart, folder)),
+        ),
         *("--namespace", "inference", "--kube-version", "1.36"),
         values=deployment_values(plan),
     )
@@ -118,5 +122,5 @@ def _render(platform: EksRendering, folder: Path) -> None:
     for manifest in yaml.safe_load_all(result.stdout):
         if manifest and manifest["kind"] == "ScaledObject":
             name = manifest["metadata"]["name"]
-            assert MODEL in name
+            assert AGGREGATED.model in name
             (folder / f"scaledobject.keda.sh-{name}.yaml").write_text(yaml.safe_dump(manifest))

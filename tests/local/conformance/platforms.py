@@ -7,6 +7,7 @@ import time
 import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,57 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
-MODEL = "qwen3-8b"
-WORKERS = 2
-CONTEXT = 13_312
-_BLUEPRINT = "ecs-g6e"
-RELEASE = "qwen3-8b-main"
 _PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.5
 # Of a worker on EKS; a task on ECS has that of its definition.
 _FINISH_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class ConformingFile:
+    """A shipped blueprint that both platforms run, with two workers of each role.
+
+    Attributes
+    ----------
+    blueprint, model
+        Its name, and that of its model.
+    roles
+        Roles of its workers.
+    scaled
+        Role whose workers become fewer.
+    replaced
+        Role whose workers are killed and rolled out.
+    """
+
+    blueprint: str
+    model: str
+    roles: tuple[str, ...]
+    scaled: str
+    replaced: str
+    context: int = 13_312
+
+    @property
+    def release(self) -> str:
+        return f"{self.model}-main"
+
+    @property
+    def workers(self) -> int:
+        """Number of workers of all roles."""
+        return WORKERS * len(self.roles)
+
+    def change(self, content: dict[str, Any]) -> None:
+        """Give every role of separate prefill and decode its two workers."""
+        [model] = content["spec"]["models"]
+        for role in model["deployments"][0].get("disaggregated", {}).values():
+            role["replicas"] = WORKERS
+
+
+#: Workers of each role.
+WORKERS = 2
+AGGREGATED = ConformingFile("ecs-g6e", "qwen3-8b", ("worker",), "worker", "worker")
+DISAGGREGATED = ConformingFile(
+    "ecs-p5en-disaggregated", "qwen3-32b", ("prefill", "decode"), scaled="prefill", replaced="decode"
+)
 
 
 def eventually(happened: Callable[[], Any], what: str) -> Any:
@@ -46,15 +89,19 @@ def as_shipped(_content: dict[str, Any]) -> None:
 
 
 def blueprint(
-    cluster: Mapping[str, Any], directory: Path, change: Callable[[dict[str, Any]], None]
+    cluster: Mapping[str, Any],
+    directory: Path,
+    change: Callable[[dict[str, Any]], None],
+    file: ConformingFile = AGGREGATED,
 ) -> LoadedBlueprint:
-    """Return the shipped blueprint with another cluster and a change, from a file in a folder."""
-    content = yaml.safe_load((resources.blueprints_directory() / f"{_BLUEPRINT}.yaml").read_text())
+    """Return a shipped blueprint with another cluster and a change, from a file in a folder."""
+    content = yaml.safe_load((resources.blueprints_directory() / f"{file.blueprint}.yaml").read_text())
     content["spec"]["cluster"] = cluster
+    file.change(content)
     change(content)
-    file = directory / "blueprint.yaml"
-    file.write_text(yaml.safe_dump(content))
-    return load_blueprint(str(file))
+    path = directory / "blueprint.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return load_blueprint(str(path))
 
 
 class ConformingPlatform(ABC):
@@ -62,12 +109,15 @@ class ConformingPlatform(ABC):
 
     Attributes
     ----------
+    file
+        What it runs.
     url
         Address of its load balancer, without ``/v1``.
     headers
         Headers of every request.
     """
 
+    file: ConformingFile
     url: str
     headers: Mapping[str, str]
 
@@ -79,7 +129,7 @@ class ConformingPlatform(ABC):
 
     @abstractmethod
     def kill_worker(self) -> None:
-        """Kill one worker without notice."""
+        """Kill one worker of the role `replaced` without notice."""
 
     @abstractmethod
     def replaced(self) -> None:
@@ -87,11 +137,11 @@ class ConformingPlatform(ABC):
 
     @abstractmethod
     def scale(self, workers: int) -> None:
-        """Change the number of workers, and wait until that many are left and no other runs."""
+        """Change the number of workers of the role `scaled`, and wait until no other of it runs."""
 
     @abstractmethod
     def roll_out(self) -> None:
-        """Replace every worker by a new one, in turn, and wait for the end."""
+        """Replace every worker of the role `replaced` by a new one, in turn, and wait for the end."""
 
     @abstractmethod
     def close(self) -> None:
@@ -101,8 +151,15 @@ class ConformingPlatform(ABC):
 class EksRendering(ConformingPlatform):
     """The plan's processes, started as its pods."""
 
-    def __init__(self, directory: Path, change: Callable[[dict[str, Any]], None] = as_shipped) -> None:
-        loaded = self.loaded = blueprint({"eks": {"version": "1.36"}}, directory, change)
+    def __init__(
+        self,
+        directory: Path,
+        change: Callable[[dict[str, Any]], None] = as_shipped,
+        *,
+        file: ConformingFile = AGGREGATED,
+    ) -> None:
+        self.file = file
+        loaded = self.loaded = blueprint({"eks": {"version": "1.36"}}, directory, change, file)
         self.processes = ProcessGroup()
         self.processes.__enter__()
         self.serving = LocalServing(
@@ -117,36 +174,43 @@ class EksRendering(ConformingPlatform):
         [self.deployment] = self.serving.deployments
 
     def kill_worker(self) -> None:
-        self.serving.kill(self.running()[0])
+        self.serving.kill(self.running(self.file.replaced)[0])
 
     def replaced(self) -> None:
         self.serving.replace_killed(lambda _: None)
 
     def scale(self, workers: int) -> None:
-        running = self.running()
+        running = self.running(self.file.scaled)
         for each in running[workers:]:
             self.serving.workers.end(each)
         eventually(
             lambda: not any(self.serving.workers.is_ending(each) for each in running), "end of workers"
         )
-        for each in self.serving.workers.of(self.deployment)[len(running) : workers]:
+        for each in self._placed(self.file.scaled)[len(running) : workers]:
             self.serving.workers.begin(each)
-        self._registered(workers)
+        self._registered()
 
     def roll_out(self) -> None:
-        for each in self.running():
+        for each in self.running(self.file.replaced):
             self.serving.workers.end(each)
             eventually(lambda each=each: not self.serving.workers.is_ending(each), "end")  # type: ignore[misc]
             self.serving.workers.begin(each)
-            self._registered(WORKERS)
+            self._registered()
 
     def close(self) -> None:
         self.processes.stop()
 
-    def running(self) -> list[Any]:
-        return [each for each in self.serving.workers.of(self.deployment) if self.serving.workers.runs(each)]
+    def running(self, role: str | None = None) -> list[Any]:
+        """Return the workers of a role that run, or of all."""
+        return [each for each in self._placed(role) if self.serving.workers.runs(each)]
 
-    def _registered(self, workers: int) -> None:
+    def _placed(self, role: str | None) -> list[Any]:
+        every = self.serving.workers.of(self.deployment)
+        return [each for each in every if role in (None, each.kind.name)]
+
+    def _registered(self) -> None:
+        """Wait until the frontends know the workers that run, and no others."""
+        workers = len(self.running())
         eventually(
             lambda: all(count == workers for count in self.serving.registered(self.deployment)),
             f"{workers} registered workers",
@@ -156,9 +220,6 @@ class EksRendering(ConformingPlatform):
 class EcsRendering(ConformingPlatform):
     """The rendered stacks in the emulator, whose agent runs the tasks."""
 
-    service = service_name(RELEASE, "worker")
-    frontends = service_name(RELEASE, "frontend")
-
     def __init__(
         self,
         directory: Path,
@@ -166,14 +227,20 @@ class EcsRendering(ConformingPlatform):
         change: Callable[[dict[str, Any]], None] = as_shipped,
         *,
         workers: int = WORKERS,
+        file: ConformingFile = AGGREGATED,
     ) -> None:
-        loaded = self.loaded = blueprint({"ecs": {}}, directory, change)
+        self.file = file
+        self.service = service_name(file.release, file.replaced)
+        self._scaled = service_name(file.release, file.scaled)
+        #: Workers of the roles that are never scaled.
+        self._others = WORKERS * (len(file.roles) - 1)
+        loaded = self.loaded = blueprint({"ecs": {}}, directory, change, file)
         run = directory / "run"
         run.mkdir()
         self.platform = EcsPlatform(loaded, build_plan(loaded.blueprint), run, report=report)
         self.platform.__enter__()
         self.url = self.platform.emulator.models_url
-        self.headers = {"Host": self.platform.host_name(MODEL)}
+        self.headers = {"Host": self.platform.host_name(file.model)}
         self.ecs = self.platform.emulator.client("ecs")
         self.cluster = self.platform.cluster
         self.registered(workers)
@@ -192,8 +259,8 @@ class EcsRendering(ConformingPlatform):
         )
 
     def scale(self, workers: int) -> None:
-        self.ecs.update_service(cluster=self.cluster, service=self.service, desiredCount=workers)
-        eventually(lambda: self.is_steady(self.service), f"{workers} workers")
+        self.ecs.update_service(cluster=self.cluster, service=self._scaled, desiredCount=workers)
+        eventually(lambda: self.is_steady(self._scaled), f"{workers} workers")
         self.registered(workers)
 
     def roll_out(self) -> None:
@@ -230,12 +297,13 @@ class EcsRendering(ConformingPlatform):
         return [each for each in self.tasks(service) if each["lastStatus"] == "RUNNING"]
 
     def registered(self, workers: int) -> None:
-        """Wait until a frontend knows at least this many workers, and answers."""
-        eventually(lambda: self._known() >= workers and self._answers(), f"{workers} registered workers")
+        """Wait until a frontend knows at least this many workers of the role `scaled`, and answers."""
+        every = workers + self._others
+        eventually(lambda: self._known() >= every and self._answers(), f"{every} registered workers")
 
     def forgotten(self) -> None:
         """Wait until the frontends know no worker that is gone: its lease has ended."""
-        eventually(lambda: self._known() == WORKERS, "end of the leases of workers that are gone")
+        eventually(lambda: self._known() == self.file.workers, "end of the leases of workers that are gone")
 
     def _known(self) -> int:
         try:
@@ -249,7 +317,7 @@ class EcsRendering(ConformingPlatform):
     def _answers(self) -> bool:
         try:
             self.client.chat.completions.create(
-                model=MODEL, messages=[{"role": "user", "content": "hello"}], max_tokens=1
+                model=self.file.model, messages=[{"role": "user", "content": "hello"}], max_tokens=1
             )
         except openai.APIError:
             return False

@@ -99,6 +99,10 @@ def pool_of(request: Shape, region: str) -> HostPool:
         maximum=int(group["MaxSize"]),
         wanted=int(group["DesiredCapacity"]),
         attributes=dict(_attributes(data.get("UserData", ""))),
+        # API LaunchTemplateInstanceNetworkInterfaceSpecificationRequest: "efa" and "efa-only".
+        efa_interfaces=sum(
+            str(each.get("InterfaceType", "")).startswith("efa") for each in data.get("NetworkInterfaces", ())
+        ),
     )
 
 

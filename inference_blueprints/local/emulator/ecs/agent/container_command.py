@@ -1,7 +1,8 @@
 """What a container becomes here: a command, an environment and folders.
 
-There is no file system of its own: the folders of mount points are real folders of the run, and each mount
-path in the command and in the environment is replaced by them.
+The folders of mount points are real folders of the run. Where tasks have mounts of their own, containers
+find them at their paths. Otherwise, and below the folder of temporary files, where this run may be, each
+mount path in the command and in the environment is replaced.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage
 from inference_blueprints.local.emulator.ecs.control.cluster_state import Shape
+from inference_blueprints.targets.local.isolation import Mount
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,19 @@ def mount_folders(definition: Shape, container: Shape, folders: TaskFolders) -> 
         folder.mkdir(parents=True, exist_ok=True)
         mounts[point["containerPath"]] = folder
     return mounts
+
+
+def own_mounts(container: Shape, mounts: Mapping[str, Path]) -> list[Mount]:
+    """Return the mount points of a container that need no replacement."""
+    read_only = {
+        each["containerPath"]: bool(each.get("readOnly")) for each in container.get("mountPoints", ())
+    }
+    temporary = Path("/tmp")  # noqa: S108 -- the path in images
+    return [
+        Mount(folder, path, read_only[path])
+        for path, folder in mounts.items()
+        if not Path(path).is_relative_to(temporary)
+    ]
 
 
 def with_folders(text: str, mounts: Mapping[str, Path]) -> str:

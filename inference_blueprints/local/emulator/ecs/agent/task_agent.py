@@ -6,7 +6,7 @@ specifying-sensitive-data.html (secrets are read when a container starts), stopp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -18,8 +18,10 @@ from inference_blueprints.local.emulator.ecs.agent.container_command import (
     TaskFolders,
     container_command,
     mount_folders,
+    own_mounts,
 )
 from inference_blueprints.local.emulator.ecs.agent.container_process import ContainerProcess
+from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, missing_device
 from inference_blueprints.local.emulator.ecs.agent.log_driver import LogDriver, SendLines
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import PullError, StandInImages
 from inference_blueprints.local.emulator.ecs.agent.task_process import TaskProcess, TaskReports
@@ -43,10 +45,15 @@ from inference_blueprints.local.emulator.ecs.network.task_networks import (
     TaskNetworks,
 )
 from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.targets.local.isolation import with_mounts
 
 
 class SecretError(Exception):
     """A secret of a container cannot be read."""
+
+
+class DeviceError(Exception):
+    """A host does not have a device that a container needs."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,9 @@ class TaskAgent:
         except PullError as error:
             self._fail(cluster, task, str(error))
             return
+        except DeviceError as error:
+            self._fail(cluster, task, f"CannotStartContainerError: {error}")
+            return
         except (SecretError, TaskNetworkError) as error:
             self._fail(cluster, task, f"ResourceInitializationError: {error}")
             return
@@ -171,6 +181,12 @@ class TaskAgent:
     ) -> ContainerProcess:
         settings = self._settings
         image = settings.images.pull(container["image"])
+        if path := missing_device(container, instance):
+            # Docker's words (moby, ``daemon/oci_linux.go``, "error gathering device information").
+            raise DeviceError(
+                f'error gathering device information while adding custom device "{path}": no such file or '
+                "directory"
+            )
         overrides = {each["name"]: each for each in task.overrides.get("containerOverrides", ())}
         root = settings.directory / "tasks" / task.identifier
         host = instance.identifier if instance else f"fargate-{task.identifier}"
@@ -179,6 +195,14 @@ class TaskAgent:
         folder = root / container["name"]
         in_network = partial(self._networks.command, *_network_of(task, instance))
         in_network(())  # created here, so that a failure is one of the task
+        own = own_mounts(container, mounts) if self._networks.has_mounts else []
+        mounts = {path: place for path, place in mounts.items() if path not in {each.path for each in own}}
+        if instance and self._networks.has_mounts:
+            own += device_mounts(instance, folders.host)
+
+        def in_task(words: Sequence[str]) -> list[str]:
+            return in_network(with_mounts(words, own, folder) if own else words)
+
         command = container_command(
             container,
             overrides.get(container["name"], {}),
@@ -197,7 +221,7 @@ class TaskAgent:
             container,
             command,
             mounts,
-            in_network=in_network,
+            in_network=in_task,
             processes=self._processes,
             log_path=log,
             speed=settings.speed,

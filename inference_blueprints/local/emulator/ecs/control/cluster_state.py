@@ -88,6 +88,8 @@ class EcsInstance:
         What it registered.
     registered_at
         Seconds of the control plane's clock.
+    efa_interfaces
+        EFA interfaces of its launch template.
     """
 
     identifier: str
@@ -103,6 +105,7 @@ class EcsInstance:
     status: str = "ACTIVE"
     agent_connected: bool = True
     own_attributes: Mapping[str, str] = field(default_factory=dict)
+    efa_interfaces: int = 0
 
     @property
     def takes_tasks(self) -> bool:
@@ -274,6 +277,8 @@ class HostPool:
         Whether EC2 has no capacity for it: a fault that tests set.
     attributes
         Attributes that the agents of its hosts add.
+    efa_interfaces
+        EFA interfaces of each host.
     """
 
     name: str
@@ -285,6 +290,7 @@ class HostPool:
     wanted: int = 0
     launches_blocked: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
+    efa_interfaces: int = 0
     empty_since: dict[str, float] = field(default_factory=dict)
 
 

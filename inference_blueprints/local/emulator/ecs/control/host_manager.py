@@ -170,6 +170,7 @@ class HostManager:
             gpu_ids=tuple(f"GPU-{identifier[:8]}-{index}" for index in range(size.gpus)),
             registered_at=now,
             own_attributes=pool.attributes,
+            efa_interfaces=pool.efa_interfaces,
         )
         self._cluster.instances[identifier] = instance
         self._tell(instance)

@@ -39,6 +39,8 @@ class TaskNetworks(Protocol):
 
     #: Address at which the agent and AWS answer tasks.
     service_address: str
+    #: Whether commands may have mounts of their own (`isolation.with_mounts`).
+    has_mounts: bool
 
     def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:
         """Return a command that runs words in the network of a host or a task.
@@ -67,6 +69,7 @@ class SharedNetwork:
     """All tasks use the network of this process: hosts are addresses of its loopback interface."""
 
     service_address = "127.0.0.1"
+    has_mounts = False
 
     def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:  # noqa: ARG002 - see Protocol
         """Return the words."""
@@ -100,6 +103,7 @@ class OwnNetworks:
     """
 
     service_address = VPC_ADDRESS
+    has_mounts = True
 
     def __init__(self, processes: ProcessGroup, log_path: Path) -> None:
         self._processes = processes

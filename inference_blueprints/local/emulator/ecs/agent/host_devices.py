@@ -1,0 +1,72 @@
+"""The EFA devices and GPUs of a host, as folders of Linux that its containers find at ``/sys`` and ``/proc``.
+
+Sources: sysfs(5), Linux ``Documentation/ABI/stable/sysfs-class-infiniband``, NVIDIA Linux driver README
+(``/proc/driver/nvidia``). Each GPU shares a PCI bridge with its share of EFA devices, as on hosts of P5. The
+devices do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, Shape
+from inference_blueprints.targets.local.isolation import Mount
+
+_NVIDIA, _AMAZON, _GPU_CLASS = "0x10de", "0x1d0f", "0x030200"
+_DEVICE: Final = "/dev/infiniband/uverbs"
+_FIRST_SLOT = 8
+
+
+def device_mounts(instance: EcsInstance, folder: Path) -> list[Mount]:
+    """Return what the containers of a host find of its devices. Nothing on a host without EFA.
+
+    Parameters
+    ----------
+    folder
+        Folder of the host, in which the files are written once.
+    """
+    if not instance.efa_interfaces:
+        return []
+    system, driver = folder / "sys", folder / "proc-driver"
+    if not system.exists():
+        _write(system, driver, instance.gpu_ids, instance.efa_interfaces)
+    return [Mount(system, "/sys", read_only=True), Mount(driver, "/proc/driver", read_only=True)]
+
+
+def missing_device(container: Shape, instance: EcsInstance | None) -> str | None:
+    """Return a device that a container needs and its host does not have; None if it has all."""
+    wanted = [each["hostPath"] for each in (container.get("linuxParameters") or {}).get("devices") or ()]
+    known = {f"{_DEVICE}{index}" for index in range(instance.efa_interfaces if instance else 0)}
+    return next((path for path in wanted if path not in known), None)
+
+
+def _write(system: Path, driver: Path, gpus: Sequence[str], interfaces: int) -> None:
+    devices, fabric = system / "bus/pci/devices", system / "class/infiniband"
+    for folder in (devices, fabric):
+        folder.mkdir(parents=True)
+    share = interfaces // len(gpus)
+    for bridge, gpu in enumerate(gpus):
+        place = f"devices/pci0000:{bridge:02x}/0000:{bridge:02x}:01.0"
+        address = f"0000:{bridge:02x}:02.0"
+        _device(system / place / address, _NVIDIA, _GPU_CLASS)
+        (devices / address).symlink_to(Path("../../..") / place / address)
+        known = driver / "nvidia/gpus" / address
+        known.mkdir(parents=True)
+        (known / "information").write_text(f"Model: \t Stand-in\nGPU UUID: \t {gpu}\n", encoding="utf-8")
+        for slot in range(share):
+            address = f"0000:{bridge:02x}:{_FIRST_SLOT + slot:02x}.0"
+            _device(system / place / address, _AMAZON, "0x020000")
+            (devices / address).symlink_to(Path("../../..") / place / address)
+            name = f"rdmap{bridge}s{slot}"
+            interface = system / place / address / "infiniband" / name
+            interface.mkdir(parents=True)
+            (interface / "device").symlink_to("../..")
+            (fabric / name).symlink_to(Path("../..") / place / address / "infiniband" / name)
+
+
+def _device(folder: Path, vendor: str, kind: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "vendor").write_text(f"{vendor}\n", encoding="utf-8")
+    (folder / "class").write_text(f"{kind}\n", encoding="utf-8")

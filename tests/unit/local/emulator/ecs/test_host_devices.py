@@ -1,0 +1,51 @@
+"""What the containers of a host with EFA find of its devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from task_start.nearest_interfaces import nearest_interfaces
+
+from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, missing_device
+from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance
+
+GPUS = tuple(f"GPU-{index}" for index in range(8))
+
+
+def host(interfaces: int) -> EcsInstance:
+    place = ("host", "i-1", "10.64.0.1", "gpu", "p5en.48xlarge", "us-west-2b")
+    return EcsInstance(*place, 1, 1, GPUS, 0, efa_interfaces=interfaces)
+
+
+def container(devices: int) -> dict[str, object]:
+    names = [f"/dev/infiniband/uverbs{index}" for index in range(devices)]
+    return {"linuxParameters": {"devices": [{"hostPath": name, "containerPath": name} for name in names]}}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """What a container of a p5en host finds, with the mounts in their places."""
+    for each in device_mounts(host(16), tmp_path / "host"):
+        place = tmp_path / "root" / each.path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(each.source)
+    return tmp_path / "root"
+
+
+def test_the_tasks_of_a_host_share_its_interfaces(root: Path) -> None:
+    # 16 EFA interfaces for 8 GPUs: Amazon EC2 User Guide, "EFA for AI/ML and HPC", supported types.
+    found = [nearest_interfaces(2, gpu, root) for gpu in GPUS]
+    assert len({name for names in found for name in names}) == 16
+    assert len(nearest_interfaces(8, ",".join(GPUS[:4]), root)) == 8
+
+
+def test_a_host_without_efa_shows_no_devices(tmp_path: Path) -> None:
+    assert device_mounts(host(0), tmp_path) == []
+
+
+def test_a_device_that_the_host_does_not_have_is_named() -> None:
+    assert missing_device(container(16), host(16)) is None
+    assert missing_device(container(17), host(16)) == "/dev/infiniband/uverbs16"
+    assert missing_device(container(1), host(0)) == "/dev/infiniband/uverbs0"
+    assert missing_device({}, None) is None
