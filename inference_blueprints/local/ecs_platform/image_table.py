@@ -9,6 +9,7 @@ busybox                     real     this machine's ``sh`` and ``wget``
 Python                      real     this machine's Python, with the program of the task definition
 Prometheus                  real     Prometheus 3, built from its Go module
 CloudWatch agent            absent   a process that does nothing: no recorded series reaches CloudWatch
+NVIDIA's exporter           stand-in lists the GPUs of its host
 batch workers'              real     the workers' package in this machine's Python
 an engine's                 stand-in its Python runs the programs of the task; the engine is simulated
 =========================== ======== ====================================================================
@@ -27,7 +28,7 @@ from inference_blueprints.catalog.ecs_images import ecs_image
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.ecs_platform import engine_stand_in
+from inference_blueprints.local.ecs_platform import engine_stand_in, gpu_exporter
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage, repository_of
 from inference_blueprints.resources import runtime_directory
 from inference_blueprints.serving.resolved import shape_of
@@ -138,4 +139,8 @@ def _metrics_images(folder: Path, report: Callable[[str], None]) -> dict[str, St
             entry_point=(str(script),), scratch=(_PROMETHEUS_DATA,)
         ),
         repository_of(ecs_image("cloudwatch-agent")): StandInImage(command=("sleep", "infinity")),
+        repository_of(ecs_image("dcgm-exporter")): StandInImage(
+            entry_point=(sys.executable, "-m", gpu_exporter.__name__),
+            environment={"PYTHONPATH": os.pathsep.join(sys.path)},
+        ),
     }

@@ -202,7 +202,7 @@ class Emulator(Programs):
         ----------
         name
             ``KillTask``, ``KillHost``, ``CutHost``, ``DisconnectAgent``, ``ReconnectAgent``,
-            ``BlockLaunches``, or ``Processes``, which only looks.
+            ``BlockLaunches``, ``LoseGpu``, or ``Processes``, which only looks.
         arguments
             Its parameters.
         """

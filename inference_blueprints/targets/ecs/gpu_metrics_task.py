@@ -21,7 +21,7 @@ from inference_blueprints.targets.ecs.tasks import RenderedContainer, RenderedTa
 #: Name of the service of a pool, before the name of the pool, and of its log streams.
 _SERVICE: Final = "gpu-metrics"
 #: The exporter's own port.
-_PORT: Final = 9400
+EXPORTER_PORT: Final = 9400
 #: What the chart requests and limits (``deployment/values.yaml``). The serving plan leaves more than that of
 #: each host to other programs.
 _CPU_UNITS, _RESERVED_MIB, _MOST_MIB = 102, 128, 512
@@ -54,7 +54,7 @@ def gpu_metrics_tags(platform: str, pool: str) -> Mapping[str, str]:
         LABEL_TAGS["platform"]: platform,
         LABEL_TAGS["pool"]: pool,
         METRICS_JOB_TAG: GPU_JOB,
-        METRICS_PORT_TAG: str(_PORT),
+        METRICS_PORT_TAG: str(EXPORTER_PORT),
     }
 
 
@@ -76,7 +76,7 @@ def gpu_metrics_task(platform: str) -> RenderedTask:
         # The task reserves no GPU: NVIDIA's runtime, which is the default of the hosts, shows it all of them.
         environment={"NVIDIA_VISIBLE_DEVICES": "all"},
         user=_USER,
-        port=_PORT,
+        port=EXPORTER_PORT,
         stop_timeout_seconds=_STOP_SECONDS,
     )
     return RenderedTask(

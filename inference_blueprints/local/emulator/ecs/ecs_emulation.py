@@ -23,9 +23,14 @@ from inference_blueprints.local.emulator.ecs.agent.task_agent import AgentSettin
 from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.api.ecs_api import ApiSources, EcsApi
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
-from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, Shape
+from inference_blueprints.local.emulator.ecs.control.cluster_state import ClusterState, Shape
 from inference_blueprints.local.emulator.ecs.control.ecs_control import EcsControl
 from inference_blueprints.local.emulator.ecs.control.surroundings import Surroundings
+from inference_blueprints.local.emulator.ecs.group_members import (
+    join_group,
+    leave_group,
+    register_termination,
+)
 from inference_blueprints.local.emulator.ecs.host_groups import forget_host, host_size, pool_of, record_host
 from inference_blueprints.local.emulator.ecs.network.task_networks import (
     VPC_PREFIX,
@@ -128,6 +133,7 @@ class EcsEmulation:
         ecs._ACTION_MAP["TagResource"] = tag
         for name, fault in self._faults().items():
             ecs._ACTION_MAP[name] = partial(_faulted, fault)
+        register_termination(self._terminate)
         self._thread.start()
         return self
 
@@ -155,6 +161,7 @@ class EcsEmulation:
             "StandInKillTask": lambda data: self._kill_task(data["task"]),
             "StandInProcesses": lambda data: {"processes": self.agent.pids(data["task"])},
             "StandInCutHost": lambda data: self.agent.cut_host(data["instance"]),
+            "StandInLoseGpu": lambda data: self.agent.lose_gpu(data["instance"]),
             "StandInKillHost": lambda data: control.kill_host(data["cluster"], data["instance"], now()),
             "StandInDisconnectAgent": lambda data: control.disconnect_agent(
                 data["cluster"], data["instance"]
@@ -197,7 +204,7 @@ class EcsEmulation:
         state = self.control.cluster(detail["cluster"]).state
         content: dict[str, Any] = {**detail, "clusterArn": self._shapes.arn("cluster", "", state.name)}
         if kind == "ECS Container Instance State Change":
-            self._tell_ec2(state.instances.get(detail["containerInstance"]), detail["ec2InstanceId"])
+            self._tell_ec2(state, detail["containerInstance"], detail["ec2InstanceId"])
         if kind == "ECS Task State Change":
             if detail["task"] not in state.tasks:
                 return
@@ -221,11 +228,16 @@ class EcsEmulation:
         eventbridge._events_log_list().append(event)
         eventbridge._dispatch_event(event, eventbridge._pattern_event_view(event))
 
-    def _tell_ec2(self, instance: EcsInstance | None, ec2_id: str) -> None:
-        if instance is None:
+    def _tell_ec2(self, state: ClusterState, identifier: str, ec2_id: str) -> None:
+        if (instance := state.instances.get(identifier)) is None:
             forget_host(ec2_id)
+            leave_group(ec2_id)
         else:
             record_host(instance)
+            join_group(instance, state.pools[instance.provider])
+
+    def _terminate(self, ec2_id: str) -> None:
+        self.control.terminate_host(ec2_id, self._clock())
 
     def _clock(self) -> float:
         return (time.time() - self._began) * self._speed

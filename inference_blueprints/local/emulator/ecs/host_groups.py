@@ -85,6 +85,7 @@ def pool_of(request: Shape, region: str) -> HostPool:
     group = autoscaling._asgs.get(reference.rpartition("autoScalingGroupName/")[2] or reference)
     if group is None:
         raise AwsApiError("InvalidParameterException", f"the Auto Scaling group {reference} does not exist")
+    group["Instances"] = []  # those of ministack have no host; `group_members` adds the others
     data = _template_data(group)
     overrides = (group.get("MixedInstancesPolicy") or {}).get("LaunchTemplate", {}).get("Overrides", ())
     types = [each["InstanceType"] for each in overrides if "InstanceType" in each] or [

@@ -1,4 +1,4 @@
-"""The EFA devices and GPUs of a host, as folders of Linux that its containers find at ``/sys`` and ``/proc``.
+"""The GPUs and EFA devices of a host, as folders of Linux that its containers find at ``/proc`` and ``/sys``.
 
 Sources: sysfs(5), Linux ``Documentation/ABI/stable/sysfs-class-infiniband``, NVIDIA Linux driver README
 (``/proc/driver/nvidia``). Each GPU shares a PCI bridge with its share of EFA devices, as on hosts of P5. The
@@ -7,6 +7,7 @@ devices do nothing.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -16,23 +17,31 @@ from inference_blueprints.targets.local.isolation import Mount
 
 _NVIDIA, _AMAZON, _GPU_CLASS = "0x10de", "0x1d0f", "0x030200"
 _DEVICE: Final = "/dev/infiniband/uverbs"
+_SYSTEM, _DRIVER, _GPUS = "sys", "proc-driver", "nvidia/gpus"
 _FIRST_SLOT = 8
 
 
 def device_mounts(instance: EcsInstance, folder: Path) -> list[Mount]:
-    """Return what the containers of a host find of its devices. Nothing on a host without EFA.
+    """Return what the containers of a host find of its devices: those of PCI only with EFA.
 
     Parameters
     ----------
     folder
         Folder of the host, in which the files are written once.
     """
-    if not instance.efa_interfaces:
+    if not instance.gpu_ids:
         return []
-    system, driver = folder / "sys", folder / "proc-driver"
-    if not system.exists():
+    system, driver = folder / _SYSTEM, folder / _DRIVER
+    if not driver.exists():
         _write(system, driver, instance.gpu_ids, instance.efa_interfaces)
-    return [Mount(system, "/sys", read_only=True), Mount(driver, "/proc/driver", read_only=True)]
+    mounts = [Mount(driver, "/proc/driver", read_only=True)]
+    return [*mounts, Mount(system, "/sys", read_only=True)] if instance.efa_interfaces else mounts
+
+
+def lose_gpu(folder: Path) -> None:
+    """Remove the last GPU of a host, as if it had fallen off the bus: the driver lists it no more."""
+    *_, last = sorted((folder / _DRIVER / _GPUS).iterdir())
+    shutil.rmtree(last)
 
 
 def missing_device(container: Shape, instance: EcsInstance | None) -> str | None:
@@ -52,7 +61,7 @@ def _write(system: Path, driver: Path, gpus: Sequence[str], interfaces: int) -> 
         address = f"0000:{bridge:02x}:02.0"
         _device(system / place / address, _NVIDIA, _GPU_CLASS)
         (devices / address).symlink_to(Path("../../..") / place / address)
-        known = driver / "nvidia/gpus" / address
+        known = driver / _GPUS / address
         known.mkdir(parents=True)
         (known / "information").write_text(f"Model: \t Stand-in\nGPU UUID: \t {gpu}\n", encoding="utf-8")
         for slot in range(share):

@@ -21,7 +21,7 @@ from inference_blueprints.local.emulator.ecs.agent.container_command import (
     own_mounts,
 )
 from inference_blueprints.local.emulator.ecs.agent.container_process import ContainerProcess
-from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, missing_device
+from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, lose_gpu, missing_device
 from inference_blueprints.local.emulator.ecs.agent.log_driver import LogDriver, SendLines
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import PullError, StandInImages
 from inference_blueprints.local.emulator.ecs.agent.task_process import TaskProcess, TaskReports
@@ -170,6 +170,13 @@ class TaskAgent:
         """Cut a host off from all others. Its processes run on."""
         self._networks.cut(instance)
 
+    def lose_gpu(self, instance: str) -> None:
+        """Let a host lose a GPU."""
+        lose_gpu(self._host_folder(instance))
+
+    def _host_folder(self, host: str) -> Path:
+        return self._settings.directory / "hosts" / host
+
     @property
     def _control(self) -> EcsControl:
         if self.control is None:
@@ -190,7 +197,7 @@ class TaskAgent:
         overrides = {each["name"]: each for each in task.overrides.get("containerOverrides", ())}
         root = settings.directory / "tasks" / task.identifier
         host = instance.identifier if instance else f"fargate-{task.identifier}"
-        folders = TaskFolders(root, settings.directory / "hosts" / host, settings.directory / "shared")
+        folders = TaskFolders(root, self._host_folder(host), settings.directory / "shared")
         mounts = mount_folders(task.definition, container, folders)
         folder = root / container["name"]
         in_network = partial(self._networks.command, *_network_of(task, instance))

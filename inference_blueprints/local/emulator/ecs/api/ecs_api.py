@@ -1,4 +1,4 @@
-"""The calls of the ECS API about services, tasks, container instances and capacity providers.
+"""The calls of the ECS API about services, tasks and capacity providers.
 
 Requests are checked against botocore's model. What is described elsewhere (clusters, task definitions)
 stays with ministack.
@@ -15,8 +15,8 @@ from botocore.validate import ParamValidator
 
 from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
+from inference_blueprints.local.emulator.ecs.api.instance_calls import InstanceCalls
 from inference_blueprints.local.emulator.ecs.control.cluster_state import (
-    EcsInstance,
     EcsTask,
     HostPool,
     Shape,
@@ -85,9 +85,7 @@ class EcsApi:
             "StopTask": self._stop_task,
             "DescribeTasks": self._describe_tasks,
             "ListTasks": self._list_tasks,
-            "ListContainerInstances": self._list_instances,
-            "DescribeContainerInstances": self._describe_instances,
-            "UpdateContainerInstancesState": self._update_instances,
+            **InstanceCalls(shapes, self._parts).calls,
             "UpdateTaskProtection": self._update_protection,
             "GetTaskProtection": self._get_protection,
             "CreateCapacityProvider": self._create_provider,
@@ -250,38 +248,6 @@ class EcsApi:
         ]
         return {"taskArns": arns}
 
-    def _list_instances(self, request: Shape) -> Answer:
-        parts = self._parts(request)
-        return {
-            "containerInstanceArns": [
-                self._shapes.arn("container-instance", parts.state.name, each.identifier)
-                for each in parts.state.instances.values()
-                if request.get("status") in (None, each.status)
-            ]
-        }
-
-    def _describe_instances(self, request: Shape) -> Answer:
-        parts = self._parts(request)
-        found, failures = self._instances(parts, request)
-        return {
-            "containerInstances": [self._shapes.instance(parts.state, each) for each in found],
-            "failures": failures,
-        }
-
-    def _update_instances(self, request: Shape) -> Answer:
-        parts = self._parts(request)
-        if request["status"] not in ("ACTIVE", "DRAINING"):
-            raise AwsApiError(
-                "InvalidParameterException", "Container instance status should be ACTIVE or DRAINING."
-            )
-        found, failures = self._instances(parts, request)
-        for each in found:
-            parts.hosts.set_status(each, request["status"])
-        return {
-            "containerInstances": [self._shapes.instance(parts.state, each) for each in found],
-            "failures": failures,
-        }
-
     def _update_protection(self, request: Shape) -> Answer:
         parts, now = self._parts(request), self._sources.clock()
         protected, failures = [], []
@@ -362,16 +328,6 @@ class EcsApi:
         if task is None:
             raise AwsApiError("InvalidParameterException", "The referenced task was not found.")
         return task
-
-    def _instances(self, parts: ClusterParts, request: Shape) -> tuple[list[EcsInstance], list[Answer]]:
-        found, failures = [], []
-        for each in request["containerInstances"]:
-            instance = parts.state.instances.get(_tail(each))
-            if instance is None:
-                failures.append({"arn": each, "reason": "MISSING"})
-            else:
-                found.append(instance)
-        return found, failures
 
     def _check_strategy(self, parts: ClusterParts, request: Shape) -> None:
         known = {*parts.state.pools, "FARGATE", "FARGATE_SPOT"}

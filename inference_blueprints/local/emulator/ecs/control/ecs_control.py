@@ -160,6 +160,14 @@ class EcsControl:
         with self.lock:
             self.cluster(cluster).state.pools.setdefault(pool.name, pool)
 
+    def terminate_host(self, ec2_id: str, now: float) -> None:
+        """End a host in its Auto Scaling group, by the identifier of its EC2 instance."""
+        with self.lock:
+            for parts in self._clusters.values():
+                for instance in list(parts.state.instances.values()):
+                    if instance.ec2_id == ec2_id:
+                        parts.hosts.terminate(instance.identifier, now)
+
     # What the agent tells. An agent that is disconnected tells it when it is back.
 
     def told_start(self, cluster: str, identifier: str) -> None:

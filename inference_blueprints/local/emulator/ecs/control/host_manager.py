@@ -64,8 +64,15 @@ class HostManager:
                 self._remove(identifier)
 
     def terminate(self, identifier: str, now: float) -> None:
-        """End a host as its Auto Scaling group does: with managed draining, its tasks leave first."""
+        """End a host as its Auto Scaling group does: with managed draining, its tasks leave first.
+
+        The group launches another one, because its desired capacity stays (Amazon EC2 Auto Scaling API,
+        TerminateInstanceInAutoScalingGroup, ShouldDecrementDesiredCapacity).
+        """
         instance = self._cluster.instances[identifier]
+        pool = self._cluster.pools[instance.provider]
+        if identifier not in self._leaving and not pool.launches_blocked:
+            self._launching.append((now + self._around.boot_seconds, pool.name))
         provider = self._cluster.pools[instance.provider].request.get("autoScalingGroupProvider", {})
         if provider.get("managedDraining", "ENABLED") == _DISABLED:
             self.lose(identifier, now)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from task_start.nearest_interfaces import nearest_interfaces
 
-from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, missing_device
+from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, lose_gpu, missing_device
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance
 
 GPUS = tuple(f"GPU-{index}" for index in range(8))
@@ -40,8 +40,17 @@ def test_the_tasks_of_a_host_share_its_interfaces(root: Path) -> None:
     assert len(nearest_interfaces(8, ",".join(GPUS[:4]), root)) == 8
 
 
-def test_a_host_without_efa_shows_no_devices(tmp_path: Path) -> None:
-    assert device_mounts(host(0), tmp_path) == []
+def test_a_host_without_efa_shows_its_gpus_only(tmp_path: Path) -> None:
+    [mount] = device_mounts(host(0), tmp_path)
+    assert mount.path == "/proc/driver"
+    assert len(list((mount.source / "nvidia/gpus").iterdir())) == len(GPUS)
+
+
+def test_a_lost_gpu_is_listed_no_more(tmp_path: Path) -> None:
+    [mount] = device_mounts(host(0), tmp_path)
+    lose_gpu(tmp_path)
+    device_mounts(host(0), tmp_path)
+    assert len(list((mount.source / "nvidia/gpus").iterdir())) == len(GPUS) - 1
 
 
 def test_a_device_that_the_host_does_not_have_is_named() -> None:
