@@ -77,7 +77,8 @@ class MonitoringStack(cdk.Stack):
             ],
             topic=topic,
         )
-        shown: dict[str, list[cloudwatch.IAlarm]] = {row.name: [] for row in dashboard_rows()}
+        dashboards = dashboard_rows(on_ecs=on_ecs)
+        shown: dict[str, list[cloudwatch.IAlarm]] = {row.name: [] for row in dashboards}
         for alarm in rows:
             shown[alarm.row.dashboard].append(added.alarms[alarm.name])
         if canary is not None:
@@ -91,7 +92,7 @@ class MonitoringStack(cdk.Stack):
                 topic=topic,
             )
             shown["model"] += asked.alarms
-        for row in dashboard_rows():
+        for row in dashboards:
             self._add_dashboard(row, shown[row.name])
 
     def _topic(self, alarms: Alarms | None) -> sns.ITopic | None:

@@ -12,12 +12,18 @@ from pydantic import BaseModel, ConfigDict
 _FILE = Path(__file__).parent / "data/dashboards.yaml"
 
 
-class SeriesPanel(BaseModel):
-    """A graph of recorded series."""
+class Graph(BaseModel):
+    """A graph of a dashboard."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str
+    kubernetes: bool = False
+
+
+class SeriesPanel(Graph):
+    """A graph of recorded series."""
+
     series: tuple[str, ...]
 
     def queries(self, selector: str) -> tuple[str, ...]:
@@ -31,22 +37,16 @@ class SeriesPanel(BaseModel):
         return tuple(f"{name}{{{selector}}}" for name in self.series)
 
 
-class InsightsQuery(BaseModel):
+class InsightsQuery(Graph):
     """A graph of what Container Insights sends to CloudWatch itself."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    title: str
     query: str
     source: str
 
 
-class ServiceMetrics(BaseModel):
+class ServiceMetrics(Graph):
     """A graph of metrics that a service of AWS reports."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    title: str
     namespace: str
     names: tuple[str, ...]
     dimensions: Mapping[str, str]
@@ -67,6 +67,21 @@ class DashboardRow(BaseModel):
 
 
 @cache
-def dashboard_rows() -> tuple[DashboardRow, ...]:
-    """Return every dashboard."""
-    return tuple(DashboardRow.model_validate(row) for row in yaml.safe_load(_FILE.read_text("utf-8")))
+def dashboard_rows(*, on_ecs: bool = False) -> tuple[DashboardRow, ...]:
+    """Return every dashboard.
+
+    Parameters
+    ----------
+    on_ecs
+        Whether to leave out graphs that only a platform on EKS has.
+    """
+    rows = tuple(DashboardRow.model_validate(row) for row in yaml.safe_load(_FILE.read_text("utf-8")))
+    return tuple(_without_kubernetes(row) for row in rows) if on_ecs else rows
+
+
+def _without_kubernetes(row: DashboardRow) -> DashboardRow:
+    kept = {
+        name: tuple(graph for graph in getattr(row, name) if not graph.kubernetes)
+        for name in ("panels", "insights", "cloudwatch")
+    }
+    return row.model_copy(update=kept)

@@ -27,7 +27,7 @@ class AnswersServer:
     Parameters
     ----------
     cluster
-        Objects of the cluster, below ``/api`` and ``/apis``.
+        Objects of the cluster, below ``/api`` and ``/apis``. None without Kubernetes.
     metrics
         Answers to PromQL by the name of a controller, below ``/<name>/api/v1/query``.
     batch_in_flight
@@ -38,7 +38,7 @@ class AnswersServer:
 
     def __init__(
         self,
-        cluster: ClusterObjects,
+        cluster: ClusterObjects | None,
         metrics: Mapping[str, MetricAnswers],
         batch_in_flight: Callable[[], list[tuple[float, float]]],
         clock: RunClock,
@@ -73,6 +73,8 @@ class AnswersServer:
         name, _, rest = address.path.strip("/").partition("/")
         if name in self._metrics and f"/{rest}".startswith(_QUERY):
             return HTTPStatus.OK, self._metrics[name].answer(f"/{rest}", _single(body.decode()))
+        if self._cluster is None:
+            return HTTPStatus.NOT_FOUND, {"message": f"nothing answers {address.path}"}
         answer: Answer = self._cluster.answer(
             method, address.path, _single(address.query), json.loads(body) if body else None
         )

@@ -94,7 +94,7 @@ def control(
     )
     peak = blueprint.spec.models[0].workload.peak_requests_per_second
     past = Past(
-        first.role.deployment.plan.release, partial(_usual_demand, peak=peak, ramp_seconds=ramp_seconds)
+        first.role.deployment.plan.release, partial(usual_demand, peak=peak, ramp_seconds=ramp_seconds)
     )
     batch = BatchInFlight(directory / "batch" / "logs", shift)
     server = AnswersServer(
@@ -199,8 +199,18 @@ def controlled_platform_parts() -> tuple[PlatformPart, ...]:
     )
 
 
-def _usual_demand(second: float, *, peak: float, ramp_seconds: float) -> float:
-    """Return the requests in flight of each day at a second of the run: two ramps, then a steady load."""
+def usual_demand(second: float, *, peak: float, ramp_seconds: float) -> float:
+    """Return the requests in flight of each day at a second of the run: two ramps, then a steady load.
+
+    Parameters
+    ----------
+    second
+        Second of the run.
+    peak
+        Requests per second at the peak.
+    ramp_seconds
+        Length of each ramp.
+    """
     both = 2 * ramp_seconds
     if both <= second < both + _SLOWED_SECONDS:
         return float(CLIENTS)

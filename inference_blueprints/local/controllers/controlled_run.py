@@ -110,6 +110,16 @@ class ControlledRun:
         """What lets the workers follow the load."""
         return self._parts.elastic
 
+    @property
+    def nodes(self) -> WorkerNodes:
+        """The workers of the deployment that is watched."""
+        return self._parts.nodes
+
+    @property
+    def records(self) -> OperationsRecords:
+        """What the controllers wrote to their table."""
+        return self._parts.records
+
     def slow_a_worker(self) -> SlowedWorker:
         """Make a worker slow while clients stream, until its replacement serves."""
         parts = self._parts

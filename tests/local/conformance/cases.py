@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.local.conformance.platforms import WORKERS, ConformingPlatform
+from tests.local.conformance.platforms import WORKERS, ConformingPlatform, StreamedPlatform
 from tests.local.counted_streams import Streams
 
 _QUESTION: Any = [{"role": "user", "content": "Hello"}]
@@ -89,7 +89,7 @@ def streams_survive_a_rolling_deployment(platform: ConformingPlatform) -> None:
     assert streams_while(platform, platform.roll_out) > 0
 
 
-def streams_while(platform: ConformingPlatform, disturb: Callable[[], None]) -> int:
+def streams_while(platform: StreamedPlatform, disturb: Callable[[], None]) -> int:
     """Stream while a platform is disturbed, and return the number of streams: all are whole."""
     streams = disturbed_streams(platform, disturb)
     assert streams.errors == [], streams.errors
@@ -97,7 +97,7 @@ def streams_while(platform: ConformingPlatform, disturb: Callable[[], None]) -> 
 
 
 def disturbed_streams(
-    platform: ConformingPlatform, disturb: Callable[[], None], timeout_seconds: float = 120
+    platform: StreamedPlatform, disturb: Callable[[], None], timeout_seconds: float = 120
 ) -> Streams:
     """Stream while a platform is disturbed, and return what became of the streams."""
 

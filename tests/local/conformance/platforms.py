@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import openai
 import yaml
@@ -104,8 +104,8 @@ def blueprint(
     return load_blueprint(str(path))
 
 
-class ConformingPlatform(ABC):
-    """A running platform with one model.
+class StreamedPlatform(Protocol):
+    """A platform to which clients stream.
 
     Attributes
     ----------
@@ -120,6 +120,10 @@ class ConformingPlatform(ABC):
     file: ConformingFile
     url: str
     headers: Mapping[str, str]
+
+
+class ConformingPlatform(StreamedPlatform, ABC):
+    """A running platform with one model."""
 
     @property
     def client(self) -> openai.OpenAI:

@@ -71,3 +71,15 @@ def test_metrics_of_services_have_documented_names_and_dimensions() -> None:
             assert set(graph.names) <= names
             assert set(graph.dimensions) == dimensions
             assert graph.source.startswith("https://docs.aws.amazon.com/")
+
+
+def test_a_platform_on_ecs_has_every_graph_but_those_of_kubernetes() -> None:
+    def titles(*, on_ecs: bool) -> set[str]:
+        rows = dashboard_rows(on_ecs=on_ecs)
+        return {graph.title for row in rows for graph in (*row.panels, *row.insights, *row.cloudwatch)}
+
+    assert titles(on_ecs=False) - titles(on_ecs=True) == {
+        "Control plane",
+        "Failed readings by KEDA per minute",
+        "Packets that EFA dropped per second",
+    }
