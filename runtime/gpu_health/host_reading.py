@@ -7,17 +7,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from inference_blueprints.contracts.ecs_names import POOL_ATTRIBUTE, capacity_provider
 from inference_blueprints.contracts.health_names import DRAIN_ATTRIBUTE
 from inference_blueprints.contracts.metric_labels import WORKER_ROLES
+from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
 from inference_blueprints.contracts.task_tags import LABEL_TAGS
 from inference_blueprints.gpu_health.fault_rules import HardwareSignal
 from operations import aws_clients
 from operations.operations_errors import EcsError
 
 EcsObject = Mapping[str, Any]
+_logger = Logger(service=HEALTH_SERVICE, child=True)
 
 #: Container instances and tasks of one call, and services of one call:
 #: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DescribeContainerInstances.html
@@ -47,10 +50,13 @@ class ContainerHost:
         What DescribeContainerInstances says.
     pool
         Name of its pool. Empty if it is of none.
+    rack
+        The network node that it hangs on, the lowest of its layers, as on EKS. Empty if it is not known.
     """
 
     content: EcsObject
     pool: str
+    rack: str = ""
 
     @property
     def name(self) -> str:
@@ -66,11 +72,6 @@ class ContainerHost:
     def uid(self) -> str:
         """Its identifier in ECS. An instance that registers anew has another one."""
         return _last_part(self.arn)
-
-    @property
-    def rack(self) -> str:
-        """Not known: ECS does not say it."""
-        return ""
 
     @property
     def instance(self) -> str:
@@ -227,7 +228,11 @@ class ClusterReading:
                     cluster=self._cluster, containerInstances=some, include=["CONTAINER_INSTANCE_HEALTH"]
                 )["containerInstances"]
             ]
-        return [ContainerHost(each, self._pool(each)) for each in described if each.get("ec2InstanceId")]
+        known = [each for each in described if each.get("ec2InstanceId")]
+        racks = _racks([str(each["ec2InstanceId"]) for each in known])
+        return [
+            ContainerHost(each, self._pool(each), racks.get(str(each["ec2InstanceId"]), "")) for each in known
+        ]
 
     def tasks(self, host: ContainerHost | None = None) -> list[HostTask]:
         """Return the tasks that have not stopped.
@@ -297,6 +302,25 @@ class ClusterReading:
             if attribute["name"] == POOL_ATTRIBUTE:
                 return str(attribute.get("value", ""))
         return self._pools.get(str(content.get("capacityProviderName", "")), "")
+
+
+def _racks(instances: list[str]) -> dict[str, str]:
+    """Return the lowest network node of each instance. Types without a known topology have none.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTopology.html: at most 100
+    identifiers, and no network nodes for a type that is not supported or an instance that does not run.
+    Without an answer no rack is known: a shift of a rack is then seen as one of its pool or release.
+    """
+    racks = dict[str, str]()
+    try:
+        for some in _parts(instances, _MANY):
+            answer = aws_clients.client("ec2").describe_instance_topology(InstanceIds=some)
+            for each in answer["Instances"]:
+                if nodes := each.get("NetworkNodes"):
+                    racks[str(each["InstanceId"])] = str(nodes[-1])
+    except (ClientError, BotoCoreError) as error:
+        _logger.warning("racks are not known", extra={"error": str(error)})
+    return racks
 
 
 def _parts(arns: list[str], size: int) -> Iterator[list[str]]:

@@ -65,6 +65,7 @@ class HostAccess:
                 actions=[
                     "autoscaling:DescribeAutoScalingGroups",
                     "autoscaling:DescribeAutoScalingInstances",
+                    "ec2:DescribeInstanceTopology",
                     "ec2:DescribeInstances",
                 ],
                 resources=["*"],

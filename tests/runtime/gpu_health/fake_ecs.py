@@ -36,6 +36,8 @@ class Host:
     gpus: int = 8
     attributes: dict[str, str] = field(default_factory=dict)
     provider: str = "pool-chat-h200"
+    #: Layers of network nodes above its instance. None for a type without a topology.
+    network: tuple[str, ...] = ("nn-1", "nn-2", "nn-3")
     checks: list[Json] = field(default_factory=list)
     instance: Json = field(default_factory=dict)
 
@@ -129,6 +131,7 @@ class FakeEcs(FakeCluster):
             "DescribeAutoScalingGroups": self._describe_groups,
             "TerminateInstanceInAutoScalingGroup": self._terminate,
             "DescribeInstances": self._describe_instances,
+            "DescribeInstanceTopology": self._describe_topology,
             "DescribeCapacityReservations": self._describe_reservations,
         }
 
@@ -305,6 +308,10 @@ class FakeEcs(FakeCluster):
     def _describe_instances(self, asked: Json) -> Json:
         found = [{"InstanceId": name, **self.hosts[name].instance} for name in asked["InstanceIds"]]
         return {"Reservations": [{"Instances": found}]}
+
+    def _describe_topology(self, asked: Json) -> Json:
+        hosts = [self.hosts[name] for name in asked["InstanceIds"]]
+        return {"Instances": [{"InstanceId": each.name, "NetworkNodes": [*each.network]} for each in hosts]}
 
     def _describe_reservations(self, asked: Json) -> Json:
         (name,) = asked["CapacityReservationIds"]

@@ -61,6 +61,18 @@ def test_a_fatal_xid_replaces_its_host(world: HealthWorld, ecs: FakeEcs) -> None
     assert world.store().places(world.now)[0] == {"h200": []}
 
 
+def test_the_lowest_network_node_is_the_rack(world: HealthWorld, ecs: FakeEcs) -> None:
+    ecs.hosts["i-1"].network = ()
+    racks = {node.name: node.rack for node in begin(health_platform(), lambda: world.now).repairs.nodes()}
+    assert (racks["i-0"], racks["i-1"]) == ("nn-3", "")
+
+
+def test_hosts_are_replaced_without_known_racks(world: HealthWorld, ecs: FakeEcs) -> None:
+    world.failing["DescribeInstanceTopology"] = THROTTLED
+    world.hardware(fatal(world))
+    assert (world.state("i-3"), ecs.terminations()) == ("done", 1)
+
+
 def test_observe_changes_nothing(world: HealthWorld, ecs: FakeEcs) -> None:
     world.settings(action="observe")
     world.hardware(fatal(world))
