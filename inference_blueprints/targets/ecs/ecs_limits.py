@@ -308,8 +308,8 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
     EcsLimit(
         "traces",
         "`observability: {traces: …}`",
-        "not built for ECS yet: the CloudWatch agent of the metrics task can receive spans, but tasks have no "
-        "name for it",
+        "not built for ECS yet: the CloudWatch agent of the metrics task can receive spans, but tasks have "
+        "no name for it",
         "remove 'traces'",
         _traces,
     ),
