@@ -59,7 +59,7 @@ def control(
     targets: Callable[[], Iterator[ScrapeTarget]],
     processes: ProcessGroup,
     directory: Path,
-    ramp_seconds: float,
+    demand: Callable[[float], float],
 ) -> ControlledRun:
     """Return the controllers of a running platform, ready to begin.
 
@@ -75,8 +75,8 @@ def control(
         The group that the programs join.
     directory
         Folder of the run, with its templates and assets.
-    ramp_seconds
-        Length of each of the two ramps, from which the demand of the days before follows.
+    demand
+        Requests in flight of each of the days before, by the second of the run.
     """
     began = time.time()
     health, shift = RunClock(began, HEALTH_FACTOR), RunClock(began, SHIFT_FACTOR)
@@ -92,10 +92,7 @@ def control(
         _rendered(emulator.records_directory, "scaledobject.keda.sh"),
         _rendered(emulator.records_directory, "clusterqueue.kueue.x-k8s.io"),
     )
-    peak = blueprint.spec.models[0].workload.peak_requests_per_second
-    past = Past(
-        first.role.deployment.plan.release, partial(usual_demand, peak=peak, ramp_seconds=ramp_seconds)
-    )
+    past = Past(first.role.deployment.plan.release, demand)
     batch = BatchInFlight(directory / "batch" / "logs", shift)
     server = AnswersServer(
         objects,

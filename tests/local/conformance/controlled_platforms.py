@@ -17,7 +17,6 @@ from inference_blueprints.local.controllers.controlled_parts import (
     HEALTH_FACTOR,
     SHIFT_FACTOR,
     control,
-    usual_demand,
 )
 from inference_blueprints.local.controllers.deployed_function import MINUTE_HANDLERS, deployed_function
 from inference_blueprints.local.controllers.metric_answers import MetricAnswers, Past
@@ -39,8 +38,9 @@ from tests.local.conformance.task_prometheus import TaskPrometheus
 
 LEAST, MOST = 2, 4
 _POOL, _GPUS = "l40s", 4
-#: Length of each of the two ramps of the days before, in seconds of the run.
-_RAMP_SECONDS = 60.0
+#: Requests in flight of the days before at their peak, which needs all workers, and its seconds of the run:
+#: beginning and end of the rise, and of the fall.
+_PEAK, _PEAK_SECONDS = 11.0, ((30.0, 70.0), (130.0, 170.0))
 #: Real time between two runs of the shift on ECS: ten minutes of its clock.
 _SHIFT_SECONDS = 5.0
 _MOST_NODES = 20
@@ -57,6 +57,13 @@ def controlled(content: dict[str, Any]) -> None:
     spec["capacityShift"] = {"action": "shift"}
     # Among a few workers none can be slower than the others.
     spec["gpuHealth"] = {"action": "replace", "slowGpus": False}
+
+
+def usual(second: float) -> float:
+    """Return the requests in flight of each of the days before, at a second of the run."""
+    (begins, risen), (falls, fallen) = _PEAK_SECONDS
+    share = min((second - begins) / (risen - begins), (fallen - second) / (fallen - falls), 1.0)
+    return _PEAK * max(0.0, share)
 
 
 class ControlledPlatform(StreamedPlatform, Protocol):
@@ -94,6 +101,7 @@ class ControlledEks:
         blueprint = platform.loaded.blueprint
         self._stack = ExitStack()
         self._exporter = self._stack.enter_context(NodeExporter())
+        _ask_once(platform)
         synthesise(platform.loaded.file, directory / "cdk.out")
         emulator = self._stack.enter_context(
             Emulator(directory / "emulator", region=blueprint.spec.environment.region)
@@ -118,7 +126,7 @@ class ControlledEks:
             targets=lambda: chain(scrape_targets(blueprint, platform.serving), self._exporter.targets()),
             processes=platform.processes,
             directory=directory,
-            ramp_seconds=_RAMP_SECONDS,
+            demand=usual,
         )
         self._directory = directory
         self._stack.enter_context(self._controlled)
@@ -163,10 +171,7 @@ class ControlledEcs:
         # The hosts have started since, and GPUs of hosts that start do not count as missing.
         health, self._shift_clock = RunClock(began, HEALTH_FACTOR), RunClock(time.time(), SHIFT_FACTOR)
         prometheus = TaskPrometheus(self._prometheus_process)
-        peak = rendering.loaded.blueprint.spec.models[0].workload.peak_requests_per_second
-        past = Past(
-            AGGREGATED.release, lambda second: usual_demand(second, peak=peak, ramp_seconds=_RAMP_SECONDS)
-        )
+        past = Past(AGGREGATED.release, usual)
         metrics = {
             "health": MetricAnswers(prometheus, health),
             "shift": MetricAnswers(prometheus, self._shift_clock, past),
@@ -234,6 +239,11 @@ class ControlledEcs:
         [task, *_] = self._rendering.running(METRICS_SERVICE)
         processes = self._rendering.fault("Processes", task=task["taskArn"].rpartition("/")[2])
         return int(processes["processes"]["prometheus"])
+
+
+def _ask_once(platform: EksRendering) -> None:
+    """Send a request: without one, frontends report no requests in flight, instead of none."""
+    platform.client.completions.create(model=AGGREGATED.model, prompt="Hello", max_tokens=1)
 
 
 class NodeExporter:
