@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from task_start.nearest_interfaces import nearest_interfaces
 
+from inference_blueprints.local.ecs_platform.gpu_exporter import exposition
 from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, lose_gpu, missing_device
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance
 
@@ -50,7 +51,8 @@ def test_a_lost_gpu_is_listed_no_more(tmp_path: Path) -> None:
     [mount] = device_mounts(host(0), tmp_path)
     lose_gpu(tmp_path)
     device_mounts(host(0), tmp_path)
-    assert len(list((mount.source / "nvidia/gpus").iterdir())) == len(GPUS) - 1
+    said = exposition(mount.source / "nvidia/gpus")
+    assert [gpu for gpu in GPUS if f'UUID="{gpu}"' in said] == list(GPUS[:-1])
 
 
 def test_a_device_that_the_host_does_not_have_is_named() -> None:
