@@ -17,7 +17,6 @@ from inference_blueprints.local.controllers.controlled_parts import (
     HEALTH_FACTOR,
     control,
     controlled_platform_parts,
-    usual_demand,
 )
 from inference_blueprints.local.controllers.controlled_run import ControlledRun
 from inference_blueprints.local.controllers.worker_series import controllers_rules
@@ -229,11 +228,7 @@ class LocalPlatform:
             targets=partial(scrape_targets, blueprint, serving),
             processes=self._processes,
             directory=self._directory,
-            demand=partial(
-                usual_demand,
-                peak=blueprint.spec.models[0].workload.peak_requests_per_second,
-                ramp_seconds=ramp_seconds,
-            ),
+            ramp_seconds=ramp_seconds,
         )
         return controlled, (*elastic_platform_parts(roles), *controlled_platform_parts())
 

@@ -59,7 +59,8 @@ def control(
     targets: Callable[[], Iterator[ScrapeTarget]],
     processes: ProcessGroup,
     directory: Path,
-    demand: Callable[[float], float],
+    ramp_seconds: float,
+    demand: Callable[[float], float] | None = None,
 ) -> ControlledRun:
     """Return the controllers of a running platform, ready to begin.
 
@@ -75,8 +76,10 @@ def control(
         The group that the programs join.
     directory
         Folder of the run, with its templates and assets.
+    ramp_seconds
+        Length of each of the two ramps, from which the demand of the days before follows.
     demand
-        Requests in flight of each of the days before, by the second of the run.
+        That demand, in requests in flight by the second of the run, if it is another one.
     """
     began = time.time()
     health, shift = RunClock(began, HEALTH_FACTOR), RunClock(began, SHIFT_FACTOR)
@@ -92,7 +95,9 @@ def control(
         _rendered(emulator.records_directory, "scaledobject.keda.sh"),
         _rendered(emulator.records_directory, "clusterqueue.kueue.x-k8s.io"),
     )
-    past = Past(first.role.deployment.plan.release, demand)
+    peak = blueprint.spec.models[0].workload.peak_requests_per_second
+    ramps = partial(_usual_demand, peak=peak, ramp_seconds=ramp_seconds)
+    past = Past(first.role.deployment.plan.release, demand or ramps)
     batch = BatchInFlight(directory / "batch" / "logs", shift)
     server = AnswersServer(
         objects,
@@ -196,18 +201,8 @@ def controlled_platform_parts() -> tuple[PlatformPart, ...]:
     )
 
 
-def usual_demand(second: float, *, peak: float, ramp_seconds: float) -> float:
-    """Return the requests in flight of each day at a second of the run: two ramps, then a steady load.
-
-    Parameters
-    ----------
-    second
-        Second of the run.
-    peak
-        Requests per second at the peak.
-    ramp_seconds
-        Length of each ramp.
-    """
+def _usual_demand(second: float, *, peak: float, ramp_seconds: float) -> float:
+    """Return the requests in flight of each day at a second of the run: two ramps, then a steady load."""
     both = 2 * ramp_seconds
     if both <= second < both + _SLOWED_SECONDS:
         return float(CLIENTS)
