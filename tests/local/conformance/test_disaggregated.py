@@ -60,7 +60,7 @@ def test_workers_read_the_copy_of_their_host_and_have_interfaces_of_their_own(on
     taken: dict[str, set[str]] = {}
     for task in tasks:
         process = on_ecs.fault("Processes", task=task["taskArn"].rpartition("/")[2])["processes"]["main"]
-        files = Path(f"/proc/{process}/root/models/Qwen/Qwen3-32B")
+        files = Path("/proc", str(process), "root") / "models/Qwen/Qwen3-32B"
         assert {"config.json", "model.safetensors"} <= {each.name for each in files.iterdir()}
         interfaces = set(psutil.Process(process).environ()["FI_EFA_IFACE"].split(","))
         others = taken.setdefault(task["containerInstanceArn"], set())
