@@ -9,7 +9,7 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.rules.deployments import each_placement
+from inference_blueprints.spec.rules.deployments import each_placement, each_workers
 from inference_blueprints.spec.rules.pools import accelerator_name, known_instance_types
 from inference_blueprints.spec.rules.rule_table import Rule
 from inference_blueprints.spec.types import Spec
@@ -66,9 +66,26 @@ def engine_fetches_from_allowed_hosts(spec: Spec) -> Iterator[Finding]:
             yield Finding(("spec", "models", index, "media"), message)
 
 
+def engine_reports_the_load(spec: Spec) -> Iterator[Finding]:
+    """Check that workers report the load that they are scaled by, if no router measures it."""
+    for placed in each_workers(spec):
+        model, scaled_by = placed.deployment.model, placed.workers.scaled_by
+        metric = scaled_by.load.metric if scaled_by and scaled_by.load else None
+        engine = ENGINES[model.engine.chosen]
+        latency = engine.own_server.latency if engine.own_server else None
+        wanted = {"kvCacheUse": engine.cache_use, "timeToFirstToken": latency}
+        if model.stack.direct and metric in wanted and wanted[metric] is None:
+            message = (
+                f"got {quote(metric)}, but the server of {quote(model.engine.chosen)} does not report it; "
+                "set 'tokensInFlight' or 'queueLength', or remove it"
+            )
+            yield Finding((*placed.path, "scaledBy", "load", "metric"), message)
+
+
 #: Every check of this file.
 SUPPORT_CHECKS: tuple[Rule, ...] = (
     stack_runs_the_engine,
     pool_suits_the_engine,
     engine_fetches_from_allowed_hosts,
+    engine_reports_the_load,
 )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.command_line import flag_values
@@ -102,6 +103,17 @@ def test_elastic_workers_follow_the_metrics_of_their_own_server(metric: str) -> 
     guard = queries.pop("requests-in-flight")
     assert guard.startswith("sum(vllm:num_requests_running{")
     assert all("vllm:" in query for query in queries.values())
+
+
+@pytest.mark.parametrize("metric", ["kvCacheUse", "timeToFirstToken"])
+def test_a_load_that_the_server_does_not_report_is_refused(
+    metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elastic_queries("direct", metric)
+    monkeypatch.setattr(Vllm, "cache_use", None)
+    monkeypatch.setattr(Vllm, "own_server", replace(VLLM_SERVER, latency=None))
+    with pytest.raises(BlueprintError, match=f"got '{metric}', but the server of 'vllm' does not report it"):
+        elastic_queries("direct", metric)
 
 
 def test_a_server_that_does_not_report_its_cache_is_measured_by_its_requests(
