@@ -147,6 +147,21 @@ def test_frontends_have_private_addresses_and_workers_those_of_their_host(templa
     assert "NetworkConfiguration" not in services(templates)["worker"]
 
 
+def test_servers_without_a_router_are_the_targets_of_the_load_balancer(synthesise: Synthesise) -> None:
+    def direct(spec: dict[str, Any]) -> None:
+        ecs(spec)
+        spec["models"][0]["stack"] = {"direct": {}}
+
+    templates = synthesise(direct)
+    [server] = services(templates).values()
+    [target] = server["LoadBalancers"]
+    assert (target["ContainerName"], target["ContainerPort"]) == (MAIN_CONTAINER, 8000)
+    assert server["NetworkConfiguration"]["AwsvpcConfiguration"]["AssignPublicIp"] == "DISABLED"
+    assert only(templates, "AWS::ElasticLoadBalancingV2::TargetGroup")["HealthCheckPath"] == "/health"
+    _, path = only(templates, "AWS::ElasticLoadBalancingV2::ListenerRule")["Conditions"]
+    assert path["PathPatternConfig"] == {"Values": ["/v1/*"]}
+
+
 def test_tasks_inherit_the_labels_of_metrics(templates: Templates) -> None:
     for name, service in services(templates).items():
         assert service["PropagateTags"] == "SERVICE"
