@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.figures.batch_day_summary import BatchDaySummary
 from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummary
+from inference_blueprints.figures.compilation_summary import CompilationSummary
 from inference_blueprints.figures.edge_summary import EdgeSummary
 from inference_blueprints.figures.frontend_summary import FrontendSummary
 from inference_blueprints.figures.node_figures import (
@@ -59,6 +60,8 @@ class PlanSummary:
         Resources and price of the batch workers; None without batch.
     repairs
         Who replaces broken nodes of each pool; empty if Karpenter does and nothing looks for slow GPUs.
+    compilations
+        First compilations of deployments on Neuron.
     shift
         Workers whose floors the capacity shift sets.
     edges
@@ -87,6 +90,7 @@ class PlanSummary:
     signal_store: SignalStorePrice | None
     batch_workers: BatchWorkersSummary | None
     repairs: tuple[RepairSummary, ...]
+    compilations: tuple[CompilationSummary, ...]
     shift: tuple[ShiftSummary, ...]
     edges: tuple[EdgeSummary, ...]
     streaming: tuple[StreamingSummary, ...]

@@ -36,7 +36,7 @@ def _summarise_worker(resolved: ResolvedWorkers) -> MemorySummary:
     return MemorySummary(
         model=resolved.model.name,
         deployment=resolved.label,
-        accelerator_bytes=resolved.accelerator.memory_bytes,
+        accelerator_bytes=resolved.accelerator.core.memory_bytes,
         weights_bytes=memory.weights_bytes,
         activation_bytes=memory.activation_bytes,
         reserved_bytes=memory.reserved_bytes,

@@ -23,6 +23,7 @@ from inference_blueprints.figures import (
 from inference_blueprints.monitoring.alarm_table import platform_alarms
 from inference_blueprints.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.monitoring.platform_rules import platform_rules
+from inference_blueprints.planning.compilation_summaries import summarise_compilations
 from inference_blueprints.planning.edge_summaries import summarise_edges
 from inference_blueprints.planning.frontend_summaries import summarise_frontends
 from inference_blueprints.planning.memory_summary import summarise_memory
@@ -130,6 +131,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         signal_store=signal_store,
         batch_workers=batch_workers,
         repairs=tuple(summarise_repairs(spec)),
+        compilations=tuple(summarise_compilations(roles)),
         shift=tuple(summarise_shift(blueprint, plan)),
         edges=tuple(summarise_edges(spec, (resolved for resolved, _ in roles), prices)),
         streaming=streaming,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
@@ -89,14 +89,20 @@ class ModelStack(cdk.Stack):
         )
         earlier: list[Construct] = [route]
         variables: dict[str, str] = {}
-        if plan.weights_mirror:
+        artefacts = _artefact_prefixes(plan, weights_bucket_name)
+        if plan.weights_mirror or artefacts:
             variables = {"weights_bucket": weights_bucket_name}
+        if plan.weights_mirror:
             earlier.append(
                 self._mirror(access.cluster_name, cluster, plan.weights_mirror, weights, variables)
             )
         cache = add_kv_cache(self, plan.shared_kv_cache, encryption_key)
-        if weights.in_s3 or weights.token_secret_arn or cache:
-            earlier.append(self._identity(access.cluster_name, plan, weights, variables, cache))
+        if weights.in_s3 or weights.token_secret_arn or cache or artefacts:
+            earlier.append(
+                self._identity(
+                    access.cluster_name, plan, weights, variables, cache=cache, artefacts=artefacts
+                )
+            )
         if cache:
             variables["kv_cache_bucket"] = cache.bucket_name
         values = EksTarget(**variables, observed_platform=observed_platform).render(plan)
@@ -143,9 +149,14 @@ class ModelStack(cdk.Stack):
         plan: ModelPlan,
         weights: Weights,
         variables: Mapping[str, str],
+        *,
         cache: CacheBucket | None,
+        artefacts: Sequence[str],
     ) -> WeightsIdentity:
-        """Let all pods read weights and secrets and share the KV cache. With a mirror they need no token."""
+        """Let all pods read weights and secrets, share the KV cache and keep compiled artefacts.
+
+        With a mirror they need no token.
+        """
         mirror = plan.weights_mirror
         identity = WeightsIdentity(
             self,
@@ -155,11 +166,23 @@ class ModelStack(cdk.Stack):
             service_accounts=[deployment.service_account for deployment in plan.deployments],
             s3_prefix=mirror_address(variables["weights_bucket"], mirror) if mirror else weights.s3,
             secret_arn=None if mirror else weights.token_secret_arn,
+            artefact_prefixes=artefacts,
         )
         if cache:
             grant = cache.grant_read_write(identity)
             acknowledge_grants(identity, [grant], "Pods share all objects in the bucket of the KV cache.")
         return identity
+
+
+def _artefact_prefixes(plan: ModelPlan, bucket: str) -> tuple[str, ...]:
+    """Return the prefixes below which the model's workers keep compiled artefacts, each once."""
+    keys = {
+        process.artefacts.key
+        for deployment in plan.deployments
+        for process in deployment.processes
+        if process.artefacts
+    }
+    return tuple(f"s3://{bucket}/{key}" for key in sorted(keys))
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:

@@ -53,11 +53,23 @@ PINNED = (
     f"weights: {{huggingFace: Qwen/Qwen3-8B, revision: {REVISION}}}",
 )
 
+#: A worker that compiles: it loads before it starts, and stores beside its server.
+COMPILING = (
+    ("instanceTypes: [g6e.2xlarge]", "instanceTypes: [inf2.8xlarge]"),
+    ("peakRequestsPerSecond: 2", "peakRequestsPerSecond: 0.1"),
+    (
+        "weights: {huggingFace: Qwen/Qwen3-8B}",
+        "engine: {vllmNeuron: {args: {max-model-len: 8192}}}\n    weights: {huggingFace: "
+        f"meta-llama/Llama-3.1-8B-Instruct, revision: {REVISION}, tokenSecretArn: '{HUB_ARN}'}}",
+    ),
+)
+
 #: What is deployed, by the name of its reviewed rendering.
 DEPLOYMENTS = {
     "direct-hub": planned(DIRECT, WITH_TOKEN, of=QUICKSTART),
     "direct-mirror": planned(DIRECT, MIRRORED, of=QUICKSTART),
     "direct-shared": planned(DIRECT, FOUR_PER_NODE, PINNED, of=QUICKSTART),
+    "direct-neuron": planned(*COMPILING, of=QUICKSTART),
     "direct-elastic": planned(DIRECT, of=ELASTIC),
 }
 
@@ -126,7 +138,9 @@ def test_the_service_selects_the_servers_alone(rendered: list[Manifest], deploym
 def test_answers_end_before_their_pod_does(rendered: list[Manifest], deployment: DeploymentPlan) -> None:
     spec = pod(rendered, "server")
     pause = main_container(spec)["lifecycle"]["preStop"]["sleep"]["seconds"]
-    streams = int(main_container(spec)["args"][main_container(spec)["args"].index("--shutdown-timeout") + 1])
+    words = main_container(spec)["args"]
+    # A server without this argument is stopped after its answers, and has none left to end.
+    streams = int(words[words.index("--shutdown-timeout") + 1]) if "--shutdown-timeout" in words else 0
     assert pause >= 15, "the load balancer needs some seconds to stop sending requests"
     assert spec["terminationGracePeriodSeconds"] > pause + streams
     assert deployment.entry_point.termination_grace_seconds == spec["terminationGracePeriodSeconds"]
@@ -218,3 +232,21 @@ def test_the_charts_file_names_the_chart_s_own_version() -> None:
     entry = charts()[CHART]
     assert entry.version == document["version"]
     assert document["kubeVersion"] == f">={entry.minimum_kubernetes}.0-0"
+
+
+def test_artefacts_are_loaded_before_the_server_and_stored_beside_it(render: Render) -> None:
+    """One folder for all three containers, which no other volume covers."""
+    deployment = DEPLOYMENTS["direct-neuron"]
+    values = deployment_values(deployment, weights_bucket=BUCKET)
+    spec = pod(render(values, deployment.release, CHART), "server")
+    first, second = spec["initContainers"][:2]
+    assert (first["command"][-1], first.get("restartPolicy")) == ("load", None)
+    assert (second["command"][-1], second["restartPolicy"]) == ("keep", "Always")
+    paths = [each["mountPath"] for each in main_container(spec)["volumeMounts"]]
+    assert len(paths) == len({*paths}), "two volumes at one path"
+    [process] = deployment.processes
+    assert process.artefacts is not None
+    for container in (first, second, main_container(spec)):
+        assert {"name": "artefacts", "mountPath": process.artefacts.folder} in container["volumeMounts"]
+    variables = {each["name"]: each.get("value") for each in main_container(spec)["env"]}
+    assert variables["NEURON_COMPILED_ARTIFACTS"] == process.artefacts.folder

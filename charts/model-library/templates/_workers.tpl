@@ -33,8 +33,11 @@ spec:
     fsGroup: 1000
     seccompProfile: {type: RuntimeDefault}
   {{- $sidecars := ternary list .sidecars (or $.follows (not .sidecars)) }}
-  {{- if or .awaitsWeights .nodeCache $sidecars }}
+  {{- if or .awaitsWeights .nodeCache .artefacts $sidecars }}
   initContainers:
+    {{- if .artefacts }}
+    {{- include "model-library.artefacts" $ | nindent 4 }}
+    {{- end }}
     {{- if .nodeCache }}
     {{- include "model-library.nodeCache" $ | nindent 4 }}
     {{- end }}
@@ -80,6 +83,10 @@ spec:
           mountPath: /cache
         - name: shared-memory
           mountPath: /dev/shm
+        {{- with .artefacts }}
+        - name: artefacts
+          mountPath: {{ .folder }}
+        {{- end }}
         {{- if .nodeCache }}
         {{- include "model-library.nodeCacheMounts" . | nindent 8 }}
         {{- end }}
@@ -100,6 +107,14 @@ spec:
         sizeLimit: {{ printf "%dMi" (int .resources.sharedMemoryMib) | quote }}
     {{- if .nodeCache }}
     {{- include "model-library.nodeCacheVolumes" $ | nindent 4 }}
+    {{- end }}
+    {{- if .artefacts }}
+    # On the node's disk. It is deleted with the pod; S3 keeps what counts.
+    - name: artefacts
+      emptyDir: {}
+    - name: artefacts-program
+      configMap:
+        name: {{ include "model-library.program" $.root }}
     {{- end }}
     {{- with .awaitsWeights }}
     - name: weights

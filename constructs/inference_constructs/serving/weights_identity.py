@@ -9,7 +9,7 @@ from constructs import Construct
 
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards
-from inference_constructs.serving.weights_permissions import read_secret, read_weights
+from inference_constructs.serving.weights_permissions import keep_artefacts, read_secret, read_weights
 
 
 class WeightsIdentity(PodIdentity):
@@ -25,6 +25,8 @@ class WeightsIdentity(PodIdentity):
         ``s3://bucket/prefix`` of the weights, if they are in S3.
     secret_arn
         Secret with the download token, if the weights are gated.
+    artefact_prefixes
+        ``s3://bucket/prefix`` of the compiled artefacts that the pods keep.
     """
 
     def __init__(
@@ -37,11 +39,17 @@ class WeightsIdentity(PodIdentity):
         service_accounts: Sequence[str],
         s3_prefix: str | None = None,
         secret_arn: str | None = None,
+        artefact_prefixes: Sequence[str] = (),
     ) -> None:
         stack = cdk.Stack.of(scope)
         statements = [
             *(read_weights(stack, s3_prefix) if s3_prefix else []),
             *(read_secret(stack, secret_arn) if secret_arn else []),
+            *(
+                statement
+                for index, prefix in enumerate(artefact_prefixes)
+                for statement in keep_artefacts(stack, prefix, str(index))
+            ),
         ]
         super().__init__(
             scope,

@@ -70,6 +70,43 @@ def write_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
     ]
 
 
+def keep_artefacts(stack: cdk.Stack, s3_prefix: str, name: str) -> list[Statement]:
+    """Return statements to read and write compiled artefacts below one prefix. Nothing may be deleted.
+
+    Parameters
+    ----------
+    stack
+        Stack of the role.
+    s3_prefix
+        ``s3://bucket/prefix``; the bucket may be a reference.
+    name
+        End of the names of the statements, which differ within a role.
+    """
+    bucket, prefix = bucket_and_prefix(stack, s3_prefix)
+    return [
+        {
+            "Sid": f"ListArtefacts{name}",
+            "Effect": "Allow",
+            "Action": "s3:ListBucket",
+            "Resource": bucket,
+            "Condition": {"StringLike": {"s3:prefix": f"{prefix}/*"}},
+        },
+        {
+            "Sid": f"KeepArtefacts{name}",
+            "Effect": "Allow",
+            "Action": ["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"],
+            "Resource": f"{bucket}/{prefix}/*",
+        },
+        use_key(
+            stack,
+            f"UseArtefactKey{name}",
+            "s3",
+            ["kms:Decrypt", "kms:GenerateDataKey"],
+            s3_context(bucket, f"{prefix}/"),
+        ),
+    ]
+
+
 def bucket_and_prefix(stack: cdk.Stack, s3_prefix: str) -> tuple[str, str]:
     """Return the ARN of the bucket and the prefix of an ``s3://`` address.
 

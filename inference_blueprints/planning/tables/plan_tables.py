@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from inference_blueprints.figures import PlanSummary
 from inference_blueprints.planning.tables import (
     batch_tables,
+    compilation_table,
     edge_table,
     frontend_table,
     limit_tables,
@@ -39,6 +40,7 @@ def plan_tables(summary: PlanSummary) -> list[TextTable]:
         price_tables.token_prices,
         objective_table.objectives,
         node_tables.cold_starts,
+        compilation_table.compilations,
         limit_tables.ec2_quotas,
         batch_tables.batch_days,
         batch_tables.service_quotas,

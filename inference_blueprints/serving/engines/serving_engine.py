@@ -169,6 +169,9 @@ class ServingEngine(ABC):
     #: Roles whose workers may have several pipeline stages when KV cache moves between prefill and decode.
     staged_transfer_roles: frozenset[WorkerRole] = frozenset()
 
+    #: Time that a worker may compile if it finds no compiled program, in seconds. 0 if it compiles none.
+    compile_seconds: int = 0
+
     #: Whether a worker may span nodes.
     spans_nodes: bool = False
 

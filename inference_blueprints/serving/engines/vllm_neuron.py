@@ -40,7 +40,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
 
 #: Folder of a worker's compiled artefacts.
-ARTEFACTS_FOLDER = "/compiled"
+ARTEFACTS_FOLDER = "/artefacts"
 #: Cores of Trainium2 that one logical core groups (``logical-neuroncore-config.rst``: 2 is the default). The
 #: compiler must use the same number, so it is a part of the key of artefacts.
 LOGICAL_CORE_CONFIG = 2
@@ -97,6 +97,8 @@ class VllmNeuron(ServingEngine):
             "pooler-config": OTHER_TASKS,
         }
     )
+    # Three times the longest published time: 20 minutes for Llama 3.3 70B (``tutorial-llama3-70b.md``).
+    compile_seconds = 3600
     # Before 0.24, ``vllm serve`` has no --shutdown-timeout, so answers end before SIGTERM.
     own_server = replace(VLLM_SERVER, finishes_answers=False)
     cache_use = "vllm:kv_cache_usage_perc"

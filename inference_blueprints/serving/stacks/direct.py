@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog import Engine, Flag
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.compiled_artefacts import compiled_artefacts
 from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.own_server import OwnServer, ParserFlags, RequestCounter
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
@@ -111,6 +112,11 @@ class Direct(ServingStack):
             engine=engine_settings(resolved, sizing),
             awaits_weights=mirror_release(resolved.model) if streams_weights(resolved) else None,
             node_cache=node_cache(resolved, engine_image(resolved)),
+            artefacts=compiled_artefacts(
+                resolved,
+                engine_image(resolved),
+                f"http://127.0.0.1:{_HTTP.number}{server.health_path}",
+            ),
             tolerations=tolerations(resolved),
         )
 

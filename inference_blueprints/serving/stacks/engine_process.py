@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.catalog import Engine
+from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.estimates.disk import worker_disk_mib
 from inference_blueprints.serving.estimates.host_cache import shared_memory_mib
@@ -140,7 +141,8 @@ def _uses_efa(resolved: ResolvedWorkers) -> bool:
 def startup_seconds(resolved: ResolvedWorkers) -> int:
     """Return the longest time until a worker answers, in seconds."""
     size = resolved.shape.weight_bytes + resolved.draft_file_bytes
-    return _STARTUP_SECONDS + round(size / _WEIGHT_BYTES_PER_SECOND)
+    compilation = ENGINES[resolved.model.engine.chosen].compile_seconds
+    return _STARTUP_SECONDS + compilation + round(size / _WEIGHT_BYTES_PER_SECOND)
 
 
 def probes(port: Port, *, startup_path: str, live_path: str, startup_seconds: int) -> Probes:

@@ -270,6 +270,25 @@ class NodeCache(NodeCacheBase):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledArtefacts:
+    """What a worker's compiler makes, kept in S3.
+
+    Parameters
+    ----------
+    folder
+        Folder of the compiler in the worker.
+    key
+        Prefix in the platform's weights bucket.
+    environment
+        Variables of ``runtime/weights/artefacts.py``.
+    """
+
+    folder: Annotated[str, Field(pattern="^/")]
+    key: NonEmpty
+    environment: Mapping[str, EnvironmentValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessBase:
     """The part of a process that every target renders unchanged.
 
@@ -362,6 +381,8 @@ class Process(ProcessBase):
         instead.
     node_cache
         The folder of the node that it shares with other workers. None without one.
+    artefacts
+        What its compiler makes and keeps. None if it compiles nothing, or keeps nothing.
     scaling
         How an elastic process grows and shrinks. None for a fixed number of replicas.
     """
@@ -371,6 +392,7 @@ class Process(ProcessBase):
     engine_ports: tuple[EnginePort, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
     node_cache: NodeCache | None = None
+    artefacts: CompiledArtefacts | None = None
     scaling: Scaling | None = None
 
     @property

@@ -38,6 +38,7 @@ from inference_blueprints.targets.eks.weights_mirror_values import FileName
 
 _ServiceAccount = Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
 _PROGRAM_FILES = ("__init__.py", "hub.py", "node_cache.py", "node_store.py", "s3_reader.py", "settings.py")
+_ARTEFACT_FILES = ("__init__.py", "artefacts.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,14 @@ class Packing:
 class NodeCacheValues(NodeCacheBase):
     """The node's cache of a process, with the environment of the program that fills it."""
 
+    environment: tuple[EnvironmentEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtefactsValues:
+    """Where a process keeps what its compiler makes, with the environment of the programs that move it."""
+
+    folder: Annotated[str, Field(pattern="^/")]
     environment: tuple[EnvironmentEntry, ...]
 
 
@@ -81,6 +90,7 @@ class ProcessValues(ProcessBase):
     pool_label: NonEmpty = field(metadata={BEHIND: "architecture"})
     packing: Packing | None = field(default=None, metadata={BEHIND: "tolerations"})
     node_cache: NodeCacheValues | None = field(default=None, metadata={BEHIND: "awaits_weights"})
+    artefacts: ArtefactsValues | None = field(default=None, metadata={BEHIND: "node_cache"})
     scaling: ScalingValues | None = field(default=None, metadata={BEHIND: "replicas"})
     metric_labels: Mapping[str, NonEmpty] | None = field(default=None, metadata={BEHIND: "pool_label"})
 
@@ -147,14 +157,16 @@ def deployment_values(
     caches = [process.node_cache for process in deployment.processes if process.node_cache]
     environments = [process.environment for process in deployment.processes]
     environments += [cache.environment for cache in caches]
+    kept = [process.artefacts for process in deployment.processes if process.artefacts]
+    environments += [artefacts.environment for artefacts in kept]
     awaits = any(WeightsBucket() in environment.values() for environment in environments)
     if awaits and weights_bucket is None:
-        raise ValueError(f"'{deployment.release}' reads mirrored weights: it needs weights_bucket")
+        raise ValueError(f"'{deployment.release}' reads or keeps files in S3: it needs weights_bucket")
     shared: dict[str, Any] = {
         "secrets": secret_references(environments),
         "weights_bucket": weights_bucket if awaits else None,
         "kv_cache_bucket": kv_cache_bucket,
-        "program": _program() if caches else None,
+        "program": _program(_PROGRAM_FILES if caches else (), _ARTEFACT_FILES if kept else ()),
         "processes": tuple(
             _process_values(
                 each, metric_labels(deployment, each, observed_platform) if observed_platform else None
@@ -178,10 +190,11 @@ def deployment_values(
     return rendered
 
 
-def _program() -> dict[str, str]:
-    """Return the text of each file of the program that fills the node's cache."""
+def _program(*parts: tuple[str, ...]) -> dict[str, str] | None:
+    """Return the text of each file of the programs beside workers. None without any."""
     folder = resources.runtime_directory() / "weights"
-    return {name: (folder / name).read_text(encoding="utf-8") for name in _PROGRAM_FILES}
+    names = sorted({name for part in parts for name in part})
+    return {name: (folder / name).read_text(encoding="utf-8") for name in names} or None
 
 
 def _node_cache_values(cache: NodeCache) -> NodeCacheValues:
@@ -207,6 +220,12 @@ def _process_values(process: Process, labels: Mapping[str, str] | None) -> Proce
         packing=packing,
         metric_labels=labels,
         node_cache=_node_cache_values(process.node_cache) if process.node_cache else None,
+        artefacts=ArtefactsValues(
+            folder=process.artefacts.folder,
+            environment=environment_entries(process.artefacts.environment),
+        )
+        if process.artefacts
+        else None,
         scaling=_scaling_values(process.scaling) if process.scaling else None,
         **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},
     )

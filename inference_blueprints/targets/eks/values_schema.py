@@ -103,12 +103,19 @@ def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
     for name in ("sidecars", "followerArguments"):
         del definitions["ProcessValues"]["properties"][name]
     del definitions["Sidecar"]
+    _compile_nothing(definitions)
 
 
 def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
     """Require a router and workers."""
     _servers(schema, definitions)
+    _compile_nothing(definitions)
     schema["properties"]["processes"]["minItems"] = 2
+
+
+def _compile_nothing(definitions: dict[str, _Schema]) -> None:
+    """Leave out compiled artefacts: engines that compile run only without a router."""
+    del definitions["ArtefactsValues"], definitions["ProcessValues"]["properties"]["artefacts"]
 
 
 def _direct_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
@@ -124,7 +131,7 @@ def _servers(schema: _Schema, definitions: dict[str, _Schema]) -> None:
     """Require a pause before each process stops. The charts of engines' own servers mount no files."""
     _with_library(schema)
     del definitions["FileEntry"]
-    for values in ("ProcessValues", "NodeCacheValues"):
+    for values in ("ProcessValues", "NodeCacheValues", "ArtefactsValues"):
         variables = definitions[values]["properties"]["environment"]["items"]
         variables["anyOf"].remove({"$ref": "#/definitions/FileEntry"})
     definitions["ProcessValues"]["properties"]["preStopSeconds"]["minimum"] = 1

@@ -166,7 +166,7 @@ def test_artefacts_have_the_folder_of_the_image_s_vllm(
     instance_type: str, variable: str, on_neuron: Make
 ) -> None:
     environment = worker_of(on_neuron(instance_type, 1)).environment
-    assert environment[variable] == "/compiled"
+    assert environment[variable] == "/artefacts"
     assert ("NEURON_LOGICAL_NC_CONFIG" in environment) == (instance_type == "trn2.48xlarge")
 
 

@@ -1,0 +1,150 @@
+"""Compiled artefacts in S3. Bugs: half an attempt is loaded, two count, or a lost worker holds others up."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import moto
+import pytest
+
+from weights.artefacts import ArtefactSettings, KeptArtefacts, keep, load, main, read_artefact_settings
+
+BUCKET = "artefacts-of-the-platform"
+KEY = "neuron/0123"
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with moto.mock_aws():
+        client = boto3.client("s3", region_name="us-west-2")
+        place = {"LocationConstraint": "us-west-2"}
+        client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=place)
+        yield client
+
+
+@pytest.fixture
+def worker(tmp_path: Path, s3: Any) -> Callable[..., ArtefactSettings]:
+    """Return a function that makes the settings of one worker, with a folder of its own."""
+
+    def make(name: str, *, claim_seconds: float = 7200, health_url: str = "http://127.0.0.1:9/") -> Any:
+        return ArtefactSettings(BUCKET, KEY, tmp_path / name, claim_seconds, health_url)
+
+    return make
+
+
+def compile_in(settings: ArtefactSettings, text: str) -> None:
+    """Write what a compiler writes: files in folders."""
+    module = settings.folder / "neuron" / "compile_cache" / "abc"
+    module.mkdir(parents=True, exist_ok=True)
+    (module / "graph.neff").write_text(text, encoding="utf-8")
+
+
+def neff_of(settings: ArtefactSettings) -> str:
+    return (settings.folder / "neuron/compile_cache/abc/graph.neff").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def healthy() -> Iterator[str]:
+    """Return the address of a server that is healthy."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/health"
+    server.shutdown()
+    server.server_close()
+
+
+def test_one_worker_compiles_and_the_next_loads(worker: Any, healthy: str) -> None:
+    first, second = worker("first", health_url=healthy), worker("second")
+    load(first)
+    compile_in(first, "program")
+    assert keep(first) is True
+    load(second)
+    assert neff_of(second) == "program"
+    assert keep(second) is None, "a worker that loaded stores nothing"
+
+
+def test_a_worker_waits_while_another_compiles(worker: Any, healthy: str) -> None:
+    first, second = worker("first", health_url=healthy), worker("second")
+    load(first)
+    waiting = threading.Thread(target=load, args=(second,), kwargs={"period_seconds": 0.01}, daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive(), "it started without artefacts"
+    compile_in(first, "program")
+    keep(first)
+    waiting.join(30)
+    assert neff_of(second) == "program"
+
+
+def test_a_claim_that_is_too_old_is_replaced(worker: Any, healthy: str) -> None:
+    """The first worker was lost with its node: the next one compiles, and does not wait forever."""
+    load(worker("lost"))
+    second = worker("second", claim_seconds=-1, health_url=healthy)
+    load(second, period_seconds=0.01)
+    compile_in(second, "second")
+    assert keep(second) is True
+
+
+def test_one_of_two_attempts_counts(worker: Any, healthy: str) -> None:
+    """The lost worker comes back: its files do not mix with those that count."""
+    slow = worker("slow", health_url=healthy)
+    load(slow)
+    fast = worker("fast", claim_seconds=-1, health_url=healthy)
+    load(fast, period_seconds=0.01)
+    compile_in(fast, "fast")
+    assert keep(fast) is True
+    compile_in(slow, "slow")
+    assert keep(slow) is False
+    third = worker("third")
+    load(third)
+    assert neff_of(third) == "fast"
+
+
+def test_half_an_attempt_is_not_loaded(worker: Any, s3: Any) -> None:
+    """A job that ends before its marker has stored files, and they count for nothing."""
+    s3.put_object(Bucket=BUCKET, Key=f"{KEY}/lost/neuron/graph.neff", Body=b"half")
+    settings = worker("next")
+    load(settings)
+    assert KeptArtefacts(settings).complete_attempt() is None
+    assert not (settings.folder / "neuron").exists()
+
+
+def test_a_file_of_another_size_ends_the_start(worker: Any, s3: Any) -> None:
+    marker = {"attempt": "a", "files": {"graph.neff": 5}}
+    s3.put_object(Bucket=BUCKET, Key=f"{KEY}/complete.json", Body=json.dumps(marker).encode())
+    s3.put_object(Bucket=BUCKET, Key=f"{KEY}/a/graph.neff", Body=b"four")
+    with pytest.raises(ValueError, match=r"graph.neff: got 4 bytes, the marker says 5"):
+        load(worker("next"))
+
+
+def test_missing_variables_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["load"], {"ARTEFACTS_BUCKET": BUCKET}) == 2
+    message = capsys.readouterr().err
+    for name in ("KEY", "FOLDER", "CLAIM_SECONDS", "HEALTH_URL"):
+        assert f"ARTEFACTS_{name}" in message
+    assert main(["fetch"], {}) == 2
+
+
+def test_settings_are_read(tmp_path: Path) -> None:
+    values = {"BUCKET": "b", "KEY": "neuron/1/", "FOLDER": str(tmp_path), "CLAIM_SECONDS": "60"}
+    environment = {f"ARTEFACTS_{name}": value for name, value in values.items()}
+    read = read_artefact_settings({**environment, "ARTEFACTS_HEALTH_URL": "http://127.0.0.1:8000/health"})
+    assert (read.key, read.claim_seconds) == ("neuron/1", 60.0)
