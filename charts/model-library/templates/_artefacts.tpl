@@ -12,7 +12,7 @@
   {{- if eq $word "keep" }}
   restartPolicy: Always
   {{- end }}
-  command: [python3, -m, weights.artefacts, {{ $word }}]
+  command: [python3, -m, weights.neuron_artefacts, {{ $word }}]
   env:
     - name: PYTHONPATH
       value: /programs

@@ -6,12 +6,12 @@ plan only contains placeholders for a process's own address and for the address 
 
 from __future__ import annotations
 
+from inference_blueprints.serving.types.kept_artefacts import CompiledArtefacts
 from inference_blueprints.serving.types.ports import EnginePort, Port
 from inference_blueprints.serving.types.process import (
     Accelerators,
     Architecture,
     Capability,
-    CompiledArtefacts,
     EngineSettings,
     HttpProbe,
     Neighbour,

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from inference_blueprints.serving.types.constraints import Image, Name, NonEmpty, NotNegative, Positive
+from inference_blueprints.serving.types.kept_artefacts import CompiledArtefacts
 from inference_blueprints.serving.types.ports import EnginePort, Ports
 from inference_blueprints.serving.types.scaling import Scaling
 from inference_blueprints.serving.types.values import EnvironmentValue
@@ -266,25 +267,6 @@ class NodeCache(NodeCacheBase):
         Source, bound and names, in the variables that ``runtime/weights`` reads.
     """
 
-    environment: Mapping[str, EnvironmentValue]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledArtefacts:
-    """What a worker's compiler makes, kept in S3.
-
-    Parameters
-    ----------
-    folder
-        Folder of the compiler in the worker.
-    key
-        Prefix in the platform's weights bucket.
-    environment
-        Variables of ``runtime/weights/artefacts.py``.
-    """
-
-    folder: Annotated[str, Field(pattern="^/")]
-    key: NonEmpty
     environment: Mapping[str, EnvironmentValue]
 
 

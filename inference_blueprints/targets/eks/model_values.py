@@ -38,7 +38,7 @@ from inference_blueprints.targets.eks.weights_mirror_values import FileName
 
 _ServiceAccount = Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
 _PROGRAM_FILES = ("__init__.py", "hub.py", "node_cache.py", "node_store.py", "s3_reader.py", "settings.py")
-_ARTEFACT_FILES = ("__init__.py", "artefacts.py")
+_ARTEFACT_FILES = ("__init__.py", "neuron_artefacts.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,6 +282,11 @@ def test_what_cannot_work_is_refused(
     assert any(each.startswith(message) for each in found), found
 
 
+def test_a_missing_device_plug_in_is_said_before_a_deployment(on_neuron: Make) -> None:
+    found = [*serving_findings(on_neuron("inf2.8xlarge", 1, args={"max-model-len": 4096}))]
+    assert any("does not install the device plug-in" in each.message for each in found)
+
+
 def test_a_pool_of_gpus_is_refused(on_neuron: Make) -> None:
     [message] = errors(on_neuron("g6e.2xlarge", 1))
     assert "the engine 'vllmNeuron' needs accelerators of aws" in message

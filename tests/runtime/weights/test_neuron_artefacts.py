@@ -13,7 +13,7 @@ import boto3
 import moto
 import pytest
 
-from weights.artefacts import ArtefactSettings, KeptArtefacts, keep, load, main, read_artefact_settings
+from weights.neuron_artefacts import ArtefactSettings, KeptArtefacts, keep, load, main, read_artefact_settings
 
 BUCKET = "artefacts-of-the-platform"
 KEY = "neuron/0123"

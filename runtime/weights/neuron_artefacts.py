@@ -1,4 +1,4 @@
-"""Keeps what the Neuron compiler made in S3: `python3 -m weights.artefacts load`, and `keep`.
+"""Keeps what the Neuron compiler made in S3: `python3 -m weights.neuron_artefacts load`, and `keep`.
 
 For any image that has boto3. `load` runs before a worker. It ends when the worker can start: with the
 artefacts in its folder, or as the one worker that compiles them. `keep` runs beside a worker. When the server
