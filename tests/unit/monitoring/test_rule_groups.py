@@ -17,11 +17,14 @@ from inference_blueprints.spec.types import Objectives
 _LIMITS = {"a": 500, "b": 900, "c": 900}
 
 
-def _model(name: str, shipped: str, framework: str = "vllm") -> ModelPlan:
+def _model(name: str, shipped: str, engine: str = "vllm") -> ModelPlan:
     (model,) = build_plan(load_blueprint(shipped).blueprint).models
-    deployment = dataclasses.replace(
-        model.deployments[0], model=name, release=f"{name}-main", framework=framework
+    planned = model.deployments[0]
+    processes = tuple(
+        dataclasses.replace(each, engine=each.engine and dataclasses.replace(each.engine, engine=engine))
+        for each in planned.processes
     )
+    deployment = dataclasses.replace(planned, model=name, release=f"{name}-main", processes=processes)
     return dataclasses.replace(model, name=name, deployments=(deployment,))
 
 
