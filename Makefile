@@ -14,7 +14,7 @@ VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-engines test-faults test-ecs check-templates check-lives control-plane test-cluster test-scaling test-controllers test-java unit templates charts runtime local lint bench generate lock outdated clean
+.PHONY: help setup run test test-llama test-engines test-faults test-ecs check-templates check-lives control-plane test-cluster test-scaling test-controllers test-java unit templates charts runtime local lint bench generate lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,11 +28,14 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" --engines "$(ENGINES)"
 
-test: $(READY) ## run every layer of tests except test-engines, test-faults, test-ecs, check-lives, test-cluster, test-scaling, test-controllers and test-java
+test: $(READY) ## run every layer of tests except test-llama, test-engines, test-faults, test-ecs, check-lives, test-cluster, test-scaling, test-controllers and test-java
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
 	$(PYTEST) $(or $(ONLY),tests/engines) -m engines --timeout 3600 --engine-results .
+
+test-llama: $(READY) ## test the real llama-server with random weights; builds it once, about half an hour
+	$(PYTEST) tests/llama -m llama --timeout 7200
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
 	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 3 --dist loadfile

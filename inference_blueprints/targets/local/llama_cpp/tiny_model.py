@@ -1,0 +1,88 @@
+"""The tiny models with random weights that llama-server serves on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from inference_blueprints.errors import UserError
+from inference_blueprints.processes.checked_folder import Report, made_once
+from inference_blueprints.targets.local.llama_cpp import write_gguf
+from inference_blueprints.targets.local.llama_cpp.source_archive import BUILD, cache_folder, unpacked_source
+
+_FILE = "model.gguf"
+_SHOWN_LINES = 15
+#: The format of Qwen's chat models. It has no tools, so llama-server uses its own format of tool calls.
+_TEMPLATE = (
+    "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + (message.content or '') }}"
+    "{{- '<|im_end|>\\n' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TinyModel:
+    """A model with random weights.
+
+    Parameters
+    ----------
+    context
+        Tokens that its positions allow.
+    architecture
+        llama.cpp's name of the architecture: ``qwen2`` or ``llama``.
+    layers, hidden, heads, kv_heads, feed_forward
+        Its sizes.
+    seed
+        Seed of the weights.
+    """
+
+    context: int
+    architecture: str = "qwen2"
+    layers: int = 2
+    hidden: int = 64
+    heads: int = 4
+    kv_heads: int = 2
+    feed_forward: int = 128
+    seed: int = 7
+
+    def file(self, report: Report) -> Path:
+        """Return it as a file of GGUF, with the tokenizer of Qwen2 from llama.cpp's archive.
+
+        Parameters
+        ----------
+        report
+            Called with a line for the cache hit, or for the first use, which writes the file.
+
+        Returns
+        -------
+        Path
+            The file, in a folder of the cache whose content matches its checksums.
+
+        Raises
+        ------
+        UserError
+            If the file cannot be written.
+        """
+        settings = json.dumps(
+            {**asdict(self), "name": "random weights", "template": _TEMPLATE}, sort_keys=True
+        )
+        recipe = [BUILD, settings, Path(str(write_gguf.__file__)).read_text(encoding="utf-8")]
+        digest = hashlib.sha256("\0".join(recipe).encode()).hexdigest()[:12]
+        title = f"{self.architecture} with random weights"
+        folder = cache_folder() / f"model-{digest}"
+        return made_once(folder, title, lambda draft: _write(settings, draft / _FILE), report) / _FILE
+
+
+def _write(settings: str, target: Path) -> None:
+    source = unpacked_source(lambda _: None)
+    # -B: the folder of the source must stay as its checksums say.
+    command = [sys.executable, "-I", "-B", str(write_gguf.__file__), str(source / "gguf-py")]
+    command += [str(source / "models" / "ggml-vocab-qwen2.gguf"), str(target), settings]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = "\n  ".join(done.stderr.splitlines()[-_SHOWN_LINES:])
+        raise UserError(f"a model with random weights could not be written:\n  {lines}")
