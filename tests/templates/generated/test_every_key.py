@@ -16,6 +16,11 @@ from tests.templates.strategies import Document, blueprints
 LEFT_OUT: dict[str, str] = {
     "spec.cluster.ecs": "tests/unit/targets/ecs turns every shipped blueprint to ECS",
     **{f"spec.cluster.ecs.{key}": "the same" for key in keys(EcsCluster)},
+    "spec.models[].engine.vllmNeuron": "drawn pools have GPUs; tests/charts/test_direct_model.py renders it",
+    **{
+        f"spec.models[].engine.vllmNeuron.{key}": "the same"
+        for key in ("args", "env", "image", "image.name", "image.release")
+    },
 }
 
 
