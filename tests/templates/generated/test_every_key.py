@@ -16,11 +16,17 @@ from tests.templates.strategies import Document, blueprints
 LEFT_OUT: dict[str, str] = {
     "spec.cluster.ecs": "tests/unit/targets/ecs turns every shipped blueprint to ECS",
     **{f"spec.cluster.ecs.{key}": "the same" for key in keys(EcsCluster)},
-    "spec.models[].engine.vllmNeuron": "drawn pools have GPUs; tests/charts/test_direct_model.py renders it",
+    "spec.models[].stack.direct": "tests/templates/test_model_stack.py synthesises it",
+    "spec.models[].routing.leastRequests": "the only routing of that stack, and its default",
     **{
-        f"spec.models[].engine.vllmNeuron.{key}": "the same"
-        for key in ("args", "env", "image", "image.name", "image.release")
+        f"spec.models[].engine.{engine}{key}": f"drawn pools have GPUs; {place}"
+        for engine, place in (
+            ("vllmNeuron", "tests/charts/test_direct_model.py renders it"),
+            ("llamaCpp", "tests/unit/serving/test_llama_cpp.py plans it"),
+        )
+        for key in ("", ".args", ".env", ".image", ".image.name", ".image.release")
     },
+    **{f"spec.models[].weights.gguf{key}": "only llamaCpp reads it" for key in ("", ".file", ".type")},
 }
 
 
