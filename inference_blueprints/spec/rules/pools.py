@@ -51,15 +51,25 @@ def instance_types_differ(spec: Spec) -> Iterator[Finding]:
 
 
 def instance_types_are_alike(spec: Spec) -> Iterator[Finding]:
-    """Check that the instance types of a pool have one architecture, one accelerator and one size of it."""
+    """Check that the instance types of a pool have one architecture and one accelerator.
+
+    Where processors compute a model, they also have one number of vCPUs: all servers have the same threads.
+    """
     traits: Mapping[str, Callable[[catalog.InstanceType], str]] = {
         "architecture": lambda instance_type: instance_type.architecture,
         "accelerator": accelerator_name,
-        "number of vCPUs": _processors,
+    }
+    computing = {
+        placed.workers.pool for placed in each_workers(spec) if placed.deployment.model.engine.llama_cpp
     }
     for index, pool in usable(spec.pools):
         known = known_instance_types(pool)
-        for trait, value in traits.items():
+        checked = dict(traits)
+        if pool.name in computing:
+            checked["number of vCPUs"] = lambda instance_type: f"{instance_type.vcpu} vCPUs"
+        else:
+            checked["accelerator"] = _device_name
+        for trait, value in checked.items():
             if len({value(instance_type) for instance_type in known}) > 1:
                 got = ", ".join(f"{instance_type.name} ({value(instance_type)})" for instance_type in known)
                 message = f"got {got}; all types of a pool must have the same {trait}; make one pool for each"
@@ -91,10 +101,9 @@ def known_instance_types(pool: Pool) -> list[catalog.InstanceType]:
     return [known[name] for name in pool.instance_types if name in known]
 
 
-def _processors(instance_type: catalog.InstanceType) -> str:
-    """Return the vCPUs of a type on whose processors models run: all servers have the same threads."""
-    computes = instance_type.accelerator is not None and instance_type.device_resource is None
-    return f"{instance_type.vcpu} vCPUs" if computes else "any"
+def _device_name(instance_type: catalog.InstanceType) -> str:
+    """Return the name of an instance type's accelerator; processors, on which no model runs, are none."""
+    return accelerator_name(instance_type) if instance_type.device_resource else "no accelerator"
 
 
 def accelerator_name(instance_type: catalog.InstanceType) -> str:

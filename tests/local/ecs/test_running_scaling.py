@@ -80,7 +80,7 @@ def test_a_service_follows_its_metric(cluster: RunningCluster, scaling: Any) -> 
     _measure(cluster, at, [2.0])
     assert cluster.service("scaled")["desiredCount"] == 1
     cluster.running("scaled", 1)
-    activities = scaling.describe_scaling_activities(ServiceNamespace="ecs")["ScalingActivities"]
+    activities = scaling.describe_scaling_activities(**PLACE)["ScalingActivities"]
     assert [each["Cause"] for each in activities] == ["3 -> 1", "1 -> 3"]
     described = cluster.emulator.client("cloudwatch").describe_alarms(
         AlarmNamePrefix=f"TargetTracking-{PLACE['ResourceId']}-Alarm"
