@@ -14,16 +14,15 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.processes.free_ports import free_ports
-from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.local.llama_cpp.server_build import llama_server
 from inference_blueprints.targets.local.llama_cpp.tiny_model import TinyModel
 
 pytestmark = pytest.mark.llama
 
-SERVED = root() / "tests" / "unit" / "serving" / "graviton.yaml"
+SERVED = "graviton-llama-cpp"
 MODELS = {"qwen2": TinyModel(4096), "llama": TinyModel(2048, "llama", 3, 128, 8, 4, 256, 11)}
 #: Arguments that this machine sets: its file, its processors and a smaller cache.
 HERE = {"--threads": "2", "--threads-batch": "2", "--parallel": "2", "--ctx-size": "4096"}
@@ -36,8 +35,7 @@ def model(request: pytest.FixtureRequest) -> Path:
 
 
 def planned_arguments(model: Path) -> list[str]:
-    blueprint = parse_blueprint(SERVED.read_text(encoding="utf-8"), SERVED.name).blueprint
-    words = list(build_plan(blueprint).models[0].deployments[0].workers[0].arguments)
+    words = list(build_plan(load_blueprint(SERVED).blueprint).models[0].deployments[0].workers[0].arguments)
     url = words.index("--model-url")
     del words[url : url + 2]
     for name, value in {**HERE, "--model": str(model), "--host": "127.0.0.1"}.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -11,6 +10,7 @@ from inference_blueprints import catalog
 from inference_blueprints.catalog.gguf_types import bits_per_weight, in_gguf
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
@@ -19,7 +19,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types.gguf_file import GgufType
 
-SHIPPED = Path(__file__).with_name("graviton.yaml").read_text(encoding="utf-8")
+SHIPPED = (blueprints_directory() / "graviton-llama-cpp.yaml").read_text(encoding="utf-8")
 GIB = 1024**3
 
 
@@ -84,7 +84,7 @@ class TestArguments:
         assert (values["cache-ram"], values["ctx-checkpoints"], values["load-mode"]) == ("0", "0", "none")
 
     def test_the_file_is_that_of_the_commit(self) -> None:
-        text = edited(("catalog: Qwen/Qwen3-4B", "revision: abc123\n      catalog: Qwen/Qwen3-4B"))
+        text = edited(("bc640142c66e1fdd12af0bd68f40445458f3869b", "abc123"))
         url = flag_values(worker(text).arguments)["model-url"]
         assert url == "https://huggingface.co/Qwen/Qwen3-4B-GGUF/resolve/abc123/Qwen3-4B-Q4_K_M.gguf"
 

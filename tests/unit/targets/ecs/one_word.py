@@ -13,6 +13,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "capacity-and-health": ("kueue",),
     "capacity-block-p5": (),
     "elastic-g6e": (),
+    "graviton-llama-cpp": ("arm64", "manufacturer"),
     "llm-d-disaggregated": ("llm-d",),
     "long-context-kv-cache": (),
     "multimodal": ("llm-d",),
