@@ -16,14 +16,15 @@ BEHIND = "behind"
 def rendered_values(value: object) -> Any:
     """Return a value as JSON types, with camelCase keys for the fields of dataclasses.
 
-    A field with its default value is left out: the CDK drops null values, and charts test whether a key is
-    present.
+    A field with its default value or None is left out: the CDK drops null values, and charts test whether a
+    key is present.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {
             to_camel(field.name): rendered_values(content)
             for field in ordered_fields(type(value))
-            if (content := getattr(value, field.name)) != field.default or field.default is MISSING
+            if (content := getattr(value, field.name)) is not None
+            and (content != field.default or field.default is MISSING)
         }
     if isinstance(value, Mapping):
         return {key: rendered_values(value[key]) for key in sorted(value)}
