@@ -51,10 +51,7 @@ def instance_types_differ(spec: Spec) -> Iterator[Finding]:
 
 
 def instance_types_are_alike(spec: Spec) -> Iterator[Finding]:
-    """Check that the instance types of a pool have one architecture and one accelerator.
-
-    Where processors compute a model, they also have one number of vCPUs: all servers have the same threads.
-    """
+    """Check that a pool's instance types have one architecture and accelerator, or one size of processors."""
     traits: Mapping[str, Callable[[catalog.InstanceType], str]] = {
         "architecture": lambda instance_type: instance_type.architecture,
         "accelerator": accelerator_name,
