@@ -36,7 +36,8 @@ def main(folder: Path, words: list[str]) -> None:
         sys.exit(2)
     if (folder / "hang").exists():
         (folder / "hang").rename(folder / "hanging")
-        (folder / "pid").write_text(str(os.getpid()))
+        (folder / "draft").write_text(str(os.getpid()))
+        (folder / "draft").rename(folder / "pid")  # a reader never sees an empty file
         while (folder / "hanging").exists():
             time.sleep(0.02)
     (downloads / ".tmpPart").rmdir()
