@@ -14,6 +14,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "capacity-block-p5": (),
     "elastic-g6e": (),
     "graviton-llama-cpp": ("arm64", "manufacturer"),
+    "inf2": ("manufacturer",),
     "llm-d-disaggregated": ("llm-d",),
     "long-context-kv-cache": (),
     "multimodal": ("llm-d",),
@@ -26,6 +27,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "real-time": (),
     "spot-g6e": (),
     "streaming-g6e": (),
+    "trn2": ("manufacturer",),
 }
 #: Pools that Managed Instances run, of those that run on ECS. Auto Scaling groups run the others.
 MANAGED: Mapping[str, tuple[str, ...]] = {
