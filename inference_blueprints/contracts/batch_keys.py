@@ -18,6 +18,7 @@ Key                                        Object
 ``jobs/<job>/parts/<shard>/error.jsonl``   all of its lines that failed
 ``jobs/<job>/parts/<shard>/expired.jsonl`` all of its lines that expired at the deadline
 ``jobs/<job>/parts/<shard>/done.json``     counts and usage; written last
+``jobs/<job>/images/<shard>/<line>-<n>.*`` an image that was generated for a line, as its row names it
 ``jobs/<job>/rest/<shard>.output.jsonl``   answers of a shard that was unfinished when the job ended
 ``jobs/<job>/rest/<shard>.error.jsonl``    failed lines of such a shard
 ``jobs/<job>/joined/<attempt>/<n>.jsonl``  joined results of some shards, if a job has very many
@@ -39,7 +40,7 @@ A job's identifier starts with random characters, so that S3 spreads jobs over p
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
 #: Prefix of the jobs' objects.
 JOBS_PREFIX: Final = "jobs/"
@@ -60,6 +61,17 @@ class JobKeys:
     """
 
     job: str
+
+    @classmethod
+    def of(cls, key: str) -> Self:
+        """Return the keys of the job that an object belongs to.
+
+        Parameters
+        ----------
+        key
+            Key of an object of a job.
+        """
+        return cls(key.removeprefix(JOBS_PREFIX).partition("/")[0])
 
     @property
     def prefix(self) -> str:
@@ -143,6 +155,11 @@ class JobKeys:
         """The job's failed lines."""
         return f"{self.prefix}error.jsonl"
 
+    @property
+    def images(self) -> str:
+        """Prefix of the images that were generated for its lines, with a slash at its end."""
+        return f"{self.prefix}images/"
+
     def segment(self, number: int) -> str:
         """Return the key of the report on a segment of the input."""
         return f"{self.prefix}segments/{number:06d}.json"
@@ -201,6 +218,22 @@ class ShardKeys:
     def chunk(self, sequence: int) -> str:
         """Return the key of a chunk. Keys sort in the order of their numbers."""
         return f"{self.chunks}{sequence:08d}.jsonl"
+
+    def image(self, ordinal: int, number: int, ending: str) -> str:
+        """Return the key of an image that was generated for a line.
+
+        It is the same in every turn, so a line that runs again replaces its images.
+
+        Parameters
+        ----------
+        ordinal
+            The line's index in the shard.
+        number
+            The image's index in the answer.
+        ending
+            The end of the file's name, without a dot.
+        """
+        return f"{JobKeys(self.job).images}{self.shard}/{ordinal}-{number}.{ending}"
 
     @property
     def output(self) -> str:

@@ -31,6 +31,19 @@ BYTES_PER_TOKEN: Final = 4
 #: Objects that a checked segment leaves in addition to its shards: report, custom_ids and invalid lines.
 OBJECTS_PER_SEGMENT: Final = 3
 
+# --- Generated images. ---
+
+#: Largest number of images of a request (`ImageGenerationRequest` of vllm-omni 0.30.0, and OpenAI's API).
+IMAGES_PER_REQUEST: Final = 10
+#: Pixels of all images of a request. An uncompressed pixel is 3 bytes, 4 in base64, so that the answer stays
+#: below `ANSWER_BYTES`.
+PIXELS_PER_REQUEST: Final = 16_000_000
+#: Width and height that are counted for a request without `size`. The model's own may differ.
+DEFAULT_IMAGE_SIDE: Final = 1024
+#: Width and height of the pixels that count as one output token: common diffusion transformers, such as FLUX
+#: and Qwen-Image, compute one latent token for them.
+PIXEL_SIDE_PER_TOKEN: Final = 16
+
 # --- Functions. ---
 
 #: Calls of a function that may run at the same time. Lambda keeps room for them, so a burst of checks does
@@ -53,6 +66,8 @@ SHARDS_PER_WORKER: Final = 4
 WORKER_LINE_BYTES: Final = 256 * _MIB
 #: Copies of a line in that memory: its values, the request's body, and the body as it is sent.
 LINE_COPIES: Final = 3
+#: Largest answer that a worker reads, so that an endless answer cannot exhaust memory.
+ANSWER_BYTES: Final = 64 * _MIB
 #: Maximum number of requests in flight per worker.
 REQUESTS_PER_WORKER: Final = 512
 #: How much longer answers of batch may take than with little load, in percent, if the router makes batch wait

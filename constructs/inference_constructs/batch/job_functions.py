@@ -190,6 +190,8 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
             _ANY_JOB.undone("*"): ("s3:PutObject",),
             _ANY_JOB.output: ("s3:GetObject", "s3:DeleteObject"),
             _ANY_JOB.error: ("s3:GetObject", "s3:DeleteObject"),
+            # For addresses of generated images.
+            f"{_ANY_JOB.images}*": ("s3:GetObject",),
             _FILES: ("s3:GetObject", "s3:DeleteObject", *_WRITE_LARGE),
             _UPLOADS: ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
         },

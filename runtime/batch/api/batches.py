@@ -19,13 +19,14 @@ from batch.jobs.configuration import Queue
 from batch.jobs.fields import Fields
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import KeyReusedError, Once
-from batch.jobs.manifest import ENDPOINTS, JobManifest, read_priority
+from batch.jobs.manifest import JobManifest, read_priority
 from batch.jobs.record_table import StateConflictError, UnknownCursorError
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.signal_choice import read_signal
 from batch.jobs.submitting import SubmittedJob, Submitter
 from batch.objects import Objects
 from batch.scheduling.admissions import AdmissionTable
+from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS
 from inference_blueprints.contracts.batch_limits import MAX_LISTED_JOBS
 from inference_blueprints.contracts.batch_states import FINAL
 
@@ -139,7 +140,7 @@ class Batches:
     def _submission(self, request: ApiRequest) -> SubmittedJob:
         """Read the fields of a submission."""
         fields = json_fields(request.event)
-        endpoint = fields.text("endpoint", choices=ENDPOINTS)
+        endpoint = fields.text("endpoint", choices=tuple(BODY_FIELDS))
         file_id = fields.text("input_file_id")
         inputs = self._inputs(fields, file_id, request)
         window, hours = _window(fields)
@@ -147,6 +148,9 @@ class Batches:
         output_seconds = read_lifetime(fields, "output_expires_after")
         options = Fields(metadata, prefix="metadata.")
         queue = choose_queue(options, self._configuration, lambda: self._beginning(inputs))
+        if endpoint and endpoint not in queue.endpoints:
+            allowed = ", ".join(queue.endpoints)
+            fields.wrong("endpoint", f"got {endpoint}, must be one of {allowed} in queue {queue.name}")
         most_usd = request.team.monthly_budget_usd
         manifest = JobManifest(
             inputs=inputs,

@@ -11,6 +11,7 @@ from aws_lambda_powertools.event_handler import Response
 from batch.api.api_errors import invalid, not_found
 from batch.api.api_request import ApiRequest, form, query_fields
 from batch.api.presentation import file_object, list_object
+from batch.contracts.generated_image import GeneratedImage
 from batch.jobs import identifiers
 from batch.jobs.fields import Fields
 from batch.jobs.file_records import FileRecord
@@ -36,6 +37,7 @@ class Files:
 
     def __init__(self, platform: BatchPlatform) -> None:
         self._files = platform.files
+        self._jobs = platform.jobs
         self._storage = platform.storage
 
     def create(self, request: ApiRequest) -> dict[str, Any]:
@@ -99,7 +101,8 @@ class Files:
 
         Clients drop their token when they follow the redirect.
         """
-        record = self._found(request, file_id)
+        image = GeneratedImage.of_file_id(file_id)
+        record = self._found(request, file_id) if image is None else self._output_of(request, image)
         seconds = ADDRESS_SECONDS
         if record.expires_at is not None:
             seconds = max(1, min(seconds, record.expires_at - int(time.time())))
@@ -107,10 +110,19 @@ class Files:
             status_code=HTTPStatus.FOUND,
             body="",
             headers={
-                "Location": self._storage.address(record.bucket, record.key, seconds=seconds),
+                "Location": self._storage.address(
+                    record.bucket, record.key if image is None else image.key, seconds=seconds
+                ),
                 "Cache-Control": "no-store",
             },
         )
+
+    def _output_of(self, request: ApiRequest, image: GeneratedImage) -> FileRecord:
+        """Return the output file whose rows name an image. An image can be read as long as that file."""
+        job = self._jobs.get(image.job)
+        if job is None or job.team != request.team.name or not job.output_file_id:
+            raise not_found("file", image.file_id)
+        return self._found(request, job.output_file_id)
 
     def _found(self, request: ApiRequest, file_id: str) -> FileRecord:
         record = self._files.get(file_id, team=request.team.name, now=int(time.time()))

@@ -55,7 +55,8 @@ class Capacity(JsonRecord):
     Parameters
     ----------
     input_tokens_per_second, output_tokens_per_second
-        Rates of all workers that the queue may use, each without load of the other kind.
+        Rates of all workers that the queue may use, each without load of the other kind. The first is 0 if
+        prompts take no time that counts, as for images.
     usd_per_million_input_tokens, usd_per_million_output_tokens
         Price of a million tokens, in dollars.
     places
@@ -67,6 +68,11 @@ class Capacity(JsonRecord):
     usd_per_million_input_tokens: float
     usd_per_million_output_tokens: float
     places: int = 1
+
+    def seconds(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the time that these tokens take."""
+        reading = input_tokens / self.input_tokens_per_second if self.input_tokens_per_second else 0.0
+        return reading + output_tokens / self.output_tokens_per_second
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
         """Return the cost of these tokens, in dollars."""

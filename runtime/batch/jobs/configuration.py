@@ -21,11 +21,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from batch.contracts.request import Capacity, JobLimits
 from batch.jobs import principals
 from batch.json_record import JsonRecord
+from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
+
+_IMAGES: Final = (IMAGES_PATH,)
+_TEXT: Final = tuple(path for path in BODY_FIELDS if path != IMAGES_PATH)
 
 
 class ConfigurationError(Exception):
@@ -50,6 +54,8 @@ class Queue(JsonRecord):
         Limits of a job.
     keep_days
         Days after which the results of a job are deleted.
+    images
+        Whether its model generates images.
     """
 
     name: str
@@ -59,6 +65,12 @@ class Queue(JsonRecord):
     capacity: Capacity
     limits: JobLimits = field(default_factory=JobLimits)
     keep_days: int = 30
+    images: bool = False
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """API paths that its jobs may have. The first is the default."""
+        return _IMAGES if self.images else _TEXT
 
 
 @dataclass(frozen=True, slots=True)

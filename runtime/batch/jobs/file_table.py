@@ -11,6 +11,7 @@ from batch.jobs import identifiers
 from batch.jobs.deletions import Deletion, DeletionTable
 from batch.jobs.file_records import FileRecord, UploadRecord, UploadStatus
 from batch.jobs.record_table import Table, UnknownCursorError
+from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_names import (
     EXPIRY_ATTRIBUTE,
     ID_ATTRIBUTE,
@@ -63,7 +64,7 @@ class FileTable:
     def _plan_deletion(self, record: FileRecord) -> None:
         """Have the object of a file deleted when the file expires."""
         if record.expires_at is not None:
-            self._deletions.put(Deletion(record.id, record.expires_at, (record.key,)))
+            self._deletions.put(Deletion(record.id, record.expires_at, _prefixes(record)))
 
     def get(self, identifier: str, *, team: str, now: int) -> FileRecord | None:
         """Return a file of a team; None if it does not exist or has expired."""
@@ -116,6 +117,8 @@ class FileTable:
         return FilePage(tuple(map(FileRecord.from_values, page.records)), page.has_more)
 
     def delete(self, record: FileRecord) -> None:
+        """Delete a file's record, and plan the deletion of its objects."""
+        self._deletions.put(Deletion(record.id, int(time.time()), _prefixes(record)))
         self._table.delete(record.id)
 
 
@@ -156,6 +159,15 @@ class UploadTable:
         return UploadRecord.from_values(
             self._table.change(record.id, changes, expected={"status": ["pending"]})
         )
+
+
+def _prefixes(record: FileRecord) -> tuple[str, ...]:
+    """Return the prefixes of the objects that end with a file: its own, and the images that its rows name."""
+    if record.purpose == "batch_output":
+        keys = JobKeys.of(record.key)
+        if record.key == keys.output:
+            return record.key, keys.images
+    return (record.key,)
 
 
 def _item(record: FileRecord) -> dict[str, Any]:

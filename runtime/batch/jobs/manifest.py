@@ -27,8 +27,6 @@ from batch.jobs.fields import Fields, read_object
 from batch.jobs.job_record import JobError
 from batch.jobs.signal_choice import read_signal
 
-#: API paths allowed for a job's lines.
-ENDPOINTS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
 #: Formats whose lines may be complete requests.
 LINES: Final = ("jsonl",)
 #: The same for every queue. Each team has its own highest priority.
@@ -105,7 +103,7 @@ def read_manifest(
     fields.text("queue", default=queue.name, choices=(queue.name,))
     fields.text("model", default=queue.model, choices=(queue.model,))
     inputs = _inputs(fields, team)
-    endpoint = fields.text("endpoint", default=ENDPOINTS[0], choices=ENDPOINTS)
+    endpoint = fields.text("endpoint", default=queue.endpoints[0], choices=queue.endpoints)
     manifest = JobManifest(
         inputs=inputs,
         endpoint=endpoint,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from batch.contracts.generated_image import image_count, image_tokens
 from inference_blueprints.contracts.batch_limits import BYTES_PER_TOKEN
 
 # Fields of a body that engines put into the prompt, or that are as long as one.
@@ -109,3 +110,14 @@ def output_tokens(body: Mapping[str, Any], *, default: int) -> int:
     # A list of texts or of lists of tokens is a list of prompts. A list of numbers is one prompt.
     prompts = sum(1 for each in _listed(body.get("prompt")) if not isinstance(each, int))
     return int(limit) * answers * max(prompts, 1)
+
+
+def image_request_tokens(body: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the tokens of the prompt of a request for images, and those that its images count as.
+
+    Parameters
+    ----------
+    body
+        The body of a request for images.
+    """
+    return text_tokens(body["prompt"]), image_count(body) * image_tokens(body.get("size"))

@@ -6,15 +6,15 @@ The format is that of the OpenAI Batch API
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from batch.contracts.request import JobRequest
-from batch.preparation.estimate import input_tokens, output_tokens, parts
+from batch.preparation.estimate import image_request_tokens, input_tokens, output_tokens, parts
+from batch.preparation.image_line_checks import image_request_faults, shown
 from batch.preparation.json_values import read_json
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, PART_TYPES
+from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH, PART_TYPES
 
 _LONGEST_ID = 512
 _KEYS = {"custom_id", "method", "url", "body"}
@@ -23,8 +23,10 @@ _QUESTIONS: Mapping[str, str] = {
     "/v1/chat/completions": "messages",
     "/v1/completions": "prompt",
     "/v1/embeddings": "input",
+    IMAGES_PATH: "prompt",
 }
 _MOST_ANSWERS = 128
+_BEGINNING = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,9 @@ def checked(
     images
         Addresses of images that the body does not contain.
     """
+    if request.endpoint == IMAGES_PATH:
+        asked, answered = image_request_tokens(body)
+        return CheckedLine(custom_id, asked, answered, body["prompt"][:_BEGINNING], body)
     asked = input_tokens(body, image_tokens=request.image_tokens) + len(images) * request.image_tokens
     answered = output_tokens(body, default=request.default_output_tokens)
     longest = request.limits.request_tokens
@@ -117,24 +122,24 @@ def checked(
         reason = f"about {asked:,} input tokens and up to {answered:,} of output; the maximum is {longest:,}"
         return BadLine(custom_id, (reason,))
     beginning = next((value for kind, value in parts(body) if kind == "text"), "")
-    return CheckedLine(custom_id, asked, answered, beginning[:1024], body, images)
+    return CheckedLine(custom_id, asked, answered, beginning[:_BEGINNING], body, images)
 
 
 def id_faults(custom_id: object) -> Iterator[str]:
     """Iterate over the problems of a custom_id."""
     if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= _LONGEST_ID:
-        yield f"custom_id: must be a string of 1 to {_LONGEST_ID} characters; got {_shown(custom_id)}"
+        yield f"custom_id: must be a string of 1 to {_LONGEST_ID} characters; got {shown(custom_id)}"
     elif not custom_id.isprintable():
-        yield f"custom_id: must have only printable characters; got {_shown(custom_id)}"
+        yield f"custom_id: must have only printable characters; got {shown(custom_id)}"
 
 
 def _envelope_faults(line: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
     """Iterate over the problems of the fields around the body."""
     yield from id_faults(line.get("custom_id"))
     if line.get("method") != "POST":
-        yield f"method: must be POST; got {_shown(line.get('method'))}"
+        yield f"method: must be POST; got {shown(line.get('method'))}"
     if line.get("url") != request.endpoint:
-        yield f"url: must be the job's endpoint {request.endpoint}; got {_shown(line.get('url'))}"
+        yield f"url: must be the job's endpoint {request.endpoint}; got {shown(line.get('url'))}"
     for key in sorted(set(line) - _KEYS):
         yield f"{key[:64]}: not a field of a request; those are {', '.join(sorted(_KEYS))}"
 
@@ -142,17 +147,20 @@ def _envelope_faults(line: Mapping[str, Any], request: JobRequest) -> Iterator[s
 def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
     """Iterate over the problems of the body."""
     if not isinstance(body, dict):
-        yield f"body: must be an object; got {_shown(body)}"
+        yield f"body: must be an object; got {shown(body)}"
         return
     if body.get("model") != request.model:
-        yield f"body.model: must be the job's model {request.model!r}; got {_shown(body.get('model'))}"
+        yield f"body.model: must be the job's model {request.model!r}; got {shown(body.get('model'))}"
     yield from parameter_faults(body, request.endpoint)
     question = _QUESTIONS[request.endpoint]
     asked = body.get(question)
     if question == "messages":
         yield from _message_faults(asked)
+    elif request.endpoint == IMAGES_PATH:
+        if not asked or not isinstance(asked, str):
+            yield f"body.prompt: must be a string, not empty; got {shown(asked)}"
     elif not asked or not isinstance(asked, str | list):
-        yield f"body.{question}: must be a string or a list of strings, not empty; got {_shown(asked)}"
+        yield f"body.{question}: must be a string or a list of strings, not empty; got {shown(asked)}"
     for kind, value in parts(body):
         if kind == "image":
             yield from _image_faults(value)
@@ -172,6 +180,9 @@ def parameter_faults(body: Mapping[str, Any], endpoint: str) -> Iterator[str]:
     for field in sorted(set(body) - allowed):
         names = ", ".join(sorted(allowed))
         yield f"body.{field[:64]}: not a field that {endpoint} accepts here; those are {names}"
+    if endpoint == IMAGES_PATH:
+        yield from image_request_faults(body)
+        return
     if body.get("stream"):
         yield "body.stream: a batch is not streamed; leave it out"
     for field, most in (
@@ -182,17 +193,17 @@ def parameter_faults(body: Mapping[str, Any], endpoint: str) -> Iterator[str]:
     ):
         value = body.get(field)
         if value is not None and (type(value) is not int or not 1 <= value <= most):
-            yield f"body.{field}: must be a whole number from 1 to {most:,}; got {_shown(value)}"
+            yield f"body.{field}: must be a whole number from 1 to {most:,}; got {shown(value)}"
 
 
 def _message_faults(messages: object) -> Iterator[str]:
     """Iterate over the problems of the messages."""
     if not isinstance(messages, list) or not messages:
-        yield f"body.messages: must be a list of messages, not empty; got {_shown(messages)}"
+        yield f"body.messages: must be a list of messages, not empty; got {shown(messages)}"
         return
     for place, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            yield f"body.messages[{place}]: must be an object with a role; got {_shown(message)}"
+            yield f"body.messages[{place}]: must be an object with a role; got {shown(message)}"
             continue
         content = message.get("content")
         for number, part in enumerate(content if isinstance(content, list) else ()):
@@ -200,17 +211,11 @@ def _message_faults(messages: object) -> Iterator[str]:
             if kind not in PART_TYPES:
                 allowed = ", ".join(PART_TYPES)
                 where = f"body.messages[{place}].content[{number}].type"
-                yield f"{where}: must be one of {allowed}; got {_shown(kind)}"
+                yield f"{where}: must be one of {allowed}; got {shown(kind)}"
 
 
 def _image_faults(address: str) -> Iterator[str]:
     """Iterate over the problems of an image address. Engines do not load images from S3."""
     if not address.startswith("data:"):
-        shown = repr(address[:200])
-        yield f"image {shown}: must be a data: URL; for images in S3, use a template with imageFields"
-
-
-def _shown(value: object) -> str:
-    """Return a value, shortened for a message."""
-    text = json.dumps(value, ensure_ascii=False) if value is not None else "nothing"
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - a line of a message
+        named = repr(address[:200])
+        yield f"image {named}: must be a data: URL; for images in S3, use a template with imageFields"

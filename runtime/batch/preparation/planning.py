@@ -114,8 +114,7 @@ def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int
         shards=len(shards),
         input_tokens=asked,
         output_tokens=answered,
-        hours=(asked / capacity.input_tokens_per_second + answered / capacity.output_tokens_per_second)
-        / _SECONDS_PER_HOUR,
+        hours=capacity.seconds(asked, answered) / _SECONDS_PER_HOUR,
         usd=capacity.usd(asked, answered),
     )
     problems = (*_unreadable(request, reports), *_problems(request, sums))

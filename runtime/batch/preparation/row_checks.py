@@ -15,10 +15,11 @@ from batch.preparation.line_checks import (
     read_object,
 )
 from batch.preparation.prompt_renderer import PromptRenderer
+from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.contracts.prompt_template import RenderingError
 
 _CHAT = "/v1/chat/completions"
-_PROMPT_FIELDS = {"/v1/completions": "prompt", "/v1/embeddings": "input"}
+_PROMPT_FIELDS = {"/v1/completions": "prompt", "/v1/embeddings": "input", IMAGES_PATH: "prompt"}
 _ID_FIELD = "custom_id"
 # Most bytes per token that are counted. A longer prompt fits no model.
 _CHARACTERS_PER_TOKEN = 16

@@ -18,7 +18,7 @@ from batch.jobs.configuration import BatchTeam, Configuration, Queue
 from batch.jobs.fields import InvalidError
 from batch.jobs.job_record import Job, JobError, Source
 from batch.jobs.job_table import KeyReusedError, Once
-from batch.jobs.manifest import ENDPOINTS, JobManifest, read_manifest
+from batch.jobs.manifest import JobManifest, read_manifest
 from batch.jobs.settings import BatchPlatform, read_platform
 from batch.jobs.storage import Storage
 from batch.jobs.submitting import SubmittedJob, Submitter
@@ -117,7 +117,7 @@ class Submissions:
             problems = (JobError("idempotency_key_reused", message, param="idempotencyKey"),)
         unread = JobManifest(
             inputs=(),
-            endpoint=ENDPOINTS[0],
+            endpoint=queue.endpoints[0],
             priority=queue.priority,
             deadline_hours=queue.deadline_hours,
             budget_usd=0,

@@ -149,6 +149,20 @@ class BucketClient:
         """Write an object, and replace any earlier one."""
         await in_thread(self._client.put_object, Bucket=self._name, Key=key, Body=body)
 
+    def write_now(self, key: str, body: bytes, *, content_type: str) -> str:
+        """Write an object as `write` does, in the calling thread, and return its address.
+
+        Its size is at most that of an answer, far below the 5 GB that S3 accepts in one request
+        (https://docs.aws.amazon.com/AmazonS3/latest/userguide/upload-objects.html).
+
+        Parameters
+        ----------
+        content_type
+            Media type of the object.
+        """
+        self._client.put_object(Bucket=self._name, Key=key, Body=body, ContentType=content_type)
+        return f"s3://{self._name}/{key}"
+
     def written_in_parts(self, key: str) -> PartWriter:
         """Return a writer for an object of any size.
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from batch.contracts.shard import ShardLine
+from batch.worker.answer_images import ImageNotStoredError, ShardImages
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
 from batch.worker.image_loader import ImageError
 from batch.worker.metrics import Metrics
-from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint
+from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint, Room
 from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row, response_row
@@ -44,6 +45,8 @@ class ShardTerms:
         Cancels lines that wait for a retry.
     attempt
         Number of the attempt at the job.
+    images
+        Writes the images of answers; None if answers have none.
     """
 
     identifier: RowIdentifier
@@ -53,6 +56,7 @@ class ShardTerms:
     order: int
     drain: Drain
     attempt: int = 1
+    images: ShardImages | None = None
 
     @property
     def is_over(self) -> bool:
@@ -146,7 +150,13 @@ class LineRunner:
                 self.limit.ended()
                 return expired(line, terms, attempts)
             attempts += 1
-            outcome = await self._send(terms, request, permit, seconds)
+            try:
+                outcome = await self._answer(line, terms, request, permit, seconds)
+            except ImageNotStoredError as error:
+                row = error_row(
+                    terms.identifier, line.ordinal, line.custom_id, "image_not_stored", str(error)
+                )
+                return Result(row, attempts)
             if isinstance(outcome, Answer):
                 self._answered_at = now()
                 self.budget.succeeded(again=attempts > 1)
@@ -160,13 +170,28 @@ class LineRunner:
                 return expired(line, terms, attempts)
             permit = again
 
+    async def _answer(
+        self, line: ShardLine, terms: ShardTerms, request: ModelRequest, permit: Permit, seconds: float
+    ) -> Answer | Failure:
+        """Send the request once, and write the images of its answer."""
+        if terms.images is None:
+            return await self._send(terms, request, permit, seconds)
+        with terms.images.held() as memory:
+            outcome = await self._send(terms, request, permit, seconds, memory.room)
+            return await terms.images.store(line, outcome) if isinstance(outcome, Answer) else outcome
+
     async def _send(
-        self, terms: ShardTerms, request: ModelRequest, permit: Permit, seconds: float
+        self,
+        terms: ShardTerms,
+        request: ModelRequest,
+        permit: Permit,
+        seconds: float,
+        room: Room | None = None,
     ) -> Answer | Failure:
         """Send the request once, and report the outcome to the limit."""
         self.metrics.requests += 1
         try:
-            outcome = await self.endpoint.ask(terms.path, request, seconds=seconds)
+            outcome = await self.endpoint.ask(terms.path, request, seconds=seconds, room=room)
         except BaseException:
             self.limit.ended()
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType, TracebackType
@@ -15,6 +15,7 @@ from yarl import URL
 
 from batch.contracts.shard import Usage
 from batch.worker.model_request import ModelRequest
+from inference_blueprints.contracts.batch_limits import ANSWER_BYTES
 
 _SUCCESS: Final = range(200, 300)
 _TOO_BUSY: Final = frozenset({429, 503})
@@ -23,8 +24,9 @@ _TOO_BUSY: Final = frozenset({429, 503})
 _NOT_SERVED: Final = frozenset({401, 403, 404})
 _TIMED_OUT: Final = 408
 _SERVER_ERROR: Final = 500
-#: Largest answer, so that an endless answer cannot exhaust memory.
-_MOST_ANSWER_BYTES: Final = 64 * 2**20
+
+#: Waits until an answer of this many bytes may be read.
+Room = Callable[[int], Awaitable[None]]
 
 
 class EndpointFault(enum.Enum):
@@ -118,9 +120,20 @@ class ModelEndpoint:
     ) -> None:
         await self._session.close()
 
-    async def ask(self, path: str, request: ModelRequest, *, seconds: float) -> Answer | Failure:
+    async def ask(
+        self, path: str, request: ModelRequest, *, seconds: float, room: Room | None = None
+    ) -> Answer | Failure:
+        """Send a request once.
+
+        Parameters
+        ----------
+        seconds
+            Longest time until the answer is complete.
+        room
+            Called before a large answer is read. None if answers are small.
+        """
         try:
-            return await self._ask(path, request, self._timeout(seconds))
+            return await self._ask(path, request, self._timeout(seconds), room)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             return Failure(EndpointFault.UNAVAILABLE, f"no connection: {type(error).__name__}")
         except TimeoutError:
@@ -129,13 +142,16 @@ class ModelEndpoint:
             return Failure(EndpointFault.BROKEN, f"the connection was lost: {type(error).__name__}")
 
     async def _ask(
-        self, path: str, request: ModelRequest, timeout: aiohttp.ClientTimeout
+        self, path: str, request: ModelRequest, timeout: aiohttp.ClientTimeout, room: Room | None
     ) -> Answer | Failure:
         own = {"Content-Type": "application/json", "Idempotency-Key": request.idempotency_key}
         headers = {**self._headers, **own}
         async with self._session.post(
             self._address(path), data=request.body, headers=headers, timeout=timeout, allow_redirects=False
         ) as response:
+            if room is not None:
+                size = response.content_length
+                await room(ANSWER_BYTES if size is None else min(size, ANSWER_BYTES))
             body = await _read(response)
             return _judge(response.status, response.headers, body)
 
@@ -158,12 +174,12 @@ class ModelEndpoint:
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     """Read an answer up to the size limit. A longer answer is cut, and so is not valid JSON."""
     size = response.content_length
-    if size is not None and size <= _MOST_ANSWER_BYTES:
+    if size is not None and size <= ANSWER_BYTES:
         return await response.read()
     content = bytearray()
     async for piece in response.content.iter_any():
         content += piece
-        if len(content) > _MOST_ANSWER_BYTES:
+        if len(content) > ANSWER_BYTES:
             response.close()
             break
     return bytes(content)

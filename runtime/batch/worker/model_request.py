@@ -12,6 +12,7 @@ import orjson
 from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardLine
 from batch.worker.image_loader import HeldImages, Images
+from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 
 
 class InvalidLineError(Exception):
@@ -55,6 +56,8 @@ class Requests:
         if not isinstance(line.body, Mapping):
             raise InvalidLineError("the body of the line is not an object")
         body = {**line.body, "model": self._description.model}
+        if self._description.endpoint == IMAGES_PATH and body.get("seed") is None:
+            body["seed"] = _seed(self._description.job, line.custom_id)
         if not line.images:
             return self._seal(line, body, None)
         message = _only_message(body)
@@ -77,6 +80,15 @@ class Requests:
         body = orjson.dumps(values)
         names = orjson.dumps([self._description.job, line.custom_id])
         return ModelRequest(body, hashlib.sha256(names + b"\n" + body).hexdigest(), images)
+
+
+def _seed(job: str, custom_id: str) -> int:
+    """Return the seed of a line's images, so that a line that runs again asks for the same images.
+
+    Without one, vllm-omni 0.30.0 chooses a random seed of 32 bits for each request (`generate_images` of
+    `entrypoints/openai/api_server.py`).
+    """
+    return int.from_bytes(hashlib.sha256(orjson.dumps([job, custom_id])).digest()[:4])
 
 
 def _only_message(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,7 +13,9 @@ import orjson
 
 from batch.contracts.shard import ShardDone, Usage
 
-ErrorCode = Literal["batch_expired", "endpoint_error", "image_error", "invalid_line", "line_too_long"]
+ErrorCode = Literal[
+    "batch_expired", "endpoint_error", "image_error", "image_not_stored", "invalid_line", "line_too_long"
+]
 
 #: The part of a shard's results that a row belongs to.
 Part = Literal["output", "error", "expired"]

@@ -14,6 +14,7 @@ import orjson
 from batch.contracts.job_description import JobDescription
 from batch.contracts.progress_items import ShardProgress
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage
+from batch.worker.answer_images import AnswerImages, ShardImages
 from batch.worker.bucket_client import BucketClient, MissingObjectError
 from batch.worker.chunk_log import BucketChunks, ChunkLog
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
@@ -27,6 +28,7 @@ from batch.worker.rows import ErrorCode, RowIdentifier, error_row
 from batch.worker.settings import WorkerSettings
 from batch.worker.shard_parts import write_parts
 from batch.worker.shard_reader import RawLine, ShardReader
+from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.contracts.batch_keys import JobKeys, ShardKeys
 from inference_blueprints.contracts.batch_limits import LINE_COPIES
 
@@ -59,6 +61,7 @@ class Shared:
     runner: LineRunner
     memory: MemoryBudget
     images: Images
+    answer_images: AnswerImages
 
 
 @dataclass(slots=True, eq=False)
@@ -193,7 +196,13 @@ class ShardRun:
             order=self.order,
             drain=self._drain,
             attempt=description.attempt,
+            images=self._answer_images(description),
         )
+
+    def _answer_images(self, description: JobDescription) -> ShardImages | None:
+        if description.endpoint != IMAGES_PATH:
+            return None
+        return self.shared.answer_images.of_shard(self.message.job, self.message.shard)
 
     async def _ask(self, keys: ShardKeys, terms: ShardTerms, log: ChunkLog) -> None:
         """Send the lines that are not in the log, until all have a result or the shard is drained."""

@@ -13,6 +13,7 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.contracts.shard import ShardMessage
+from batch.worker.answer_images import AnswerImages
 from batch.worker.bucket_client import BucketClient
 from batch.worker.ceiling_watch import CeilingWatch
 from batch.worker.clients import Clients
@@ -64,12 +65,14 @@ async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.E
             settings.attempts,
             settings.request_seconds,
         )
+        bucket, image_memory = BucketClient(clients.s3, settings.bucket), MemoryBudget(settings.memory_bytes)
         shared = Shared(
             settings,
-            BucketClient(clients.s3, settings.bucket),
+            bucket,
             runner,
             MemoryBudget(settings.memory_bytes),
-            Images(clients.s3, MemoryBudget(settings.memory_bytes), most_bytes=settings.image_bytes),
+            Images(clients.s3, image_memory, most_bytes=settings.image_bytes),
+            AnswerImages(bucket, image_memory),
         )
         await _Worker(settings, clients, shared, stop).run()
 

@@ -2,8 +2,8 @@
 
 A separate program: ``python -m inference_blueprints.targets.local.direct.scripted_server SETTINGS``, with
 the fields of `ScriptedSettings` as JSON. It computes nothing: every answer has the same words at the same
-pace, as many as the request allows. A token is a word. It counts requests in the metrics of the engine that
-it replaces.
+pace, as many as the request allows. A token is a word. In place of a model for images, its answers are
+`scripted_images`. It counts requests in the metrics of the engine that it replaces.
 """
 
 from __future__ import annotations
@@ -18,8 +18,15 @@ from typing import Any
 
 from aiohttp import web
 
+from inference_blueprints.targets.local.direct.scripted_images import (
+    ImageRequestError,
+    image_answer,
+    read_image_request,
+)
+
 _WORDS = ("this", "answer", "is", "scripted", "and", "says", "nothing", "about", "the", "model")
 _SECONDS_PER_TOKEN = 0.01
+_SECONDS_PER_IMAGE = 0.2
 _LIMITS = ("max_completion_tokens", "max_tokens")
 
 
@@ -37,6 +44,8 @@ class ScriptedSettings:
         Words of an answer if the request has no limit.
     running, waiting, requests
         Metrics of the requests in progress, of those that wait, and of those that ended.
+    most_pixels
+        Most pixels of an image. None if the model writes text.
     """
 
     address: str
@@ -46,6 +55,7 @@ class ScriptedSettings:
     running: str
     waiting: str
     requests: str
+    most_pixels: int | None = None
 
     def as_text(self) -> str:
         """Return the argument of the program."""
@@ -72,8 +82,11 @@ class ScriptedServer:
         paths.router.add_get("/health", self._health)
         paths.router.add_get("/metrics", self._metrics)
         paths.router.add_get("/v1/models", self._models)
-        paths.router.add_post("/v1/chat/completions", self._answer)
-        paths.router.add_post("/v1/completions", self._answer)
+        if self._settings.most_pixels is None:
+            paths.router.add_post("/v1/chat/completions", self._answer)
+            paths.router.add_post("/v1/completions", self._answer)
+        else:
+            paths.router.add_post("/v1/images/generations", self._make_images)
         return paths
 
     async def _health(self, _: web.Request) -> web.Response:
@@ -106,6 +119,22 @@ class ScriptedServer:
             return web.json_response(
                 {**_piece(request, asked, " ".join(words), "length"), **_usage(asked, words)}
             )
+        finally:
+            self._running -= 1
+            self._ended += 1
+
+    async def _make_images(self, request: web.Request) -> web.Response:
+        settings = self._settings
+        try:
+            asked = read_image_request(
+                await request.read(), model=settings.model, most_pixels=settings.most_pixels
+            )
+        except ImageRequestError as error:
+            return web.json_response(error.body, status=400)
+        self._running += 1
+        try:
+            await asyncio.sleep(_SECONDS_PER_IMAGE * asked.n)
+            return web.json_response(await asyncio.to_thread(image_answer, asked))
         finally:
             self._running -= 1
             self._ended += 1

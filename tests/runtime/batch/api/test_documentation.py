@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from batch.api.handler import build
+from batch.contracts.generated_image import GeneratedImage
 from batch.jobs.configuration import Configuration
 from batch.jobs.file_records import FileRecord
 from batch.jobs.identifiers import result_file
 from batch.jobs.manifest import read_manifest
 from batch.jobs.settings import BatchPlatform
+from batch.preparation.line_checks import CheckedLine, check_request
+from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
 from inference_blueprints.contracts.batch_states import STATES, TRANSITIONS
 from inference_blueprints.resources import root
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway
+from tests.runtime.batch.preparation.test_request_checks import REQUEST
 
 PAGE = (root() / "docs" / "batch.md").read_text(encoding="utf-8")
 BATCH = root() / "runtime" / "batch"
@@ -78,7 +84,7 @@ def test_the_examples_run(
     monkeypatch.chdir(tmp_path)
     Path("requests.jsonl").write_bytes(b"{}\n")
     Path("large.jsonl").write_bytes(b"x" * (5 * 2**20))
-    submit, look, upload = (
+    submit, look, upload, read_images = (
         example.replace("https://a1b2c3d4e5.execute-api.us-west-2.amazonaws.com/prod", gateway.address)
         for example in fences("python")
     )
@@ -93,6 +99,14 @@ def test_the_examples_run(
     complete(platform, job.id)
     exec(look, names)  # noqa: S102
     assert Path("answers.jsonl").read_bytes() == b"answer\n"
+
+    image = GeneratedImage(job.id, "000000-0000-0-000", 0, 0, "png")
+    answer = {"data": [{"file_id": image.file_id}]}
+    row = {"custom_id": "cup-1", "response": {"status_code": 200, "body": answer}, "error": None}
+    platform.storage.put(image.key, b"a cup")
+    platform.storage.put(JobKeys(job.id).output, json.dumps(row).encode() + b"\n")
+    exec(read_images, names)  # noqa: S102
+    assert Path("cup-1-0.png").read_bytes() == b"a cup"
 
     exec(upload, names)  # noqa: S102
     assert names["upload"].file.bytes == 5 * 2**20
@@ -132,7 +146,7 @@ def test_the_commands_run(gateway: Gateway, platform: BatchPlatform, tmp_path: P
 
 def test_the_manifest_is_one() -> None:
     configuration = Configuration.from_json(resources.configuration_text())
-    (text,) = fences("json")
+    text, _, _ = fences("json")
 
     [queue], [team, _] = configuration.queues, configuration.teams
     signals = configuration.signals_of(team.name)
@@ -141,6 +155,19 @@ def test_the_manifest_is_one() -> None:
     assert (manifest.priority, manifest.deadline_hours, manifest.budget_usd) == (20, 12, 50)
     assert manifest.template is not None
     assert manifest.signal == signals["product-captions"]
+
+
+def test_the_line_for_images_and_its_answer_are_right() -> None:
+    _, line, text = fences("json")
+    body = json.loads(text)
+    checked = check_request(line.encode(), replace(REQUEST, endpoint=IMAGES_PATH, model="z-image"))
+    assert isinstance(checked, CheckedLine)
+    tokens = {"prompt_tokens": checked.input_tokens, "completion_tokens": checked.output_tokens}
+    assert body["usage"] == tokens
+    [entry] = body["data"]
+    image = GeneratedImage.of_file_id(entry["file_id"])
+    assert image is not None
+    assert entry["uri"] == f"s3://my-platform-batch/{image.key}"
 
 
 def test_the_states_are_those_of_the_platform() -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 
 import pytest
-from openai.types import completion_create_params, embedding_create_params
+from openai.types import completion_create_params, embedding_create_params, image_generate_params
 from openai.types.chat import completion_create_params as chat_create_params
 
 from inference_blueprints.contracts import batch_body_fields
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS
+from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
 
 TYPES = {
     "/v1/chat/completions": chat_create_params.CompletionCreateParamsBase,
     "/v1/completions": completion_create_params.CompletionCreateParamsBase,
     "/v1/embeddings": embedding_create_params.EmbeddingCreateParams,
+    IMAGES_PATH: image_generate_params.ImageGenerateParamsBase,
 }
 
 

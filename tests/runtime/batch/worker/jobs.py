@@ -108,6 +108,7 @@ def put_job(
     deadline_seconds: float = 3600.0,
     data_prefixes: tuple[str, ...] = (),
     name: str | None = None,
+    endpoint: str = "/v1/chat/completions",
 ) -> Job:
     """Write a job and its shards."""
     name = name or f"job{next(_numbers)}"
@@ -116,7 +117,7 @@ def put_job(
         job=name,
         team="ads",
         model=MODEL,
-        endpoint="/v1/chat/completions",
+        endpoint=endpoint,
         deadline=time.time() + deadline_seconds,
         data_prefixes=data_prefixes,
     )

@@ -12,6 +12,7 @@ import pytest
 
 from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardMessage
+from batch.worker.answer_images import AnswerImages
 from batch.worker.bucket_client import BucketClient, OpenObject, StoredObject
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.image_loader import Images
@@ -88,7 +89,14 @@ def make_run() -> tuple[ShardRun, HeldObjects]:
         request_seconds=100,
     )
     memory = MemoryBudget(MEMORY)
-    shared = Shared(read_settings(RIGHT), cast("BucketClient", bucket), runner, memory, cast("Images", None))
+    shared = Shared(
+        read_settings(RIGHT),
+        cast("BucketClient", bucket),
+        runner,
+        memory,
+        cast("Images", None),
+        cast("AnswerImages", None),
+    )
     return ShardRun(ShardMessage("job", "0", "token"), shared, 0, lambda: None), bucket
 
 

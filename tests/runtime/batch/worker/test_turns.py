@@ -20,6 +20,7 @@ from batch.contracts.job_description import JobDescription
 from batch.contracts.progress_items import ShardProgress
 from batch.contracts.shard import ShardMessage
 from batch.objects import Objects
+from batch.worker.answer_images import AnswerImages
 from batch.worker.bucket_client import BucketClient
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.image_loader import Images
@@ -132,7 +133,12 @@ class Stage:
         )
         settings = read_settings({**RIGHT, "BATCH_FLUSH_MILLISECONDS": "1"})
         shared = Shared(
-            settings, cast("BucketClient", self.bucket), runner, MemoryBudget(2**20), cast("Images", None)
+            settings,
+            cast("BucketClient", self.bucket),
+            runner,
+            MemoryBudget(2**20),
+            cast("Images", None),
+            cast("AnswerImages", None),
         )
         return ShardRun(ShardMessage("job", "0", "token"), shared, 0, lambda: None)
 
