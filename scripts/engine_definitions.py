@@ -22,7 +22,10 @@ _SGLANG_PARSERS = {
     "--tool-call-parser": ("sglang/srt/function_call/function_call_parser.py", "ToolCallParserEnum"),
 }
 SGLANG_ARGUMENTS = "sglang/srt/server_args.py"
+OMNI_ARGUMENTS = "vllm_omni/entrypoints/cli/serve.py"
 SGLANG_FIELDS = "sglang/srt/arg_groups/fields/"
+#: Actions of flags without a value.
+_SWITCHES = ("store_true", "StoreTrue", "store_false")
 
 
 def vllm_flags(wheel: zipfile.ZipFile) -> Flags:
@@ -44,6 +47,25 @@ def vllm_server_flags(wheel: zipfile.ZipFile, module: str = VLLM_SERVER_ARGUMENT
                 name = "--" + field.replace("_", "-")
                 flags[name] = {"takes_value": not switch, "negatable": switch, "owner": "vllm"}
     return _with_parser_names(flags, wheel, _VLLM_PARSERS)
+
+
+def omni_flags(wheel: zipfile.ZipFile) -> Flags:
+    """Return the flags that vLLM-Omni adds to those of ``vllm serve``."""
+    tree = ast.parse(wheel.read(OMNI_ARGUMENTS))
+    flags = _added_flags(tree, {}, "vllmOmni")
+    for name, choices in _literal_choices(tree):
+        flags[name]["choices"] = choices
+    return flags
+
+
+def _literal_choices(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
+    """Yield each flag whose ``add_argument`` call lists its values."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            names = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+            for keyword in node.keywords:
+                if node.func.attr == "add_argument" and keyword.arg == "choices":
+                    yield from ((name, list(ast.literal_eval(keyword.value))) for name in names)
 
 
 def sglang_flags(wheel: zipfile.ZipFile) -> Flags:
@@ -114,7 +136,7 @@ def _is_switch(call: ast.Call, annotations: dict[str, list[str]]) -> tuple[bool,
     field = re.search(r"\[['\"](\w+)['\"]\]", keywords.get(None, ""))
     types = annotations.get(field.group(1), []) if field else []
     negatable = "BooleanOptionalAction" in action or (any(map(_is_boolean, types)) and not action)
-    return negatable or "store_true" in action or "StoreTrue" in action, negatable
+    return negatable or any(each in action for each in _SWITCHES), negatable
 
 
 def _is_boolean(annotation: str) -> bool:

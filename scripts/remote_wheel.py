@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.request
 import zipfile
+from typing import Any
 
 _CHUNK_BYTES = 256 * 1024
 
@@ -75,8 +76,18 @@ def open_remote_wheel(requirement: str) -> zipfile.ZipFile:
 
     pip resolves the URL, so its configured index, proxy and certificates apply.
     """
+    return zipfile.ZipFile(RemoteFile(_download(requirement)["url"]))
+
+
+def wheel_digest(requirement: str) -> str:
+    """Return the SHA-256 of that wheel, as the index states it."""
+    return str(_download(requirement)["archive_info"]["hashes"]["sha256"])
+
+
+def _download(requirement: str) -> dict[str, Any]:
+    """Return what pip reports about the wheel of a requirement."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
     command = [*pip, "--only-binary", ":all:", "--report", "-", requirement]
     report = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    url = json.loads(report)["install"][0]["download_info"]["url"]
-    return zipfile.ZipFile(RemoteFile(url))
+    found: dict[str, Any] = json.loads(report)["install"][0]["download_info"]
+    return found

@@ -19,6 +19,7 @@ from inference_blueprints.figures import MemorySummary, PlanSummary, ProcessSumm
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.picture.picture import picture
 from inference_blueprints.planning.summary import summarise
+from inference_blueprints.planning.tables.node_tables import kv_cells
 from inference_blueprints.planning.tables.plan_tables import plan_notes, plan_tables
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
@@ -35,7 +36,7 @@ _FURTHER_SIZES = (
     *("KV cache outside the devices", "Elastic workers", "Capacity shift", "Broken and slow GPUs"),
     *("Near real time", "Kafka"),
 )
-_PRICES = ("Pools", "Cost of a month", "Price of tokens (simulated)")
+_PRICES = ("Pools", "Cost of a month", "Price of tokens (simulated)", "Images")
 
 
 def page_path(name: str) -> Path:
@@ -156,9 +157,7 @@ def _row(
         process.replica_range,
         str(process.accelerators),
         f"{found.weights_bytes / _GIB:.1f}",
-        f"{found.kv_cache_bytes / _GIB:.1f}",
-        f"{found.kv_bytes_per_token / 1024:.4g}",
-        f"{found.kv_cache_tokens:,}",
+        *kv_cells(found),
         f"{found.concurrent_requests:,}",
     )
 

@@ -15,6 +15,7 @@ from inference_blueprints.catalog.catalogue import (
     Catalogue,
     shipped,
 )
+from inference_blueprints.catalog.diffusion import ImageSpeed, Pipeline, PipelinePart, image_speeds
 from inference_blueprints.catalog.draft import Draft, DraftClass
 from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
 from inference_blueprints.catalog.entry_builder import CatalogueError
@@ -50,6 +51,7 @@ __all__ = [
     "FleetLimit",
     "FrontendLoad",
     "Image",
+    "ImageSpeed",
     "InstanceType",
     "JobLoad",
     "KubernetesSupport",
@@ -57,6 +59,8 @@ __all__ = [
     "MemoryArgument",
     "Model",
     "ParserNames",
+    "Pipeline",
+    "PipelinePart",
     "PriceTable",
     "Quota",
     "ServicePrice",
@@ -78,6 +82,7 @@ __all__ = [
     "experimental_ways",
     "fleet_limits",
     "frontend_load",
+    "image_speeds",
     "images",
     "instance_type",
     "instance_types",
@@ -90,6 +95,7 @@ __all__ = [
     "network_quotas",
     "offered_instance_types",
     "parquet_layers",
+    "pipelines",
     "prices",
     "quotas",
     "regions",
@@ -130,6 +136,11 @@ def models() -> Mapping[str, Model]:
 def model(name: str) -> Model:
     """Return one model; raises UnknownEntryError with close matches."""
     return _find("model", name, models())
+
+
+def pipelines() -> Mapping[str, Model]:
+    """Return all models that make images, by Hugging Face id."""
+    return shipped().pipelines
 
 
 def drafts() -> Mapping[str, Model]:

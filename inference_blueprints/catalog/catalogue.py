@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
-from functools import cache, cached_property
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args
@@ -13,8 +13,9 @@ from typing import Any, TypeVar, get_args
 from inference_blueprints.catalog.answer_format import AnswerFormat, ParserNames
 from inference_blueprints.catalog.component_image import ComponentImage
 from inference_blueprints.catalog.configurations.architecture import Architecture
+from inference_blueprints.catalog.diffusion import pipeline_of
 from inference_blueprints.catalog.draft import Draft, DraftClass
-from inference_blueprints.catalog.engine import Engine, Flag, MemoryArgument
+from inference_blueprints.catalog.engine import Engine, MemoryArgument, flags_of
 from inference_blueprints.catalog.entry_builder import CatalogueError, build_entry
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
@@ -60,6 +61,11 @@ class Catalogue:
     def models(self) -> Mapping[str, Model]:
         """Model by Hugging Face id."""
         return self._models("models.json")
+
+    @cached_property
+    def pipelines(self) -> Mapping[str, Model]:
+        """Model that makes images, by Hugging Face id."""
+        return self._models("pipelines.json")
 
     @cached_property
     def drafts(self) -> Mapping[str, Model]:
@@ -281,7 +287,7 @@ class Catalogue:
     def _engine(self, name: str, path: Path) -> Engine:
         """Read one release of an engine."""
         document = self._json(str(path.relative_to(self.directory)))
-        tables = {key: _flags(document.get(key, {})) for key in ("flags", "server_flags")}
+        tables = {key: flags_of(document.get(key, {})) for key in ("flags", "server_flags")}
         return build_entry(Engine, {"name": name, **document, **tables}, path)
 
     def _service_prices(self, path: Path) -> ServicePrices:
@@ -360,14 +366,10 @@ class Catalogue:
         return (self.directory / name).read_text(encoding="utf-8")
 
 
-def _flags(entries: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Flag]:
-    """Return the flags of a table, by name."""
-    return MappingProxyType(
-        {
-            name: Flag(name, **{**entry, "choices": tuple(entry.get("choices", ()))})
-            for name, entry in entries.items()
-        }
-    )
+#: Parts of a model that are objects of their own.
+_PARTS: Mapping[str, Callable[[Mapping[str, Any], Path], object]] = MappingProxyType(
+    {"vision": partial(build_entry, Vision), "draft": partial(build_entry, Draft), "pipeline": pipeline_of}
+)
 
 
 def model_entry(name: str, values: Mapping[str, Any], path: Path) -> Model:
@@ -383,8 +385,7 @@ def model_entry(name: str, values: Mapping[str, Any], path: Path) -> Model:
         File of the entry, for messages.
     """
     parts = {
-        key: None if values.get(key) is None else build_entry(kind, values[key], path)
-        for key, kind in (("vision", Vision), ("draft", Draft))
+        key: None if values.get(key) is None else build(values[key], path) for key, build in _PARTS.items()
     }
     return build_entry(Model, {"name": name, **values, **parts}, path)
 

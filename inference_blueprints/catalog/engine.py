@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,16 @@ class Flag:
     negatable: bool
     owner: str
     choices: tuple[str, ...] = ()
+
+
+def flags_of(entries: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Flag]:
+    """Return the flags of a table of a data file, by name."""
+    return MappingProxyType(
+        {
+            name: Flag(name, **{**entry, "choices": tuple(entry.get("choices", ()))})
+            for name, entry in entries.items()
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)

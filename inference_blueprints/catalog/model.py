@@ -1,4 +1,4 @@
-"""Properties of a language model that are known before it is downloaded."""
+"""Properties of a model that are known before it is downloaded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from inference_blueprints.catalog.configurations.weight_schemes import PLAIN, STORED_TYPES, WeightType
+from inference_blueprints.catalog.diffusion import Pipeline
 from inference_blueprints.catalog.draft import Draft
 from inference_blueprints.catalog.vision import Vision
 
@@ -97,6 +98,9 @@ class Model:
         Source of the architecture's numbers.
     draft
         How it depends on another model, for which it guesses tokens; None for models that can be served.
+    pipeline
+        The parts of a model that makes images, whose layers and heads are those of its transformer; None for
+        models that write text.
     """
 
     name: str
@@ -131,6 +135,7 @@ class Model:
     licence: str
     source: str
     draft: Draft | None = None
+    pipeline: Pipeline | None = None
 
     def kv_bytes_per_token(
         self,

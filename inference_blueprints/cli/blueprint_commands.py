@@ -287,14 +287,14 @@ def writing_model_index(loaded: LoadedBlueprint, name: str | None) -> int:
     Raises
     ------
     UserError
-        As `model_index` does, or if the model is an embedding model.
+        As `model_index` does, or if the model writes no text.
     """
     index = model_index(loaded, name)
     model = loaded.blueprint.spec.models[index]
-    if model.task == "embed":
+    if model.task != "generate":
         raise UserError(
-            f"{loaded.file}: got the model {model.name} with 'task: embed'; this command measures answers, "
-            "and an embedding model writes none. Name a model that writes text with --model"
+            f"{loaded.file}: got the model {model.name} with 'task: {model.task}'; this command measures "
+            "answers of tokens, and this model writes none. Name a model that writes text with --model"
         )
     return index
 

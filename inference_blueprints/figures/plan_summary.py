@@ -9,6 +9,7 @@ from inference_blueprints.figures.batch_worker_summary import BatchWorkersSummar
 from inference_blueprints.figures.compilation_summary import CompilationSummary
 from inference_blueprints.figures.edge_summary import EdgeSummary
 from inference_blueprints.figures.frontend_summary import FrontendSummary
+from inference_blueprints.figures.image_summary import ImageSummary
 from inference_blueprints.figures.node_figures import (
     ColdStart,
     MemorySummary,
@@ -62,6 +63,8 @@ class PlanSummary:
         Who replaces broken nodes of each pool; empty if Karpenter does and nothing looks for slow GPUs.
     compilations
         First compilations of deployments on Neuron.
+    images
+        Speed and price of images of the deployments that make some.
     shift
         Workers whose floors the capacity shift sets.
     edges
@@ -91,6 +94,7 @@ class PlanSummary:
     batch_workers: BatchWorkersSummary | None
     repairs: tuple[RepairSummary, ...]
     compilations: tuple[CompilationSummary, ...]
+    images: tuple[ImageSummary, ...]
     shift: tuple[ShiftSummary, ...]
     edges: tuple[EdgeSummary, ...]
     streaming: tuple[StreamingSummary, ...]

@@ -273,11 +273,13 @@ def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
 
 
 def _workload_words(model: Model, plan: DeploymentPlan) -> str:
-    """Return such as ``3,000 → 200 tokens, 2/s``, or ``500 tokens → a vector, 2/s``."""
+    """Return such as ``3,000 → 200 tokens, 2/s``, ``500 tokens → a vector, 2/s`` or ``1 image of …``."""
     workload = model.workload
     tokens = f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens"
     if model.task == "embed":
         tokens = f"{workload.input_tokens:,} tokens → a vector"
+    if images := workload.images:
+        tokens = f"{counted(images.per_request, 'image')} of {images.size}"
     return f"{tokens}, {_rate_words(model, plan)}"
 
 

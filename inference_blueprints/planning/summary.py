@@ -26,6 +26,7 @@ from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.planning.compilation_summaries import summarise_compilations
 from inference_blueprints.planning.edge_summaries import summarise_edges
 from inference_blueprints.planning.frontend_summaries import summarise_frontends
+from inference_blueprints.planning.image_summaries import summarise_images
 from inference_blueprints.planning.memory_summary import summarise_memory
 from inference_blueprints.planning.objective_summary import objective_checks
 from inference_blueprints.planning.repair_summaries import summarise_repairs
@@ -89,6 +90,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
     }
     token_prices = {name: token_price(group, pools, processes) for name, group in deployments.items()}
     embedding = tuple(name for name, group in deployments.items() if group[0].model.task == "embed")
+    writing = tuple(name for name, group in deployments.items() if group[0].model.task == "generate")
     capacities = model_capacities(resolved for resolved, _ in roles)
     streaming, kafka = tuple(summarise_streaming(spec, capacities)), summarise_kafka(spec)
     signal_store, batch_workers = signal_store_price(spec.signal_store), batch_worker_price(spec.batch)
@@ -117,7 +119,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         ),
         token_prices=tuple(each for each in token_prices.values() if each),
         without_profile=tuple(
-            name for name, each in token_prices.items() if each is None and name not in embedding
+            name for name, each in token_prices.items() if each is None and name in writing
         ),
         embedding=embedding,
         objectives=tuple(
@@ -132,6 +134,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         batch_workers=batch_workers,
         repairs=tuple(summarise_repairs(spec)),
         compilations=tuple(summarise_compilations(roles)),
+        images=tuple(summarise_images((resolved for resolved, _ in roles), pools, processes)),
         shift=tuple(summarise_shift(blueprint, plan)),
         edges=tuple(summarise_edges(spec, (resolved for resolved, _ in roles), prices)),
         streaming=streaming,

@@ -61,10 +61,13 @@ MSK_CLUSTER_ARN = r"^arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[A-Za-z0-
 BOOTSTRAP_SERVERS = r"^[A-Za-z0-9.-]{1,253}:[0-9]{1,5}(,[A-Za-z0-9.-]{1,253}:[0-9]{1,5}){0,29}$"
 SECURITY_GROUP_ID = r"^sg-[0-9a-f]{8}([0-9a-f]{9})?$"
 
-#: Description of each form, for messages and the reference.
 GGUF_FILE = r"^[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*\.gguf$"
+IMAGE_SIZE = r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$"
+
+#: Description of each form, for messages and the reference.
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
+        IMAGE_SIZE: "a width and a height in pixels such as 1024x1024",
         GGUF_FILE: "the path of a file in the repository that ends with .gguf",
         NAME: "up to 40 lower-case letters, digits and inner hyphens, a letter first, such as qwen3-8b",
         REGION: "an AWS region such as us-west-2",

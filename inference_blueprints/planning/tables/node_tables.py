@@ -145,10 +145,19 @@ def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
         gib(memory.accelerator_bytes),
         gib(memory.weights_bytes),
         gib(memory.activation_bytes + memory.reserved_bytes),
+        *kv_cells(memory),
+        f"{memory.concurrent_requests:,}",
+    )
+
+
+def kv_cells(memory: MemorySummary) -> tuple[str, ...]:
+    """Return the KV cache: per device in GiB, and per token and worker; dashes for a model without one."""
+    if not memory.kv_bytes_per_token:
+        return ("-",) * 3
+    return (
         gib(memory.kv_cache_bytes),
         f"{memory.kv_bytes_per_token / 1024:.4g}",
         f"{memory.kv_cache_tokens:,}",
-        f"{memory.concurrent_requests:,}",
     )
 
 

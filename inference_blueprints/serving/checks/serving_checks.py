@@ -7,6 +7,7 @@ from functools import partial
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.checks.argument_checks import argument_findings
+from inference_blueprints.serving.checks.diffusion_checks import diffusion_findings
 from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
 from inference_blueprints.serving.checks.draft_checks import draft_findings, draft_worker_findings
 from inference_blueprints.serving.checks.engine_checks import engine_findings
@@ -102,6 +103,12 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
 
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:
     """Check the workers of one role. A check is skipped if an earlier one that it depends on has failed."""
+    if resolved.shape.pipeline or resolved.model.makes_images:
+        # The rules report a model of the wrong kind; heads and KV cache are those of language models.
+        wrong = list(diffusion_findings(resolved))
+        return wrong if _wrong(wrong) else [*wrong, *disk_findings(resolved)]
+    if not resolved.model.workload.input_tokens:
+        return []  # the rules report it: without tokens, nothing has a size
     found = list(shape_findings(resolved)) or list(parallelism_findings(resolved))
     found += neuron_findings(resolved)
     if _wrong(found):

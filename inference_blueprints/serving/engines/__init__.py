@@ -11,6 +11,7 @@ from inference_blueprints.serving.engines.sglang import Sglang
 from inference_blueprints.serving.engines.tensorrt_llm import TensorRtLlm
 from inference_blueprints.serving.engines.vllm import Vllm
 from inference_blueprints.serving.engines.vllm_neuron import VllmNeuron
+from inference_blueprints.serving.engines.vllm_omni import VllmOmni
 
 #: Engines by the blueprint's key; the catalogue has an entry of the same name.
 ENGINES: Mapping[str, ServingEngine] = MappingProxyType(
@@ -20,5 +21,6 @@ ENGINES: Mapping[str, ServingEngine] = MappingProxyType(
         "tensorrtLlm": TensorRtLlm(),
         "vllmNeuron": VllmNeuron(),
         "llamaCpp": LlamaCpp(),
+        "vllmOmni": VllmOmni(),
     }
 )

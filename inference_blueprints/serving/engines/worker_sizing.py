@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.serving_engine import ServingEngine
+from inference_blueprints.serving.estimates.diffusion_memory import image_memory
 from inference_blueprints.serving.estimates.disk import nvme_cache_mib
 from inference_blueprints.serving.estimates.draft_memory import with_draft
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib, kept_tokens
@@ -49,6 +50,8 @@ def insisted_utilization(resolved: ResolvedWorkers) -> float | None:
 
 def worker_memory(resolved: ResolvedWorkers) -> MemoryEstimate:
     """Return the memory estimate of a worker's accelerator."""
+    if resolved.shape.pipeline:
+        return image_memory(resolved, resolved.shape.pipeline)
     insisted = insisted_utilization(resolved)
     return _estimate(resolved, _UTILIZATION if insisted is None else min(1.0, insisted))
 
@@ -63,6 +66,8 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     """
     engine = engine_of(resolved)
     names, memory = engine.argument_names, worker_memory(resolved)
+    if resolved.shape.pipeline:
+        return _of_images(memory)
     block_size = _given(resolved, names.block_size, engine.block_size)
     kv_tokens = memory.kv_tokens // block_size * block_size
     step_tokens = _step_tokens(resolved)
@@ -80,6 +85,18 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
         kv_tokens=kv_tokens,
         host_kv_tokens=kept_tokens(resolved, memory, block_size, kept * host_cache_mib(resolved)),
         nvme_kv_tokens=kept_tokens(resolved, memory, block_size, kept * nvme_cache_mib(resolved)),
+    )
+
+
+def _of_images(memory: MemoryEstimate) -> Sizing:
+    """Return the sizes of a worker that makes images: one request at a time, and no KV cache."""
+    return Sizing(
+        block_size=1,
+        max_model_len=memory.max_model_len,
+        max_num_seqs=1,
+        max_num_batched_tokens=memory.max_model_len,
+        memory_share=1.0,
+        kv_tokens=0,
     )
 
 

@@ -68,6 +68,8 @@ def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_prof
 
 def concurrent_requests(workload: Workload, sizing: Sizing) -> int:
     """Return the number of mean requests that a rank runs at once, with one copy of their shared prefix."""
+    if workload.images:
+        return sizing.max_num_seqs
     shared_tokens = workload.input_tokens * workload.shared_prefix_ratio
     by_memory = int((sizing.kv_tokens - shared_tokens) // unique_tokens(workload))
     return max(0, min(by_memory, sizing.max_num_seqs))

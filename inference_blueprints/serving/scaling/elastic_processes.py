@@ -63,7 +63,7 @@ def _scaling(resolved: ResolvedWorkers, process: Process, reserve: Headroom) -> 
         least=resolved.workers.least,
         most=resolved.workers.most,
         triggers=(
-            *(_trigger(measured, load, signal, reserve) for signal in _signals(load, process)),
+            *(_trigger(measured, load, signal, reserve) for signal in _signals(resolved, load, process)),
             _guard(measured, load),
         ),
         floors=tuple(
@@ -75,14 +75,16 @@ def _scaling(resolved: ResolvedWorkers, process: Process, reserve: Headroom) -> 
     )
 
 
-def _signals(load: LoadScaling, process: Process) -> tuple[LoadMetric, ...]:
-    """Return the loads that a role scales by.
+def _signals(resolved: ResolvedWorkers, load: LoadScaling, process: Process) -> tuple[LoadMetric, ...]:
+    """Return the loads that a role scales by: waiting requests if it makes images, which have no tokens.
 
-    By default tokens in flight. Workers that do both phases also scale by waiting requests: a burst of
-    prompts delays first tokens before it holds many tokens.
+    Otherwise by default tokens in flight. Workers that do both phases also scale by waiting requests: a burst
+    of prompts delays first tokens before it holds many tokens.
     """
     if load.metric:
         return (load.metric,)
+    if resolved.model.makes_images:
+        return ("queueLength",)
     return ("tokensInFlight", "queueLength") if process.role == "worker" else ("tokensInFlight",)
 
 

@@ -19,7 +19,7 @@ def parser_names(resolved: ResolvedWorkers, program: str) -> ParserNames:
 
     A model that writes no text has none.
     """
-    if resolved.model.task == "embed":
+    if resolved.model.task != "generate":
         return ParserNames()
     entry = resolved.shape.answer_format
     known = catalog.answer_formats()[entry].parsers.get(program) if entry else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Deployment, Model, Pool, Spec, Workers
 from inference_blueprints.spec.wording import Path
@@ -81,3 +82,27 @@ def each_placement(spec: Spec) -> Iterator[tuple[PlacedWorkers, Pool]]:
         pool = by_name.get(placed.workers.pool)
         if pool:
             yield placed, pool
+
+
+def divided(workers: Workers, path: Path, task: str) -> Iterator[Finding]:
+    """Yield an error for each way in which a worker is divided, apart from tensor parallelism.
+
+    Parameters
+    ----------
+    workers
+        The section.
+    path
+        Its place.
+    task
+        What the model does.
+    """
+    for key, size in (
+        ("pipelineParallelSize", workers.pipeline_parallel_size),
+        ("dataParallelSize", workers.data_parallel_size),
+    ):
+        if size > 1:
+            message = (
+                f"got {size}, a worker of a model with 'task: {task}' is divided only by tensorParallelSize "
+                "here; remove it, or raise 'replicas'"
+            )
+            yield Finding((*path, key), message)

@@ -43,8 +43,10 @@ def job_has_a_model(spec: Spec) -> Iterator[Finding]:
         if job.model not in names:
             message = f"got {quote(job.model)}, {allowed('model', names)}{suggestion(job.model, names)}"
             yield Finding(path, message)
-        elif any(model.name == job.model and model.task == "embed" for model in spec.models):
-            message = f"got {quote(job.model)}, a model with 'task: embed' writes no text; choose another"
+        elif task := next(
+            (m.task for m in spec.models if m.name == job.model and m.task != "generate"), None
+        ):
+            message = f"got {quote(job.model)}, a model with 'task: {task}' writes no text; choose another"
             yield Finding(path, message)
 
 

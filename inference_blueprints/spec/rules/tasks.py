@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.types import Model, Spec, Workers
+from inference_blueprints.spec.rules.deployments import divided
+from inference_blueprints.spec.types import Model, Spec
 from inference_blueprints.spec.wording import Path, quote
 
 _NO_TEXT = "a model with 'task: embed' writes no text; remove it"
@@ -110,34 +111,20 @@ def embedding_workers_are_whole(spec: Spec) -> Iterator[Finding]:
                 )
                 yield Finding((*place, "disaggregated"), message)
             elif deployment.aggregated:
-                yield from _divided(deployment.aggregated, (*place, "aggregated"))
+                yield from divided(deployment.aggregated, (*place, "aggregated"), model.task)
 
 
 def queues_have_a_model_that_writes(spec: Spec) -> Iterator[Finding]:
     """Check that the model of a queue writes text: the plan sizes a job's results by its answers."""
-    embedding = {model.name for _, model in _embedding(spec)}
+    others = {model.name: model.task for _, model in usable(spec.models) if model.task != "generate"}
     for index, queue in usable(spec.batch.queues if spec.batch else ()):
-        if queue.model in embedding:
+        if task := others.get(queue.model):
             message = (
-                f"got {quote(queue.model)}, a model with 'task: embed'; queues are sized by the length of "
-                "answers, and a vector has none. Name a model that writes text, and send inputs to embed "
-                "straight to the model's endpoint"
+                f"got {quote(queue.model)}, a model with 'task: {task}'; queues are sized by the length of "
+                "answers in tokens, and this model writes none. Name a model that writes text, and send "
+                "requests to this one straight to its endpoint"
             )
             yield Finding(("spec", "batch", "queues", index, "model"), message)
-
-
-def _divided(workers: Workers, path: Path) -> Iterator[Finding]:
-    """Yield an error for each way in which a worker is divided, apart from tensor parallelism."""
-    for key, size in (
-        ("pipelineParallelSize", workers.pipeline_parallel_size),
-        ("dataParallelSize", workers.data_parallel_size),
-    ):
-        if size > 1:
-            message = (
-                f"got {size}, a worker of a model with 'task: embed' is divided only by tensorParallelSize "
-                "here; remove it, or raise 'replicas'"
-            )
-            yield Finding((*path, key), message)
 
 
 def _embedding(spec: Spec) -> Iterator[tuple[Path, Model]]:

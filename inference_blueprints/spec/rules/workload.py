@@ -13,7 +13,7 @@ def requests_fit_the_context(spec: Spec) -> Iterator[Finding]:
     """Check that a mean prompt and answer fit the context of the model."""
     for index, model in usable(spec.models):
         entry = model.weights.entry
-        if entry and _tokens(model.workload) > entry.context_length:
+        if entry and not entry.pipeline and _tokens(model.workload) > entry.context_length:
             message = (
                 f"{_sum(model.workload)}, the context of {entry.name} is {entry.context_length}; "
                 "lower inputTokens or outputTokens, or serve a model with a longer context"

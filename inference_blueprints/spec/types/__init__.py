@@ -40,6 +40,7 @@ from inference_blueprints.spec.types.environment import (
 )
 from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.gguf_file import Gguf
+from inference_blueprints.spec.types.image_requests import ImageRequests, ImageSize
 from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.models import (
@@ -57,6 +58,7 @@ from inference_blueprints.spec.types.models import (
     TensorrtLlmEngine,
     VllmEngine,
     VllmNeuronEngine,
+    VllmOmniEngine,
     Weights,
     Workers,
     Workload,
@@ -198,6 +200,8 @@ __all__ = [
     "GuessedTokens",
     "HuggingFaceRepository",
     "ImageAcceleration",
+    "ImageRequests",
+    "ImageSize",
     "InstanceTypeName",
     "Kafka",
     "KafkaTopic",
@@ -269,6 +273,7 @@ __all__ = [
     "ValkeyCache",
     "VllmEngine",
     "VllmNeuronEngine",
+    "VllmOmniEngine",
     "VpcId",
     "Weights",
     "Workers",

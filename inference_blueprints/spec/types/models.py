@@ -12,6 +12,7 @@ from inference_blueprints.catalog.gguf_types import in_gguf
 from inference_blueprints.spec.types.elasticity import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.gguf_file import Gguf
+from inference_blueprints.spec.types.image_requests import ImageRequests
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.parsers import Parsers
@@ -33,7 +34,7 @@ from inference_blueprints.spec.types.stacks import Routing, Stack, with_stack_an
 StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
 OnlineType = Literal["fp8", "fp8Blocks"]
 KvCacheType = Literal["auto", "bf16", "fp8"]
-Task = Literal["generate", "embed"]
+Task = Literal["generate", "embed", "images"]
 
 
 class Mirror(Section):
@@ -67,7 +68,7 @@ class Weights(Section):
     @property
     def entries(self) -> Mapping[str, published.Model]:
         """Entries that `catalog` may name: the catalogue's, and those next to the blueprint."""
-        return {**published.models(), **self._added}
+        return {**published.models(), **published.pipelines(), **self._added}
 
     @property
     def drafts(self) -> Mapping[str, published.Model]:
@@ -78,7 +79,7 @@ class Weights(Section):
     def entry(self) -> published.Model | None:
         """Shape of the model, with its weights as the repository stores them; None if it is not known."""
         name = self.catalog or self.hugging_face or ""
-        found = self._added.get(name) or published.models().get(name)
+        found = self.entries.get(name)
         if found and self.gguf:
             return in_gguf(found, self.gguf.type)
         return found.stored_as(self.type) if found and self.type else found
@@ -142,6 +143,10 @@ class LlamaCppEngine(EngineSection):
     """llama.cpp's server."""
 
 
+class VllmOmniEngine(EngineSection):
+    """vLLM-Omni's server, for models that make images from text."""
+
+
 class Engine(Choice):
     """The inference engine."""
 
@@ -156,6 +161,9 @@ class Engine(Choice):
     project has not run it on these accelerators."""
     llama_cpp: LlamaCppEngine | None = None
     """llama.cpp on the processors of Graviton4, for small models in GGUF, at the release in the catalogue."""
+    vllm_omni: VllmOmniEngine | None = None
+    """vLLM-Omni for models with `task: images`, at the release in the catalogue. This project has not run
+    it."""
 
     @property
     def arguments(self) -> Mapping[str, ArgumentValue]:
@@ -165,7 +173,14 @@ class Engine(Choice):
     @property
     def section(self) -> EngineSection:
         """The settings of the chosen engine."""
-        given = (self.vllm, self.sglang, self.tensorrt_llm, self.vllm_neuron, self.llama_cpp)
+        given = (
+            self.vllm,
+            self.sglang,
+            self.tensorrt_llm,
+            self.vllm_neuron,
+            self.llama_cpp,
+            self.vllm_omni,
+        )
         [section] = [each for each in given if each is not None]
         return section
 
@@ -173,10 +188,13 @@ class Engine(Choice):
 class Workload(Section):
     """Expected requests. They determine the size of the KV cache, and the requests of the local replay."""
 
-    input_tokens: int = Field(ge=1, le=10_000_000)
-    """Mean prompt length in tokens, including images."""
+    # Given values are at least 1: pydantic does not check a default.
+    input_tokens: int = Field(default=0, ge=1, le=10_000_000)
+    """Mean prompt length in tokens, including images. Required, except with `task: images`."""
     output_tokens: int = Field(default=0, ge=0, le=1_000_000)
-    """Mean answer length in tokens. Required, except with `task: embed`, whose models write no text."""
+    """Mean answer length in tokens. Required with `task: generate`."""
+    images: ImageRequests | None = None
+    """Images that a request asks for. Required with `task: images`, in place of tokens."""
     shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
     peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
@@ -288,8 +306,9 @@ class Model(Section):
     weights: Weights
     """Source of the weights."""
     task: Task = "generate"
-    """What the model does: write text (`generate`), or turn each input into a vector (`embed`). With `embed`,
-    vLLM serves `/v1/embeddings` instead of chat and completions."""
+    """What the model does: write text (`generate`), turn each input into a vector (`embed`), or make images
+    from text (`images`). With `embed`, vLLM serves `/v1/embeddings` instead of chat and completions; with
+    `images`, vLLM-Omni serves `/v1/images/generations`."""
     engine: Engine = default({"vllm": {}})
     """Inference engine. Without it, vLLM."""
     stack: Stack = default({"dynamo": {}})
@@ -326,6 +345,11 @@ class Model(Section):
     def _engine_decides_the_stack(cls, value: Any) -> Any:
         """Choose the stack by the engine, and the routing by the stack, where the file does not."""
         return with_stack_and_routing(value) if isinstance(value, dict) else value
+
+    @property
+    def makes_images(self) -> bool:
+        """Whether the model makes images from text."""
+        return self.task == "images"
 
     @property
     def draft(self) -> published.Model | None:

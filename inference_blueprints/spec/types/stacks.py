@@ -13,7 +13,9 @@ from inference_blueprints.spec.types.section import Choice, Section
 
 PrefixScorer = Literal["approximate", "precise"]
 #: Stack of each engine that does not run on Dynamo, if the file names none.
-STACK_OF_ENGINE: Final[Mapping[str, str]] = MappingProxyType({"vllmNeuron": "direct", "llamaCpp": "direct"})
+STACK_OF_ENGINE: Final[Mapping[str, str]] = MappingProxyType(
+    {"vllmNeuron": "direct", "llamaCpp": "direct", "vllmOmni": "direct"}
+)
 #: Routing of each stack that does not route KV-aware, if the file names none.
 ROUTING_OF_STACK: Final[Mapping[str, str]] = MappingProxyType({"direct": "leastRequests"})
 

@@ -12,10 +12,10 @@ from inference_blueprints.resources import root
 from inference_blueprints.serving.engines import ENGINES
 from tests.local.monitoring.asked import rule_expressions
 
-_REPORTED = re.compile(r"\b(?:dynamo_frontend_\w+|(?:vllm|sglang|llamacpp):\w+|trtllm_\w+)")
+_REPORTED = re.compile(r"\b(?:dynamo_frontend_\w+|(?:vllm|vllm_omni|sglang|llamacpp):\w+|trtllm_\w+)")
 _SUFFIX = re.compile("_(bucket|sum|count)$")
 #: Recordings of which an engine has no metric.
-_NOT_REPORTED = {"serving_kv_cache_use": {"llamaCpp"}}
+_NOT_REPORTED = {"serving_kv_cache_use": {"llamaCpp", "vllmOmni"}}
 _SECTION = "## What each engine and stack reports"
 
 

@@ -14,6 +14,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "capacity-block-p5": (),
     "elastic-g6e": (),
     "graviton-llama-cpp": ("arm64", "manufacturer"),
+    "image-generation": (),
     "inf2": ("manufacturer",),
     "llm-d-disaggregated": ("llm-d",),
     "long-context-kv-cache": (),

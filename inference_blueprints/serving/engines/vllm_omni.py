@@ -1,0 +1,149 @@
+"""vLLM-Omni: the arguments of a worker that makes images.
+
+Flags, functions and files named here are those of vllm-omni 0.30.0. A request is computed alone: the next one
+waits in the worker (``max_num_seqs`` of `OmniDiffusionConfig` is 1, ``vllm_omni/diffusion/data.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from inference_blueprints.catalog import Accelerator
+from inference_blueprints.serving.command_line import Argument, command_line
+from inference_blueprints.serving.engines.node_folder import model_location
+from inference_blueprints.serving.engines.own_server import OwnServer, RequestCounter
+from inference_blueprints.serving.engines.owned_arguments import (
+    NODES,
+    PIPELINE,
+    REMOTE_CODE,
+    TENSOR,
+)
+from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
+from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER
+from inference_blueprints.serving.estimates.worker_figures import Sizing
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EnvironmentValue
+
+# The defaults of 300 and 600 s are shorter than the startup check, and would end a slow start.
+_INIT_SECONDS = 900
+# ``OmniServeCommand.validate`` in ``vllm_omni/entrypoints/cli/serve.py``.
+_REFUSED = "`vllm serve --omni` refuses it; raise replicas"
+_SIZED = "it follows from workload.images"
+_NOT_PLANNED = "the plan counts no memory for it"
+_ONE_STAGE = "a worker is one stage in one process"
+_OTHER_MODELS = "models that speak, sing or act are not served here"
+
+
+class VllmOmni(ServingEngine):
+    """vLLM-Omni's server of images."""
+
+    argument_names = ArgumentNames(
+        length="",
+        sequences="",
+        step_tokens="",
+        block_size="",
+        memory_share="",
+        kv_cache_type="",
+        kv_cache_types=(),
+        without_prefix_cache=("", False),
+    )
+    kv_cache_types: Mapping[str, str] = MappingProxyType({})
+    own_server = OwnServer(
+        program="vllmOmniServer",
+        command=("vllm", "serve"),
+        # ``vllm_omni/metrics/definitions.py`` and ``prometheus.py``.
+        running="vllm_omni:num_requests_running",
+        waiting="vllm_omni:num_requests_waiting",
+        requests=RequestCounter("vllm_omni:requests_success_total"),
+        owned_arguments=MappingProxyType(
+            {
+                name: reason
+                for name, reason in VLLM_SERVER.owned_arguments.items()
+                if name not in ("enable-scale-out", "trust-request-mm-kwargs", "enable-prompt-tokens-details")
+            }
+        ),
+        # The stages are processes of their own, and nothing states that they outlive SIGTERM.
+        finishes_answers=False,
+    )
+    owned_arguments = MappingProxyType(
+        {
+            "omni": "it is always on",
+            "model": "set weights.huggingFace",
+            "revision": "set weights.revision",
+            "hf-token": "set weights.tokenSecretArn",
+            "trust-remote-code": REMOTE_CODE,
+            "served-model-name": "set the model's name",
+            "tensor-parallel-size": TENSOR,
+            "pipeline-parallel-size": PIPELINE,
+            **dict.fromkeys(
+                (
+                    "enable-expert-parallel",
+                    "data-parallel-size",
+                    "data-parallel-size-local",
+                    "data-parallel-address",
+                    "data-parallel-rpc-port",
+                    "data-parallel-start-rank",
+                    "data-parallel-backend",
+                ),
+                _REFUSED,
+            ),
+            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port", "headless"), NODES),
+            **dict.fromkeys(("num-gpus", "usp", "ulysses-degree", "ring", "ring-degree"), TENSOR),
+            **dict.fromkeys(("allgather-degree", "cfg-parallel-size", "vae-patch-parallel-size"), TENSOR),
+            **dict.fromkeys(
+                ("text-encoder-tp-size", "use-hsdp", "hsdp-shard-size", "hsdp-replicate-size"), TENSOR
+            ),
+            **dict.fromkeys(("max-generated-image-size", "default-sampling-params"), _SIZED),
+            **dict.fromkeys(("vae-use-slicing", "init-timeout", "stage-init-timeout"), "it is always set"),
+            **dict.fromkeys(("lora-path", "lora-backend", "lora-scale", "enable-lora"), _NOT_PLANNED),
+            **dict.fromkeys(("deploy-config", "stage-overrides", "strategy-config", "stage-id"), _ONE_STAGE),
+            **dict.fromkeys(("omni-master-address", "omni-master-port", "omni-replica-address"), _ONE_STAGE),
+            **dict.fromkeys(("worker-backend", "ray-address", "omni-dp-size-local"), _ONE_STAGE),
+            **dict.fromkeys(
+                ("forced-aligner", "forced-aligner-config", "forced-aligner-device"), _OTHER_MODELS
+            ),
+            **dict.fromkeys(
+                ("model-class-name", "custom-pipeline-args", "diffusion-load-format"), REMOTE_CODE
+            ),
+        }
+    )
+    block_size = 1
+
+    def step_tokens(self, accelerator: Accelerator) -> int:  # noqa: ARG002 -- images are no tokens
+        return 1
+
+    def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:  # noqa: ARG002
+        images, pipeline = resolved.model.workload.images, resolved.shape.pipeline
+        if images is None or pipeline is None:
+            raise ValueError(f"{resolved.label}: not a model of images; the rules report it")
+        defaults = {
+            "height": images.height,
+            "width": images.width,
+            "num_inference_steps": images.steps,
+            "guidance_scale": pipeline.guidance_scale,
+        }
+        return {
+            "model": model_location(resolved),
+            "served-model-name": resolved.model.name,
+            "tensor-parallel-size": resolved.tensor_parallel_size,
+            "max-generated-image-size": images.pixels,
+            # What a request does not name; key 0 is the only stage. The pipeline's own default is 50 steps.
+            "default-sampling-params": json.dumps({"0": defaults}, separators=(",", ":")),
+            "vae-use-slicing": True,
+            "stage-init-timeout": _INIT_SECONDS,
+            "init-timeout": _INIT_SECONDS,
+        }
+
+    def server_arguments(
+        self,
+        arguments: Mapping[str, Argument],
+        port: int,
+        stream_seconds: int,  # noqa: ARG002 -- the signal comes after the longest answer
+    ) -> tuple[str, ...]:
+        options = {name: value for name, value in arguments.items() if name != "model"}
+        return (str(arguments["model"]), "--omni", *command_line({**options, "port": port}))
+
+    def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+        return {"VLLM_NO_USAGE_STATS": "1", **super().environment(resolved)}
