@@ -40,7 +40,6 @@ from inference_blueprints.spec.types.environment import (
 )
 from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.gguf_file import Gguf
-from inference_blueprints.spec.types.image_requests import ImageRequests, ImageSize
 from inference_blueprints.spec.types.kv_cache import KvCache, NvmeKvCache, S3KvCache, SharedKvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.models import (
@@ -81,6 +80,7 @@ from inference_blueprints.spec.types.pools import (
 )
 from inference_blueprints.spec.types.queueing import Borrowing, Kueue, Queueing
 from inference_blueprints.spec.types.repairs import GpuHealth
+from inference_blueprints.spec.types.requested_images import ImageRequests, ImageSize
 from inference_blueprints.spec.types.section import (
     AccountId,
     ArgumentValue,

@@ -12,10 +12,10 @@ from inference_blueprints.catalog.gguf_types import in_gguf
 from inference_blueprints.spec.types.elasticity import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.gguf_file import Gguf
-from inference_blueprints.spec.types.image_requests import ImageRequests
 from inference_blueprints.spec.types.kv_cache import KvCache
 from inference_blueprints.spec.types.media import Media
 from inference_blueprints.spec.types.parsers import Parsers
+from inference_blueprints.spec.types.requested_images import ImageRequests
 from inference_blueprints.spec.types.section import (
     ArgumentValue,
     Choice,
