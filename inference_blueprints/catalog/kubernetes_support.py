@@ -15,8 +15,11 @@ class KubernetesSupport:
         Minor version, such as ``1.35``.
     standard_support_ends, extended_support_ends
         Dates on which EKS ends each kind of support, such as ``2027-03-27``.
+    scheduler_tag
+        Tag of Amazon EKS Distro's image of kube-scheduler, for a scheduler beside that of EKS.
     """
 
     name: str
     standard_support_ends: str
     extended_support_ends: str
+    scheduler_tag: str

@@ -7,6 +7,8 @@ from inference_blueprints.catalog.releases import NodeImage
 
 #: Device resource of GPUs that need a separate node image with their driver.
 NVIDIA_RESOURCE = "nvidia.com/gpu"
+#: Resource that pods request for a Neuron device.
+NEURON_RESOURCE = "aws.amazon.com/neuron"
 
 
 def image_parameter(image: NodeImage, system: SystemName, architecture: str, *, nvidia: bool) -> str:

@@ -1,4 +1,4 @@
-"""Labels and taints that bind pods to the nodes of their pool."""
+"""Labels, taints and the scheduler that bind pods to the nodes of their pool."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ ACCELERATOR_TAINT_EFFECT: Literal["NoSchedule"] = "NoSchedule"
 
 #: Processor architecture of the system nodes, on which routers and controllers run.
 SYSTEM_ARCHITECTURE: Literal["amd64", "arm64"] = "amd64"
+
+#: Scheduler of pods with a part of a node's Neuron devices. It runs with AWS's scheduler extension, which
+#: writes into the pod which devices it gets. The device plug-in reads them there, so all pods that share a
+#: node need it (deploy/infrastructure/scheduler-flow.rst of aws-neuron/aws-neuron-sdk, steps 6 to 11).
+NEURON_SCHEDULER = "neuron-scheduler"

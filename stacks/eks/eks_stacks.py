@@ -86,6 +86,8 @@ class EksStacks(TargetStacks):
             inference_pools=any(each.picker for model in plan.models for each in model.deployments),
             spanning_stacks=plan.spanning_stacks,
             node_systems=plan.node_systems,
+            kubernetes_version=eks.version,
+            schedulers=plan.schedulers,
             scaled_kinds=scaled_kinds(plan, self._foundation.blueprint.spec.batch),
             env=self._foundation.env,
         )

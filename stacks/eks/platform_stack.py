@@ -10,9 +10,12 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
+from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import Chart, charts
+from inference_blueprints.catalog.node_images import NEURON_RESOURCE
 from inference_blueprints.catalog.operating_system import SystemName
+from inference_blueprints.catalog.placement import NEURON_SCHEDULER
 from inference_blueprints.spec.types import Pool
 from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_blueprints.targets.eks.scaled_kinds import ScaledKind
@@ -48,6 +51,10 @@ class PlatformStack(cdk.Stack):
         Serving stacks that have workers across several nodes.
     node_systems
         Operating system of the nodes by pool.
+    kubernetes_version
+        Version of the cluster, such as ``1.35``.
+    schedulers
+        Schedulers that pods need in addition to that of the cluster.
     scaled_kinds
         Kinds of objects that KEDA scales. Empty if nothing on the platform scales.
     env
@@ -68,6 +75,8 @@ class PlatformStack(cdk.Stack):
         inference_pools: bool,
         spanning_stacks: Collection[str],
         node_systems: Mapping[str, SystemName],
+        kubernetes_version: str,
+        schedulers: Collection[str],
         scaled_kinds: Collection[ScaledKind],
         env: cdk.Environment,
     ) -> None:
@@ -102,6 +111,16 @@ class PlatformStack(cdk.Stack):
             plug_in.node.add_dependency(dynamo)
         if any(not shipped().operating_systems[name].has_device_plugin for name in node_systems.values()):
             plug_in = self._install("NvidiaDevicePlugin", "nvidia-device-plugin")
+            plug_in.node.add_dependency(dynamo)
+        neuron_types = _neuron_types(pools)
+        if neuron_types:
+            plug_in = self._install(
+                "NeuronDevicePlugin",
+                "neuron-helm-chart",
+                instance_types=neuron_types,
+                shares_nodes=NEURON_SCHEDULER in schedulers,
+                scheduler_tag=catalog.kubernetes_version(kubernetes_version).scheduler_tag,
+            )
             plug_in.node.add_dependency(dynamo)
         if inference_pools:
             # A model's chart cannot contain the CRD: Helm installs `crds` only with the first version of a
@@ -158,3 +177,9 @@ class PlatformStack(cdk.Stack):
                 }
             ],
         )
+
+
+def _neuron_types(pools: Sequence[Pool]) -> list[str]:
+    """Return the instance types with Neuron devices."""
+    types = sorted({name for pool in pools for name in pool.instance_types})
+    return [name for name in types if catalog.instance_type(name).device_resource == NEURON_RESOURCE]

@@ -63,6 +63,8 @@ COMPILING = (
         f"meta-llama/Llama-3.1-8B-Instruct, revision: {REVISION}, tokenSecretArn: '{HUB_ARN}'}}",
     ),
 )
+TRAINIUM = shipped()["trn2"].read_text(encoding="utf-8")
+GRAVITON = shipped()["graviton-llama-cpp"].read_text(encoding="utf-8")
 
 #: What is deployed, by the name of its reviewed rendering.
 DEPLOYMENTS = {
@@ -70,6 +72,8 @@ DEPLOYMENTS = {
     "direct-mirror": planned(DIRECT, MIRRORED, of=QUICKSTART),
     "direct-shared": planned(DIRECT, FOUR_PER_NODE, PINNED, of=QUICKSTART),
     "direct-neuron": planned(*COMPILING, of=QUICKSTART),
+    "direct-neuron-shared": planned(of=TRAINIUM),
+    "direct-processors": planned(of=GRAVITON),
     "direct-elastic": planned(DIRECT, of=ELASTIC),
 }
 
@@ -250,3 +254,25 @@ def test_artefacts_are_loaded_before_the_server_and_stored_beside_it(render: Ren
         assert {"name": "artefacts", "mountPath": process.artefacts.folder} in container["volumeMounts"]
     variables = {each["name"]: each.get("value") for each in main_container(spec)["env"]}
     assert variables["NEURON_COMPILED_ARTIFACTS"] == process.artefacts.folder
+
+
+@pytest.mark.parametrize(
+    ("name", "scheduler", "devices"),
+    [
+        ("direct-neuron", None, "1"),
+        ("direct-neuron-shared", "neuron-scheduler", "4"),
+    ],
+)
+def test_pods_with_a_part_of_a_node_name_the_scheduler_that_chooses_devices(
+    rendered: list[Manifest], scheduler: str | None, devices: str
+) -> None:
+    spec = pod(rendered, "server")
+    assert spec.get("schedulerName") == scheduler
+    assert str(main_container(spec)["resources"]["limits"]["aws.amazon.com/neuron"]) == devices
+
+
+@pytest.mark.parametrize("name", ["direct-processors"])
+def test_a_server_on_processors_requests_no_device(rendered: list[Manifest]) -> None:
+    resources = main_container(pod(rendered, "server"))["resources"]
+    for each in resources.values():
+        assert {*each} <= {"cpu", "memory", "ephemeral-storage"}

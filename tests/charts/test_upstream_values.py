@@ -125,6 +125,21 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
     # NVIDIA/k8s-device-plugin v0.20.0, deployments/helm/nvidia-device-plugin/values.yaml and
     # templates/daemonset-device-plugin.yml
     "nvidia-device-plugin": ("0.20.0", {"affinity.nodeAffinity", "mofedEnabled", "tolerations", "resources"}),
+    # aws-neuron/neuron-helm-charts at 8ca1e5c, charts/neuron-helm-chart/values.yaml
+    "neuron-helm-chart": (
+        "1.10.0",
+        {
+            "neuronInstances",
+            "devicePlugin.tolerations",
+            "devicePlugin.resources",
+            "npd.enabled",
+            "scheduler.enabled",
+            "scheduler.resources",
+            "scheduler.customScheduler.fullnameOverride",
+            "scheduler.customScheduler.image.tag",
+            "scheduler.customScheduler.resources",
+        },
+    ),
     # ai-dynamo/dynamo, chart version 1.3.0, deploy/helm/charts/platform/values.yaml
     "dynamo-platform": (
         "1.6.0",
@@ -155,6 +170,11 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "rules": {"groups": []},
     },
     "dcgm-exporter": {"gpu_health": True},
+    "neuron-helm-chart": {
+        "instance_types": ["trn2.48xlarge"],
+        "shares_nodes": True,
+        "scheduler_tag": "v1.35.6-eks-1-35-13",
+    },
     "dynamo-platform": {"spans_nodes": True},
     "karpenter": {
         "cluster_name": "quickstart",

@@ -30,6 +30,7 @@ NOT_TO_BE_HAD = {
     "dynamo-platform",
     "karpenter-crd",
     "keda",
+    "neuron-helm-chart",
     "nvidia-device-plugin",
     "prometheus",
 }

@@ -27,8 +27,11 @@ timeoutSeconds: {{ .timeoutSeconds }}
 failureThreshold: {{ .failureThreshold }}
 {{- end }}
 
-{{/* Tolerations and affinity of a pod. Takes a process. */}}
+{{/* Scheduler, tolerations and affinity of a pod. Takes a process. */}}
 {{- define "model-library.placement" -}}
+{{- with .scheduler }}
+schedulerName: {{ . }}
+{{- end }}
 {{- with .tolerations }}
 tolerations:
   {{- range . }}

@@ -35,16 +35,26 @@ soft-limit = "unlimited"
 "vm/nr_hugepages" = "0"
 """
 
+#: Neuron devices belong to root, and workers run as another user (QUICKSTART-EKS.md of
+#: bottlerocket-os/bottlerocket, Neuron Support; https://github.com/bottlerocket-os/bottlerocket/pull/4400).
+_NEURON = """\
 
-def settings(*, efa: bool = False) -> str:
+[settings.kubernetes]
+device-ownership-from-security-context = true
+"""
+
+
+def settings(*, efa: bool = False, neuron: bool = False) -> str:
     """Return the user data of nodes, in TOML.
 
     Parameters
     ----------
     efa
         Whether pods register memory with EFA interfaces.
+    neuron
+        Whether pods use Neuron devices.
     """
-    return PARALLEL_PULL + _EFA if efa else PARALLEL_PULL
+    return PARALLEL_PULL + (_EFA if efa else "") + (_NEURON if neuron else "")
 
 
 def baking_settings() -> str:

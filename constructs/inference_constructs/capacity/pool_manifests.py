@@ -16,7 +16,7 @@ from inference_blueprints.catalog import InstanceType, placement
 from inference_blueprints.catalog.addresses import PODS_PER_NODE
 from inference_blueprints.catalog.efa import efa_layout, efa_layouts_are_one
 from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
-from inference_blueprints.catalog.node_images import NVIDIA_RESOURCE, image_parameter
+from inference_blueprints.catalog.node_images import NEURON_RESOURCE, NVIDIA_RESOURCE, image_parameter
 from inference_blueprints.catalog.operating_system import KUBE_RESERVED_MIB, OperatingSystem
 from inference_blueprints.catalog.releases import NodeImage
 from inference_blueprints.catalog.volumes import (
@@ -138,7 +138,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "securityGroupSelectorTerms": [{"id": group} for group in groups],
         "subnetSelectorTerms": [{"id": subnet} for subnet in nodes.subnet_ids],
         "tags": dict(nodes.tags),
-        "userData": al2023.user_data() if on_al2023 else bottlerocket.settings(efa=pool.efa),
+        "userData": al2023.user_data() if on_al2023 else _bottlerocket_settings(pool),
         **_network_interfaces(pool),
     }
     if pool.uses_instance_store:
@@ -151,6 +151,12 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "metadata": {"name": pool.name},
         "spec": specification,
     }
+
+
+def _bottlerocket_settings(pool: PoolProperties) -> str:
+    """Return the user data of a pool on Bottlerocket."""
+    neuron = pool.instance_types[0].device_resource == NEURON_RESOURCE
+    return bottlerocket.settings(efa=pool.efa, neuron=neuron)
 
 
 def _bottlerocket(pool: PoolProperties) -> Manifest:

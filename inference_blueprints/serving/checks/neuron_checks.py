@@ -33,13 +33,6 @@ def neuron_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         if message:
             of_model = path[0] in ("weights", "task", "kvCacheType", "engine")
             yield Finding((*(resolved.model_path if of_model else resolved.path), *path), message)
-    if resolved.blueprint.spec.cluster.eks is not None:
-        yield Finding(
-            (*resolved.path, "pool"),
-            f"the platform does not install the device plug-in for {resolved.accelerator.name}, without "
-            "which pods stay pending; install AWS's chart oci://public.ecr.aws/neuron/neuron-helm-chart",
-            "warning",
-        )
     if resolved.role != "aggregated":
         yield Finding(
             resolved.path,

@@ -91,3 +91,14 @@ def tolerations(resolved: ResolvedWorkers) -> tuple[Toleration, ...]:
     of_accelerators = (Toleration(resource, value, effect),) if resource else ()
     own = (Toleration(taint.key, taint.value, taint.effect) for taint in resolved.pool.taints)
     return (*of_accelerators, *own)
+
+
+def scheduler(resolved: ResolvedWorkers) -> str | None:
+    """Return the scheduler of a worker's pods: one that knows which Neuron devices of a node are connected.
+
+    The cluster's own scheduler only counts devices. That is enough for a worker with all devices of its node
+    (``deploy/infrastructure/scheduler.rst`` of aws-neuron/aws-neuron-sdk).
+    """
+    devices = resolved.accelerators_per_node
+    shared = any(each.accelerator_count > devices for each in resolved.instance_types)
+    return placement.NEURON_SCHEDULER if shared and resolved.accelerator.manufacturer == "aws" else None

@@ -18,7 +18,7 @@ from inference_blueprints.serving.engines.own_server import OwnServer, ParserFla
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.estimates.node_copies import streams_weights
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
-from inference_blueprints.serving.nodes.node_share import tolerations
+from inference_blueprints.serving.nodes.node_share import scheduler, tolerations
 from inference_blueprints.serving.nodes.rollout import rollout
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import (
@@ -118,6 +118,7 @@ class Direct(ServingStack):
                 f"http://127.0.0.1:{_HTTP.number}{server.health_path}",
             ),
             tolerations=tolerations(resolved),
+            scheduler=scheduler(resolved),
         )
 
 

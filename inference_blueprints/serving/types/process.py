@@ -303,6 +303,8 @@ class ProcessBase:
         Availability zone that it prefers: the only one of the workers behind it. None without one.
     tolerations
         Taints of the pool's nodes.
+    scheduler
+        Scheduler of its pods on Kubernetes. None for that of the cluster.
     capabilities
         Linux capabilities that the container gets, such as ``IPC_LOCK``.
     awaits_weights
@@ -335,6 +337,7 @@ class ProcessBase:
     pool: NonEmpty | None = None
     zone: NonEmpty | None = None
     tolerations: tuple[Toleration, ...]
+    scheduler: NonEmpty | None = None
     capabilities: tuple[Capability, ...] = ()
     awaits_weights: NonEmpty | None = None
     replicas: Positive

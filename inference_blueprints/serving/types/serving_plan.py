@@ -218,6 +218,17 @@ class ServingPlan:
         )
 
     @property
+    def schedulers(self) -> frozenset[str]:
+        """Schedulers that its pods need on Kubernetes, in addition to that of the cluster."""
+        return frozenset(
+            process.scheduler
+            for model in self.models
+            for deployment in model.deployments
+            for process in deployment.processes
+            if process.scheduler
+        )
+
+    @property
     def is_elastic(self) -> bool:
         """Whether the number of some workers follows the load."""
         return any(

@@ -56,6 +56,7 @@ def _environment() -> jinja2.Environment:
         efa_label_value=placement.EFA_LABEL_VALUE,
         device_plugin_label=placement.DEVICE_PLUGIN_LABEL,
         device_plugin_label_value=placement.DEVICE_PLUGIN_LABEL_VALUE,
+        neuron_scheduler=placement.NEURON_SCHEDULER,
         target_labels=metric_labels.CLUSTER_SOURCES,
         node_labels=metric_labels.NODE_SOURCES,
         metrics_port_label=metric_labels.METRICS_PORT_SOURCE,

@@ -50,25 +50,28 @@ def schema_charts() -> tuple[str, ...]:
 
 
 def _close(schema: _Schema) -> None:
-    """Rename the keys, allow no others, and refuse explicit defaults."""
+    """Rename the keys, allow no others, and refuse explicit defaults and nulls."""
+    nullable = {
+        name for name, content in schema["properties"].items() if {"type": "null"} in content.get("anyOf", ())
+    }
     schema["properties"] = {
         to_camel(name): _without_default(content) for name, content in schema["properties"].items()
     }
     for content in schema["properties"].values():
         if "patternProperties" in content:
             content["additionalProperties"] = False
-    schema["required"] = [to_camel(name) for name in schema.get("required", [])]
+    schema["required"] = [to_camel(name) for name in schema.get("required", []) if name not in nullable]
     schema["additionalProperties"] = False
 
 
 def _without_default(content: _Schema) -> _Schema:
-    """Return the schema of a field without its default, which is never rendered."""
-    if "default" not in content:
-        return content
-    default = content.pop("default")
-    if default is None:
+    """Return the schema of a field without null and its default, which are never rendered."""
+    default = content.pop("default", None)
+    if {"type": "null"} in content.get("anyOf", ()):
         [content] = [each for each in content["anyOf"] if each != {"type": "null"}]
         return dict(content)
+    if default is None:
+        return content
     if content["type"] == "array":
         return {**content, "minItems": 1}
     return {**content, "minimum": default + 1}
@@ -104,18 +107,25 @@ def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
         del definitions["ProcessValues"]["properties"][name]
     del definitions["Sidecar"]
     _compile_nothing(definitions)
+    _request_devices(definitions)
 
 
 def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
     """Require a router and workers."""
     _servers(schema, definitions)
     _compile_nothing(definitions)
+    _request_devices(definitions)
     schema["properties"]["processes"]["minItems"] = 2
 
 
 def _compile_nothing(definitions: dict[str, _Schema]) -> None:
     """Leave out compiled artefacts: engines that compile run only without a router."""
     del definitions["ArtefactsValues"], definitions["ProcessValues"]["properties"]["artefacts"]
+
+
+def _request_devices(definitions: dict[str, _Schema]) -> None:
+    """Require the name of a device: engines on processors run only without a router."""
+    definitions["Accelerators"]["required"].insert(0, "resourceName")
 
 
 def _direct_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:

@@ -282,9 +282,22 @@ def test_what_cannot_work_is_refused(
     assert any(each.startswith(message) for each in found), found
 
 
-def test_a_missing_device_plug_in_is_said_before_a_deployment(on_neuron: Make) -> None:
-    found = [*serving_findings(on_neuron("inf2.8xlarge", 1, args={"max-model-len": 4096}))]
-    assert any("does not install the device plug-in" in each.message for each in found)
+@pytest.mark.parametrize(
+    ("instance_type", "devices", "scheduler"),
+    [
+        ("inf2.8xlarge", 1, None),
+        ("inf2.48xlarge", 4, "neuron-scheduler"),
+        ("trn2.48xlarge", 1, "neuron-scheduler"),
+        ("trn2.48xlarge", 16, None),
+    ],
+)
+def test_pods_with_a_part_of_a_node_have_the_scheduler_that_chooses_devices(
+    instance_type: str, devices: int, scheduler: str | None, on_neuron: Make
+) -> None:
+    """``deploy/infrastructure/scheduler.rst`` of aws-neuron/aws-neuron-sdk: all devices need none."""
+    blueprint = on_neuron(instance_type, devices, args={"max-model-len": 4096})
+    assert worker_of(blueprint).scheduler == scheduler
+    assert build_plan(blueprint).schedulers == ({scheduler} if scheduler else frozenset())
 
 
 def test_a_pool_of_gpus_is_refused(on_neuron: Make) -> None:

@@ -1,0 +1,84 @@
+"""A platform on Neuron has AWS's device plug-in, and its scheduler where workers share a node."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.spec.shipped import shipped
+from tests.templates.conftest import write_templates
+from tests.templates.support import Templates, text
+
+CHART = "neuron-helm-chart"
+
+
+@pytest.fixture(scope="module")
+def whole_nodes(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Workers that have all devices of their node."""
+    return write_templates(shipped()["inf2"], tmp_path_factory.mktemp("inf2") / "cdk.out")
+
+
+@pytest.fixture(scope="module")
+def shared_nodes(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Workers that have four of sixteen devices, on the oldest Kubernetes version."""
+    blueprint = tmp_path_factory.mktemp("trn2") / "trn2.yaml"
+    blueprint.write_text(shipped()["trn2"].read_text(encoding="utf-8").replace('"1.35"', '"1.34"'))
+    return write_templates(blueprint, blueprint.parent / "cdk.out")
+
+
+def values_of(templates: Templates) -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load(text(templates.charts("Platform")[CHART]["Properties"]["Values"]))
+    return values
+
+
+def test_the_device_plug_in_runs_on_every_node_of_the_pool(whole_nodes: Templates) -> None:
+    """A node that it does not reach has no devices for Kubernetes, so pods stay pending."""
+    values = values_of(whole_nodes)
+    [requirement] = [
+        each
+        for each in whole_nodes.manifest("Capacity", "NodePool", "inferentia")["spec"]["template"]["spec"][
+            "requirements"
+        ]
+        if each["key"] == "node.kubernetes.io/instance-type"
+    ]
+    assert values["neuronInstances"] == requirement["values"]
+    assert values["devicePlugin"]["tolerations"] == [{"operator": "Exists"}]
+    # The node monitoring agent of EKS does its work.
+    assert values["npd"] == {"enabled": False}
+
+
+def test_the_scheduler_is_installed_where_workers_share_a_node(
+    whole_nodes: Templates, shared_nodes: Templates
+) -> None:
+    assert values_of(whole_nodes)["scheduler"]["enabled"] is False
+    scheduler = values_of(shared_nodes)["scheduler"]
+    assert scheduler["enabled"] is True
+    model = text(next(iter(shared_nodes.charts("Model-llama-70b").values()))["Properties"]["Values"])
+    assert f'"scheduler":"{scheduler["customScheduler"]["fullnameOverride"]}"' in model
+
+
+def test_the_scheduler_has_the_minor_version_of_the_cluster(shared_nodes: Templates) -> None:
+    """A newer one than the API server is not supported (kubernetes.io, Version Skew Policy)."""
+    tag = values_of(shared_nodes)["scheduler"]["customScheduler"]["image"]["tag"]
+    assert tag.startswith("v1.34.")
+    assert "-eks-1-34-" in tag
+
+
+def test_workers_may_open_their_devices(whole_nodes: Templates, base_templates: Templates) -> None:
+    """Bottlerocket, QUICKSTART-EKS.md, Neuron Support: else the devices belong to root."""
+
+    def settings(templates: Templates, pool: str) -> dict[str, Any]:
+        found = templates.manifest("Capacity", "EC2NodeClass", pool)["spec"]["userData"]
+        return tomllib.loads(found)["settings"]
+
+    assert settings(whole_nodes, "inferentia")["kubernetes"] == {
+        "device-ownership-from-security-context": True
+    }
+    assert "kubernetes" not in settings(base_templates, "l40s")
+
+
+def test_a_platform_without_neuron_has_none_of_it(base_templates: Templates) -> None:
+    assert CHART not in base_templates.charts("Platform")
