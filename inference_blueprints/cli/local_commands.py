@@ -51,9 +51,13 @@ def up(
     ] = None,
     seconds: Seconds = None,
     engines: Annotated[
-        EngineName,
-        typer.Option("--engines", help="vllm: real vLLM on the processors; its first use installs 6 GB."),
-    ] = EngineName.SIMULATED,
+        EngineName | None,
+        typer.Option(
+            "--engines",
+            help="vllm: real vLLM on the processors; its first use installs 6 GB. llama: llama-server; its "
+            "first use builds it. Default: llama for models of llamaCpp, simulated for others.",
+        ),
+    ] = None,
     control_plane: ControlPlane = False,
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
@@ -67,6 +71,7 @@ def up(
     from inference_blueprints.local.report.report_types import Report
     from inference_blueprints.local.run import run
     from inference_blueprints.processes.interruption import Interrupted, interruptible
+    from inference_blueprints.targets.local.engine_kinds import default_engines
 
     def reported(report: Report) -> None:
         if output is Output.JSON:
@@ -81,7 +86,7 @@ def up(
                 run_directory,
                 seconds=seconds,
                 keep=stays,
-                engines=engines,
+                engines=engines or default_engines(loaded.blueprint),
                 control_plane=control_plane,
                 console=Console(stderr=output is Output.JSON),
                 reported=reported,
@@ -194,22 +199,27 @@ def replay(
 
 @app.command()
 def prepare(
-    engines: Annotated[Literal["vllm"], typer.Option("--engines", help="The real engines: vLLM on the CPU.")],
+    engines: Annotated[
+        Literal["vllm", "llama"],
+        typer.Option("--engines", help="The real engines: vLLM or llama-server on the CPU."),
+    ],
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Install real engines in advance. Otherwise, the first `local up` with them does."""
+    """Install or build real engines in advance. Otherwise, the first `local up` with them does."""
     import sys
 
     from inference_blueprints.processes.interruption import Interrupted, interruptible
+    from inference_blueprints.targets.local.llama_cpp.server_build import llama_server
     from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
 
+    key, install = ("python", vllm_python) if engines == "vllm" else ("program", llama_server)
     lines = sys.stderr if output is Output.JSON else sys.stdout
     try:
         with interruptible():
-            python = vllm_python(lambda line: print(line, file=lines, flush=True))
+            program = install(lambda line: print(line, file=lines, flush=True))
     except Interrupted as interruption:
         raise typer.Exit(interruption.exit_code) from None
     if output is Output.JSON:
-        print_json({"python": str(python)})
+        print_json({key: str(program)})
     else:
-        print(f"{engines} runs with {python}")
+        print(f"{engines} runs with {program}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from inference_blueprints.spec.types import ArgumentValue
@@ -42,3 +42,23 @@ def flag_values(line: Sequence[str]) -> dict[str, str]:
         for name, value in pairwise(line)
         if name.startswith("--") and not value.startswith("--")
     }
+
+
+def arguments_by_name(line: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the values of each argument of a command line. Words before the first argument have no name.
+
+    Parameters
+    ----------
+    line
+        The words of the command line.
+    """
+    name, values = "", list[str]()
+    for word in line:
+        if word.startswith("--"):
+            if name or values:
+                yield name, tuple(values)
+            name, values = word.removeprefix("--"), []
+        else:
+            values.append(word)
+    if name or values:
+        yield name, tuple(values)

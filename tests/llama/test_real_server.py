@@ -7,16 +7,18 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.llama_cpp.replaced_arguments import ServerPlace, arguments_here
 from inference_blueprints.targets.local.llama_cpp.server_build import llama_server
 from inference_blueprints.targets.local.llama_cpp.tiny_model import TinyModel
 
@@ -24,9 +26,37 @@ pytestmark = pytest.mark.llama
 
 SERVED = "graviton-llama-cpp"
 MODELS = {"qwen2": TinyModel(4096), "llama": TinyModel(2048, "llama", 3, 128, 8, 4, 256, 11)}
-#: Arguments that this machine sets: its file, its processors and a smaller cache.
-HERE = {"--threads": "2", "--threads-batch": "2", "--parallel": "2", "--ctx-size": "4096"}
 SECONDS = 60
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "paint",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "colour": {"enum": ["red", "blue"]},
+                    "why": {"type": "string", "maxLength": 20},
+                    "coats": {"type": "integer", "minimum": 1, "maximum": 3},
+                },
+                "required": ["colour", "why", "coats"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "wait",
+            "parameters": {
+                "type": "object",
+                "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 9}},
+                "required": ["days"],
+                "additionalProperties": False,
+            },
+        },
+    },
+]
 
 
 @pytest.fixture(params=MODELS)
@@ -34,19 +64,16 @@ def model(request: pytest.FixtureRequest) -> Path:
     return MODELS[request.param].file(print)
 
 
-def planned_arguments(model: Path) -> list[str]:
-    words = list(build_plan(load_blueprint(SERVED).blueprint).models[0].deployments[0].workers[0].arguments)
-    url = words.index("--model-url")
-    del words[url : url + 2]
-    for name, value in {**HERE, "--model": str(model), "--host": "127.0.0.1"}.items():
-        words[words.index(name) + 1] = value
-    return words
+def planned_arguments(model: Path) -> tuple[str, ...]:
+    words = build_plan(load_blueprint(SERVED).blueprint).models[0].deployments[0].workers[0].arguments
+    here, _ = arguments_here(words, ServerPlace(model, "127.0.0.1", threads=2))
+    return here
 
 
 @contextmanager
-def serving(arguments: list[str]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def serving(arguments: Sequence[str]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     [port] = free_ports(1)
-    command = [str(llama_server(print)), *arguments, "--port", str(port)]
+    command = [str(llama_server(print)), *arguments, "--port", str(port)]  # the last of two ports counts
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             url = f"http://127.0.0.1:{port}"
@@ -98,13 +125,46 @@ def test_it_streams_keeps_to_a_schema_and_reports_metrics(model: Path) -> None:
     }
     form = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
     with serving(planned_arguments(model)) as (url, _):
-        events = answer(url, stream=True, max_tokens=5).split("\n\n")
+        events = answer(url, stream=True, max_tokens=5, ignore_eos=True).split("\n\n")
         assert "[DONE]" in events[-2]
         assert len(events) > 5
         assert json.loads(words(answer(url, response_format=form)))["colour"] in ("red", "blue")
         with urllib.request.urlopen(f"{url}/metrics", timeout=SECONDS) as page:  # noqa: S310
             metrics = page.read().decode()
     assert all(f"\nllamacpp:{name} " in metrics for name in ("requests_processing", "requests_deferred"))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+def test_a_required_tool_is_called_with_arguments_of_its_schema(streamed: bool) -> None:  # noqa: FBT001 -- a case
+    """It turns red if the model's template has no tools: the server then ignores 'tool_choice'."""
+    wanted = {
+        "tools": TOOLS,
+        "tool_choice": "required",
+        "max_tokens": 400,
+        "stream": streamed,
+    }
+    with serving(planned_arguments(MODELS["qwen2"].file(print))) as (url, _):
+        text = answer(url, **wanted)
+    name, arguments, reason = called(text) if streamed else whole_call(text)
+    assert reason == "tool_calls"
+    [schema] = [tool["function"]["parameters"] for tool in TOOLS if tool["function"]["name"] == name]
+    jsonschema.validate(json.loads(arguments), schema)
+
+
+def whole_call(text: str) -> tuple[str, str, str]:
+    [choice] = json.loads(text)["choices"]
+    [call] = choice["message"]["tool_calls"]
+    return call["function"]["name"], call["function"]["arguments"], choice["finish_reason"]
+
+
+def called(text: str) -> tuple[str, str, str]:
+    """Put the parts of a streamed call together."""
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: {")]
+    choices = [choice for line in lines for choice in json.loads(line)["choices"]]
+    parts = [call["function"] for each in choices for call in each["delta"].get("tool_calls", ())]
+    names = [part["name"] for part in parts if "name" in part]
+    assert len(names) == 1
+    return names[0], "".join(part.get("arguments", "") for part in parts), choices[-1]["finish_reason"]
 
 
 def test_sigterm_ends_the_server_at_once() -> None:

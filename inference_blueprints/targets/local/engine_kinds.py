@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.engine_names import EngineName
+from inference_blueprints.targets.local.llama_cpp.llama_kind import ENGINE, LlamaKind
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
 
 ENGINE_KINDS: Mapping[EngineName, type[EngineKind]] = MappingProxyType(
-    {EngineName.SIMULATED: SimulatedKind, EngineName.VLLM: VllmKind}
+    {EngineName.SIMULATED: SimulatedKind, EngineName.VLLM: VllmKind, EngineName.LLAMA: LlamaKind}
 )
+
+
+def default_engines(blueprint: Blueprint) -> EngineName:
+    """Return the engines of a local run that names none.
+
+    Parameters
+    ----------
+    blueprint
+        If all its models have the engine ``llamaCpp``, its real server runs: it needs no accelerator on AWS
+        either. Otherwise, engines are simulated.
+    """
+    of_llama = all(model.engine.chosen == ENGINE for model in blueprint.spec.models)
+    return EngineName.LLAMA if of_llama else EngineName.SIMULATED

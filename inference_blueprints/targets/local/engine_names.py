@@ -4,7 +4,8 @@ from enum import StrEnum
 
 
 class EngineName(StrEnum):
-    """Engines of a local run: ``simulated``, or real ``vllm`` on the processors of this machine."""
+    """Engines of a local run: ``simulated``, or real on this machine's processors: ``vllm``, ``llama``."""
 
     SIMULATED = "simulated"
     VLLM = "vllm"
+    LLAMA = "llama"

@@ -35,6 +35,7 @@ CONNECTED = "processes find each other by files here; on EKS Dynamo's operator c
 #: Why processes have other addresses on this machine.
 OWN_ADDRESS = "all workers share this machine, so each listens on a loopback address of its own"
 #: Why files are elsewhere on this machine.
+NO_SECRETS = "nothing is downloaded, so no process needs a key"
 OWN_FOLDER = "all workers share this machine, so each deployment has a folder of its own"
 _FILES_HERE = "every process reads the model's files from a folder; nothing is downloaded"
 _READ_BY_PEOPLE = "logs are read by people here, as text"

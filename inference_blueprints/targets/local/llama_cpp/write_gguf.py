@@ -1,9 +1,9 @@
 """Writes a tiny model with random weights as GGUF: a program of its own, with llama.cpp's package.
 
-    python write_gguf.py FOLDER_OF_GGUF_PY VOCABULARY.gguf TARGET.gguf SETTINGS
+    python write_gguf.py FOLDER_OF_LLAMA_CPP TARGET.gguf SETTINGS
 
 SETTINGS is JSON: ``architecture``, ``name``, ``template``, ``context``, ``layers``, ``hidden``, ``heads``,
-``kv_heads``, ``feed_forward`` and ``seed``.
+``kv_heads``, ``feed_forward``, ``seed``, ``added_tokens`` and ``biases``.
 """
 
 from __future__ import annotations
@@ -11,24 +11,29 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+_VOCABULARY = Path("models", "ggml-vocab-qwen2.gguf")
 #: Metadata of the vocabulary's file that describe another model.
 _KEPT = "tokenizer."
+#: Names of the tokens that the vocabulary does not use.
+_FREE = "[PAD"
 _SPREAD = 0.5
 
 
 def main() -> None:
     """Copy the tokenizer, and add weights."""
-    package, vocabulary, target, settings = sys.argv[1:]
-    sys.path.insert(0, package)
+    source, target, settings = Path(sys.argv[1]), *sys.argv[2:]
+    sys.path.insert(0, str(source / "gguf-py"))
     gguf = importlib.import_module("gguf")
     values = json.loads(settings)
-    reader = gguf.GGUFReader(vocabulary)
+    reader = gguf.GGUFReader(str(source / _VOCABULARY))
     writer = gguf.GGUFWriter(target, values["architecture"])
-    size = _copy_tokenizer(reader, writer, gguf)
+    tokens = _copy_tokenizer(reader, writer, gguf, values["added_tokens"])
+    size = len(tokens)
     writer.add_name(values["name"])
     writer.add_chat_template(values["template"])
     writer.add_context_length(values["context"])
@@ -43,21 +48,39 @@ def main() -> None:
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     for name, tensor in _tensors(values, size):
         writer.add_tensor(name, tensor)
+    if values["biases"]:
+        writer.add_tensor("output.bias", _biases(tokens, values["biases"]))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def _copy_tokenizer(reader: Any, writer: Any, gguf: Any) -> int:
-    """Copy the fields of the tokenizer, and return the number of tokens."""
-    for field in reader.fields.values():
-        if not field.name.startswith(_KEPT) or field.name == gguf.Keys.Tokenizer.CHAT_TEMPLATE:
+def _copy_tokenizer(reader: Any, writer: Any, gguf: Any, added: dict[str, int]) -> list[str]:
+    """Copy the fields of the tokenizer with tokens in place of unused ones, and return all tokens."""
+    keys = gguf.Keys.Tokenizer
+    fields = {name: field for name, field in reader.fields.items() if name.startswith(_KEPT)}
+    tokens, kinds = fields[keys.LIST].contents(), fields[keys.TOKEN_TYPE].contents()
+    for token, number in added.items():
+        if not tokens[number].startswith(_FREE):
+            raise ValueError(f"token {number} is {tokens[number]}, and the vocabulary needs it")
+        tokens[number], kinds[number] = token, gguf.TokenType.USER_DEFINED
+    changed = {keys.LIST: tokens, keys.TOKEN_TYPE: kinds}
+    for name, field in fields.items():
+        if name == keys.CHAT_TEMPLATE:
             continue
         kind = field.types[0]
         inner = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        writer.add_key_value(field.name, field.contents(), kind, sub_type=inner)
-    return len(reader.fields[gguf.Keys.Tokenizer.LIST].data)
+        writer.add_key_value(name, changed.get(name) or field.contents(), kind, sub_type=inner)
+    return list(tokens)
+
+
+def _biases(tokens: list[str], biases: dict[str, float]) -> np.ndarray[Any, Any]:
+    """Return what is added to the score of each token."""
+    added = np.zeros(len(tokens), np.float32)
+    for token, bias in biases.items():
+        added[tokens.index(token)] = bias
+    return added
 
 
 def _tensors(values: dict[str, Any], size: int) -> list[tuple[str, np.ndarray[Any, Any]]]:

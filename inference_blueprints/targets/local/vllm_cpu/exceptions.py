@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from inference_blueprints.serving.command_line import arguments_by_name
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.node_folder import kernel_environment
 from inference_blueprints.serving.types import EnvironmentValue, Process
@@ -258,7 +259,7 @@ def local_settings(
     latent_attention
         Whether the model's attention is latent (MLA).
     """
-    planned = dict(_by_name(process.arguments))
+    planned = dict(arguments_by_name(process.arguments))
     worker = RuledWorker(address, model_directory, planned, latent_attention)
     here: dict[str, Values] = {}
     replaced: list[tuple[str, str | None, str | None, str]] = []
@@ -304,20 +305,6 @@ def _here(name: str, values: Values, model_directory: str, worker: RuledWorker) 
         return _ADDED[name]
     rule = _ARGUMENTS.get(name)
     return (rule.here(values, worker), rule.why(values, worker)) if rule else (values, "")
-
-
-def _by_name(arguments: Sequence[str]) -> Iterator[tuple[str, Values]]:
-    """Yield the values of each argument. Words before the first argument have no name."""
-    name, values = "", list[str]()
-    for word in arguments:
-        if word.startswith("--"):
-            if name or values:
-                yield name, tuple(values)
-            name, values = word.removeprefix("--"), []
-        else:
-            values.append(word)
-    if name or values:
-        yield name, tuple(values)
 
 
 def _flag(name: str) -> str:

@@ -19,12 +19,12 @@ from inference_blueprints.targets.local.platform_parts import Replacement
 from inference_blueprints.targets.local.process_commands import (
     CONNECTED,
     DISCOVERY,
+    NO_SECRETS,
     OWN_ADDRESS,
     OWN_FOLDER,
     own_variables,
 )
 
-_NO_SECRETS = "nothing is downloaded, so no process needs a key"
 #: What a value of the plan is that is known on EKS only.
 _KNOWN_THERE: Mapping[type[EnvironmentValue], str] = MappingProxyType(
     {
@@ -54,7 +54,7 @@ def process_exceptions() -> Iterator[tuple[str, str, str]]:
         yield f"`{name}`", own if " " in own else f"`{own}`", reason
     yield "variables with the pod's address", "the worker's own address", OWN_ADDRESS
     yield "variables with the path of a file", "a path on this machine", OWN_FOLDER
-    yield "variables from secrets", "left out", _NO_SECRETS
+    yield "variables from secrets", "left out", NO_SECRETS
 
 
 def process_replacements(
@@ -87,7 +87,7 @@ def process_replacements(
 def _here(value: EnvironmentValue, home: Path, address: str) -> tuple[str, str]:
     """Return what a value that EKS provides is on this machine, and the reason."""
     if isinstance(value, SecretValue):
-        return "left out", _NO_SECRETS
+        return "left out", NO_SECRETS
     if isinstance(value, FilePath):
         return str(home / value.name), OWN_FOLDER
     return address, OWN_ADDRESS

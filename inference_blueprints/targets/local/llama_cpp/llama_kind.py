@@ -1,0 +1,195 @@
+"""The real llama-server on this machine's processors, with random weights, for workers of ``llamaCpp``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.catalog import Model
+from inference_blueprints.errors import Finding
+from inference_blueprints.measurement.completions.served_models import ON_PROCESSORS
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import DeploymentPlan
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.direct.worker_balancer import WorkerBalancer
+from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.launch import Launch
+from inference_blueprints.targets.local.llama_cpp.replaced_arguments import (
+    ServerPlace,
+    arguments_here,
+    planned_cache,
+)
+from inference_blueprints.targets.local.llama_cpp.server_build import DURATION, SERVER, llama_server
+from inference_blueprints.targets.local.llama_cpp.source_archive import BUILD
+from inference_blueprints.targets.local.llama_cpp.tiny_model import TinyModel
+from inference_blueprints.targets.local.local_deployment import (
+    LocalDeployment,
+    LocalWorkers,
+    WorkerPlace,
+)
+from inference_blueprints.targets.local.local_frontend import LocalFrontend
+from inference_blueprints.targets.local.platform_parts import Replacement, State
+from inference_blueprints.targets.local.process_commands import NO_SECRETS, OWN_FOLDER
+from inference_blueprints.targets.local.vllm_cpu.machine import Machine
+
+#: Engine of the blueprints that it serves, by their key.
+ENGINE = "llamaCpp"
+_MODEL_FILE = "model.gguf"
+_NOT_SET, _LEFT_OUT = "not set", "left out"
+_WHAT_FITS = "two servers per role, or one per processor of this machine"
+_NO_SCALING = "the targets of the autoscaler follow from the times of the planned hardware"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaRole(LocalWorkers):
+    """The servers of one role.
+
+    Parameters
+    ----------
+    release
+        Name of their deployment's release.
+    program
+        The program llama-server.
+    threads
+        Threads of each server.
+    processor
+        Processor of the plan, which this machine does not have.
+    """
+
+    release: str
+    program: Path
+    threads: int
+    processor: str
+
+    @property
+    def state(self) -> State:
+        return "real"
+
+    @property
+    def detail(self) -> str:
+        return (
+            f"{SERVER} {BUILD} of llama.cpp, built from source; random weights; the processor is this "
+            f"machine's and not {self.processor}, so times mean nothing; {self.replicas} of "
+            f"{self.planned.replicas} planned servers"
+        )
+
+    @property
+    def answers(self) -> str:
+        return "random weights of a tiny model: answers are words without meaning"
+
+    @property
+    def replacements(self) -> tuple[Replacement, ...]:
+        _, replaced = arguments_here(self.planned.arguments, self._at(WorkerPlace(Path("…"), "127.0.0.x", 0)))
+        return (
+            *self._counts(),
+            *(
+                Replacement(self._label, f"--{each.name}", _text(each.planned), _text(each.here), each.reason)
+                for each in replaced
+            ),
+            *(
+                Replacement(self._label, name, "a secret", _LEFT_OUT, NO_SECRETS)
+                for name in self.planned.environment
+            ),
+            Replacement(self._label, "HOME", _NOT_SET, "…", OWN_FOLDER),
+        )
+
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:  # noqa: ARG002 -- the plan names the model, each process has one worker
+        words, _ = arguments_here(self.planned.arguments, self._at(place))
+        return Launch([str(self.program), *words], {"HOME": str(place.home)})
+
+    def _at(self, place: WorkerPlace) -> ServerPlace:
+        return ServerPlace(place.model_directory / _MODEL_FILE, place.address, self.threads)
+
+    def _counts(self) -> Iterator[Replacement]:
+        """Yield which numbers of workers differ from the plan."""
+        planned = self.planned
+        if self.replicas != planned.replicas:
+            yield Replacement(self._label, "replicas", str(planned.replicas), str(self.replicas), _WHAT_FITS)
+        if planned.scaling:
+            most = f"up to {planned.scaling.most}, with the load"
+            yield Replacement(self._label, "elastic replicas", most, str(self.replicas), _NO_SCALING)
+
+    @property
+    def _label(self) -> str:
+        return self.release if self.role == "worker" else f"{self.release}, {self.role}"
+
+
+class LlamaKind(EngineKind):
+    """The real llama-server on the processors of this machine.
+
+    Parameters
+    ----------
+    machine
+        The machine that bounds the number of servers and threads. By default, this one.
+    """
+
+    title = f"{SERVER} {BUILD}"
+    ready_seconds = 120.0
+    answer_seconds = 120.0
+    killed_answer_tokens = 400
+    has_times = False
+    mark = ON_PROCESSORS
+    kv_transfer = None
+    highest_rate = 1.0
+    preparation = f"Prepare {SERVER} {BUILD}: the first use builds it from source, {DURATION}"
+
+    def __init__(self, blueprint: Blueprint, machine: Machine | None = None) -> None:
+        super().__init__(blueprint)
+        self._machine = machine or Machine.this()
+        self._program = Path(SERVER)
+        self._models: Mapping[int, Path] = {}
+
+    def findings(self) -> Iterator[Finding]:
+        for index, model in usable(self._blueprint.spec.models):
+            engine = model.engine.chosen
+            if engine != ENGINE:
+                message = (
+                    f"the model '{model.name}' has the engine {engine}, and llama-server runs {ENGINE} only; "
+                    "use simulated engines, or remove the model in a copy of the blueprint"
+                )
+                yield Finding(("spec", "models", index, "engine"), message)
+
+    def prepare(self, report: Callable[[str], None]) -> None:
+        self._program = llama_server(report)
+        contexts = {
+            _context(deployment)
+            for model in build_plan(self._blueprint).models
+            for deployment in model.deployments
+        }
+        self._models = {context: TinyModel(context).file(report) for context in sorted(contexts)}
+
+    def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:  # noqa: ARG002 -- the base class names them
+        return WorkerBalancer(plan.entry_point)
+
+    def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
+        most = max(2, self._machine.processors)
+        return tuple(
+            LlamaRole(
+                planned=process,
+                replicas=min(process.replicas, most),
+                context_length=process.engine.max_model_len if process.engine else 0,
+                profile=None,
+                release=plan.release,
+                program=self._program,
+                threads=max(1, self._machine.processors // min(process.replicas, most)),
+                processor=role.accelerator.name,
+            )
+            for role, process in zip(roles, plan.workers, strict=True)
+        )
+
+    def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:  # noqa: ARG002 -- the model is the same for every shape
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / _MODEL_FILE).symlink_to(self._models[_context(deployment.plan)])
+
+
+def _context(plan: DeploymentPlan) -> int:
+    """Return the tokens that the servers of a deployment keep for a sequence."""
+    caches = [planned_cache(process.arguments) for process in plan.workers]
+    return max(cache.tokens // cache.sequences for cache in caches)
+
+
+def _text(words: Sequence[str] | None) -> str:
+    return _LEFT_OUT if words is None else " ".join(words)
