@@ -22,7 +22,7 @@ from inference_blueprints.targets.local.llama_cpp.replaced_arguments import (
     arguments_here,
     planned_cache,
 )
-from inference_blueprints.targets.local.llama_cpp.server_build import DURATION, SERVER, llama_server
+from inference_blueprints.targets.local.llama_cpp.server_build import SERVER, llama_server
 from inference_blueprints.targets.local.llama_cpp.source_archive import BUILD
 from inference_blueprints.targets.local.llama_cpp.tiny_model import TinyModel
 from inference_blueprints.targets.local.local_deployment import (
@@ -134,7 +134,7 @@ class LlamaKind(EngineKind):
     mark = ON_PROCESSORS
     kv_transfer = None
     highest_rate = 1.0
-    preparation = f"Prepare {SERVER} {BUILD}: the first use builds it from source, {DURATION}"
+    preparation = f"Prepare {SERVER} {BUILD}, once per machine"
 
     def __init__(self, blueprint: Blueprint, machine: Machine | None = None) -> None:
         super().__init__(blueprint)
