@@ -47,7 +47,7 @@ def main() -> None:
         flags = vllm_flags(wheel)
         server_flags = vllm_server_flags(wheel)
     with open_remote_wheel(omni) as wheel:
-        server_flags |= omni_flags(wheel)
+        flags |= omni_flags(wheel)
     document = {
         "image": IMAGE,
         "version": f"v{RELEASE}",
@@ -68,7 +68,7 @@ def main() -> None:
     target = TARGETS / f"{OWNER}.json"
     target.write_text(",\n".join(parts) + "\n}\n", encoding="utf-8")
     print(
-        f"{target}: {len(flags)} flags of vllm and {len(server_flags)} of its server with vllm-omni {RELEASE}"
+        f"{target}: {len(flags)} flags of vllm-omni {RELEASE} and {len(server_flags)} of the server of vllm"
     )
 
 

@@ -32,6 +32,8 @@ _INIT_SECONDS = 900
 _REFUSED = "`vllm serve --omni` refuses it; raise replicas"
 _SIZED = "it follows from workload.images"
 _NOT_PLANNED = "the plan counts no memory for it"
+# Arguments that vLLM's server owns because of what it does with prompts and caches.
+_OF_TEXT = ("enable-scale-out", "trust-request-mm-kwargs", "enable-prompt-tokens-details")
 _ONE_STAGE = "a worker is one stage in one process"
 _OTHER_MODELS = "models that speak, sing or act are not served here"
 
@@ -59,9 +61,12 @@ class VllmOmni(ServingEngine):
         requests=RequestCounter("vllm_omni:requests_success_total"),
         owned_arguments=MappingProxyType(
             {
-                name: reason
-                for name, reason in VLLM_SERVER.owned_arguments.items()
-                if name not in ("enable-scale-out", "trust-request-mm-kwargs", "enable-prompt-tokens-details")
+                "headless": NODES,
+                **{
+                    name: reason
+                    for name, reason in VLLM_SERVER.owned_arguments.items()
+                    if name not in _OF_TEXT
+                },
             }
         ),
         # The stages are processes of their own, and nothing states that they outlive SIGTERM.
@@ -89,7 +94,7 @@ class VllmOmni(ServingEngine):
                 ),
                 _REFUSED,
             ),
-            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port", "headless"), NODES),
+            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port"), NODES),
             **dict.fromkeys(("num-gpus", "usp", "ulysses-degree", "ring", "ring-degree"), TENSOR),
             **dict.fromkeys(("allgather-degree", "cfg-parallel-size", "vae-patch-parallel-size"), TENSOR),
             **dict.fromkeys(
