@@ -65,6 +65,7 @@ COMPILING = (
 )
 TRAINIUM = shipped()["trn2"].read_text(encoding="utf-8")
 GRAVITON = shipped()["graviton-llama-cpp"].read_text(encoding="utf-8")
+IMAGES = shipped()["image-generation"].read_text(encoding="utf-8")
 
 #: What is deployed, by the name of its reviewed rendering.
 DEPLOYMENTS = {
@@ -75,6 +76,7 @@ DEPLOYMENTS = {
     "direct-neuron-shared": planned(of=TRAINIUM),
     "direct-processors": planned(of=GRAVITON),
     "direct-elastic": planned(DIRECT, of=ELASTIC),
+    "direct-images": planned(of=IMAGES),
 }
 
 

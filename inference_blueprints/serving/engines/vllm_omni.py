@@ -1,6 +1,8 @@
 """vLLM-Omni: the arguments of a worker that makes images.
 
-Flags, functions and files named here are those of vllm-omni 0.30.0. A request is computed alone: the next one
+``vllm serve --omni`` is vLLM's own program, which hands over to vLLM-Omni (`maybe_run_omni` in
+``vllm/entrypoints/cli/main.py`` of vLLM 0.30.0). Flags, functions and files named here are those of vllm-omni
+0.30.0. A request is computed alone: the next one
 waits in the worker (``max_num_seqs`` of `OmniDiffusionConfig` is 1, ``vllm_omni/diffusion/data.py``).
 """
 
