@@ -12,10 +12,22 @@ from constructs import Construct
 
 from inference_blueprints import resources
 from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_limits import LATENCY_PERCENT_BEHIND, SHARDS_PER_WORKER
+from inference_blueprints.contracts.batch_limits import (
+    LATENCY_PERCENT_BEHIND,
+    PIXEL_SIDE_PER_TOKEN,
+    SHARDS_PER_WORKER,
+)
 from inference_blueprints.contracts.batch_names import API_OUTPUT
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Batch, BatchQueue, BatchWorkers, Model, SignalStore, Team
+from inference_blueprints.spec.types import (
+    Batch,
+    BatchQueue,
+    BatchWorkers,
+    Model,
+    SignalStore,
+    Team,
+    Workload,
+)
 from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
 from inference_constructs.batch.batch_monitoring import BatchMonitoring, MonitoredQueue
 from inference_constructs.batch.batch_rest_api import BatchRestApi
@@ -197,7 +209,7 @@ def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]
 
 def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> dict[str, Any]:
     """Return a queue in the format that the functions read."""
-    peak = model.workload.peak_requests_per_second
+    workload = model.workload
     return {
         "name": queue.name,
         "model": queue.model,
@@ -205,9 +217,7 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> 
         "deadlineHours": queue.deadline_hours,
         "keepDays": batch.keep_days,
         "capacity": {
-            # At the peak, workers read and write at the same time. Doing only one of them is twice as fast.
-            "inputTokensPerSecond": 2 * peak * model.workload.input_tokens,
-            "outputTokensPerSecond": 2 * peak * model.workload.output_tokens,
+            **_token_rates(workload),
             "usdPerMillionInputTokens": queue.rates.usd_per_million_input_tokens,
             "usdPerMillionOutputTokens": queue.rates.usd_per_million_output_tokens,
             # Calculated for the maximum number of workers: shards without a worker wait in the queue, which
@@ -215,6 +225,21 @@ def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> 
             "places": batch.workers.max * SHARDS_PER_WORKER,
         },
         "limits": {"requestTokens": _longest_request(plan, model)},
+        **({"images": True} if model.makes_images else {}),
+    }
+
+
+def _token_rates(workload: Workload) -> dict[str, float]:
+    """Return the rates of a model's workers at the peak. Its images count as tokens."""
+    peak = workload.peak_requests_per_second
+    if images := workload.images:
+        per_image = -(-images.width // PIXEL_SIDE_PER_TOKEN) * -(-images.height // PIXEL_SIDE_PER_TOKEN)
+        rate = peak * images.per_request * per_image
+        return {"inputTokensPerSecond": 0, "outputTokensPerSecond": rate}
+    # At the peak, workers read and write at the same time. Doing only one of them is twice as fast.
+    return {
+        "inputTokensPerSecond": 2 * peak * workload.input_tokens,
+        "outputTokensPerSecond": 2 * peak * workload.output_tokens,
     }
 
 

@@ -12,8 +12,10 @@ import aiohttp
 from inference_blueprints.local.moved_streams import NOT_BEGUN, UNDER_WAY, moved_streams
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.completion_client import CompletionClient
+from inference_blueprints.measurement.completions.image_client import ImageClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.spec.types import ImageRequests
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.worker_process import WorkerProcess
@@ -103,6 +105,7 @@ async def _kill_one(
         victim,
         min(everyone * moment.streams_per_worker, moment.most_streams),
         engines=serving.engines,
+        images=serving.images_of(victim.deployment.model.name),
     )
     await streams.have_begun(moment.begun_share)
     under_way = streams.under_way
@@ -130,8 +133,10 @@ class _Streams:
         count: int,
         *,
         engines: EngineKind,
+        images: ImageRequests | None,
     ) -> None:
         context = victim.deployment.context_length
+        self._images = images
         self._answer = min(engines.killed_answer_tokens, context // 2)
         self._prompt = min(_LONGEST_PROMPT, context // 4)
         self._begun = [asyncio.Event() for _ in range(count)]
@@ -164,19 +169,18 @@ class _Streams:
         return [task.result() for task in tasks]
 
     def is_complete(self, outcome: RequestOutcome) -> bool:
-        """Return whether a stream returned every token."""
+        """Return whether a stream returned every token, or a request its images."""
         counted = outcome.usage.completion_tokens if outcome.usage else 0
-        return outcome.failure is None and counted == self._answer
+        return outcome.failure is None and (self._images is not None or counted == self._answer)
 
     async def _send(
         self, session: aiohttp.ClientSession, frontend: str, victim: WorkerProcess, number: int
     ) -> RequestOutcome:
-        client = CompletionClient(
-            session,
-            frontend,
-            victim.deployment.model.name,
-            timeout_seconds=self._answer_seconds,
-            clock=time.perf_counter,
+        model, seconds, clock = victim.deployment.model.name, self._answer_seconds, time.perf_counter
+        client = (
+            ImageClient(session, frontend, model, timeout_seconds=seconds, clock=clock, images=self._images)
+            if self._images
+            else CompletionClient(session, frontend, model, timeout_seconds=seconds, clock=clock)
         )
         prompt = random_text(self._prompt, seed=time.time_ns() + number)
         try:

@@ -12,6 +12,7 @@ import aiohttp
 from inference_blueprints.deployment.check_results import CheckResult, Severity
 from inference_blueprints.deployment.verify import structured_output_check
 from inference_blueprints.deployment.verify.embedding_check import embeddings
+from inference_blueprints.deployment.verify.image_check import generated_images
 from inference_blueprints.deployment.verify.serving_access import ANSWER_SECONDS
 from inference_blueprints.measurement.completions.completion_client import CompletionClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
@@ -64,7 +65,8 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
     ------
     CheckResult
         Results of the checks ``models``, ``tokens``, ``structured output``, ``prefix cache`` and
-        ``objectives``; for an embedding model, of ``models`` and ``embeddings``.
+        ``objectives``; for an embedding model, of ``models`` and ``embeddings``; for a model that makes
+        images, of ``models`` and ``images``.
     """
     async with aiohttp.ClientSession() as session:
         served, listed = await _listed(session, endpoint)
@@ -72,6 +74,10 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
         if endpoint.model.task == "embed":
             name, seconds = endpoint.model.name, endpoint.timeout_seconds
             yield await embeddings(session, endpoint.base_url, name, endpoint.label, seconds)
+            return
+        if images := endpoint.model.workload.images:
+            name, seconds = endpoint.model.name, endpoint.timeout_seconds
+            yield await generated_images(session, endpoint.base_url, name, endpoint.label, seconds, images)
             return
         client = CompletionClient(
             session,

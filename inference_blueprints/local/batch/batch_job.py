@@ -7,16 +7,19 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 import openai
 from openai.types import Batch
 
+from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.contracts.batch_states import FINAL
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.batch.api_listener import local_token
-from inference_blueprints.local.batch.batch_outcome import BatchOutcome, count
+from inference_blueprints.local.batch.batch_outcome import BatchOutcome, count, named_images
 from inference_blueprints.local.run_state import RunningBatch
 from inference_blueprints.local.signals.read_back import Read, read_back
+from inference_blueprints.measurement.completions.image_client import PNG, image_body
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 from inference_blueprints.spec.types import BatchQueue, Workload
 
@@ -24,6 +27,9 @@ from inference_blueprints.spec.types import BatchQueue, Workload
 REQUESTS = 400
 # Short requests, so that the job takes half a minute.
 _LONGEST_PROMPT, _LONGEST_ANSWER = 500, 50
+# Small images, for the same reason.
+_IMAGE_PROMPT, _IMAGE_SIZE = 32, "64x64"
+_CHAT_PATH = "/v1/chat/completions"
 _LOOK_SECONDS = 0.5
 _LONGEST_SECONDS = 600.0
 _SEED_BITS = 31
@@ -59,7 +65,11 @@ class BatchJob:
         self._batch = batch
         self._queue = queue
         self._signal = signal
-        self._prompt = min(workload.input_tokens, _LONGEST_PROMPT, context_length // 2)
+        self._images = workload.images
+        self._path = IMAGES_PATH if workload.images else _CHAT_PATH
+        # A workload of images states no length of prompts.
+        length = _IMAGE_PROMPT if workload.images else workload.input_tokens
+        self._prompt = min(length, _LONGEST_PROMPT, context_length // 2)
         self._answer = min(workload.output_tokens, _LONGEST_ANSWER, context_length // 4)
         self._ids = [f"line-{number}" for number in range(requests)]
         self._client = openai.OpenAI(base_url=batch.base_url, api_key=lambda: local_token(batch))
@@ -120,13 +130,32 @@ class BatchJob:
             signals=read_back(self._signal, self._queue.model, output, read_signals)
             if self._signal
             else None,
+            images=self._read_images(output) if self._images else None,
         )
+
+    def _read_images(self, output: str) -> int:
+        """Return the number of images that the output names. The first and the last are read.
+
+        Raises
+        ------
+        UserError
+            If one of these cannot be read, or is no PNG file.
+        """
+        named = named_images(output)
+        for image in {*named[:1], *named[-1:]}:
+            try:
+                content = self._client.files.content(image).read()
+            except openai.APIError as error:
+                raise UserError(f"image {image} of the batch job: {error}") from error
+            if not content.startswith(PNG):
+                raise UserError(f"image {image} of the batch job is not a PNG file")
+        return len(set(named))
 
     def _submit(self) -> Batch:
         file = self._client.files.create(file=("requests.jsonl", self._lines()), purpose="batch")
         return self._client.batches.create(
             input_file_id=file.id,
-            endpoint="/v1/chat/completions",
+            endpoint=self._path,
             completion_window="24h",
             metadata={"queue": self._queue.name} | ({"signal": self._signal} if self._signal else {}),
         )
@@ -138,16 +167,21 @@ class BatchJob:
             {
                 "custom_id": identifier,
                 "method": "POST",
-                "url": "/v1/chat/completions",
-                "body": {
-                    "model": self._queue.model,
-                    "messages": [{"role": "user", "content": random_text(self._prompt, seed + number)}],
-                    "max_tokens": self._answer,
-                },
+                "url": self._path,
+                "body": self._body(random_text(self._prompt, seed + number)),
             }
             for number, identifier in enumerate(self._ids)
         ]
         return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+    def _body(self, prompt: str) -> dict[str, Any]:
+        if self._images:
+            return {**image_body(self._queue.model, prompt, self._images), "size": _IMAGE_SIZE}
+        return {
+            "model": self._queue.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": self._answer,
+        }
 
     def _content(self, file: str | None) -> str:
         return self._client.files.content(file).text if file else ""

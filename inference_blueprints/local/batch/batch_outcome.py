@@ -33,6 +33,8 @@ class BatchOutcome:
         Workers that were killed and replaced while it ran.
     signals
         Outcomes of its answers in the signal store. None if its team has no signal.
+    images
+        Images that its output names. None if its answers are text.
     """
 
     queue: str
@@ -48,6 +50,7 @@ class BatchOutcome:
     seconds: float
     workers_killed: int
     signals: SignalCounts | None = None
+    images: int | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -86,6 +89,12 @@ def count(custom_ids: Sequence[str], output: str, errors: str) -> Counts:
         lost=len(set(custom_ids) - rows.keys()),
         duplicated=rows.total() - len(rows.keys() & set(custom_ids)),
     )
+
+
+def named_images(output: str) -> list[str]:
+    """Return the identifiers of the images that a job's output names."""
+    rows = [json.loads(row) for row in output.split("\n") if row]
+    return [image["file_id"] for row in rows for image in row["response"]["body"]["data"]]
 
 
 def _custom_ids(rows: str) -> list[Any]:

@@ -29,12 +29,14 @@ from inference_blueprints.local.report.report_types import (
 from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.local.streaming.streaming_outcome import StreamingOutcome
 from inference_blueprints.local.worker_losses import WorkerLoss
+from inference_blueprints.measurement.completions.image_client import image_body
 from inference_blueprints.measurement.completions.request_outcome import TokenUsage
 from inference_blueprints.measurement.replay.replay_result import ReplayResult
+from inference_blueprints.measurement.statistics.figure_text import amount
 from inference_blueprints.measurement.statistics.request_statistics import Basis, Measurement, measure
 from inference_blueprints.measurement.statistics.serving_capacity import ServingCapacity, capacity_of
 from inference_blueprints.planning.summary import as_dict as plan_as_dict
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 
 
@@ -151,16 +153,25 @@ def as_dict(report: Report) -> dict[str, Any]:
     }
 
 
-def curl_line(endpoint: str, model: str) -> str:
-    """Return a POSIX shell command that requests a few tokens from a model.
+def curl_line(endpoint: str, model: str, images: ImageRequests | None = None) -> str:
+    """Return a POSIX shell command that requests a few tokens, or images, from a model.
 
     Parameters
     ----------
     endpoint
         Base URL ending in ``/v1``.
+    images
+        What a request for images asks for. None for a model that writes text.
     """
-    body = {"model": model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 16}
-    command = ["curl", "-s", f"{endpoint}/chat/completions", "-H", "Content-Type: application/json"]
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": "user", "content": "Hello"}],
+        "max_tokens": 16,
+    }
+    path = "chat/completions"
+    if images:
+        body, path = image_body(model, "a red bridge in the fog", images), "images/generations"
+    command = ["curl", "-s", f"{endpoint}/{path}", "-H", "Content-Type: application/json"]
     return shlex.join([*command, "-d", json.dumps(body)])
 
 
@@ -205,7 +216,7 @@ def _model(
     return ModelReport(
         name=result.model,
         endpoint=run.endpoint,
-        curl=curl_line(run.endpoint, result.model),
+        curl=curl_line(run.endpoint, result.model, result.workload.images),
         measurement=measurement,
         objectives=_objectives(run.objectives, measurement),
         replayed=_replayed(result),
@@ -262,7 +273,16 @@ def _replayed(result: ReplayResult) -> Replayed:
         seed=result.seed,
         client_cpu_share=result.client_cpu_share,
         lateness_p99_ms=result.lateness_p99_ms,
+        images=_asked_images(workload),
     )
+
+
+def _asked_images(workload: Workload) -> str | None:
+    """Describe what each request for images asked for."""
+    images = workload.images
+    if images is None:
+        return None
+    return f"{amount(images.per_request, 'image')} of {images.size} in {amount(images.steps, 'step')}"
 
 
 def _mean(result: ReplayResult, tokens: Callable[[TokenUsage], int]) -> float | None:

@@ -57,6 +57,10 @@ def replayed_lines(replayed: Replayed) -> list[str]:
         f"{replayed.recorded_seconds:.0f} recorded seconds, times multiplied by {scaling.time:.3g}: "
         f"{replayed.peak_requests_per_second:g} requests/s in the busiest "
         f"{replayed.peak_window_seconds:.0f} s.",
+    ]
+    if replayed.images:
+        return [*lines, f"Every request asked for {replayed.images}; only its time is that of the trace."]
+    lines += [
         f"Prompts {_scaled(scaling.input)}: {_length(replayed.input_tokens)}, including "
         f"{replayed.template_tokens} of the template; shared blocks of {scaling.block_tokens:.0f} tokens.",
         f"Answers {_scaled(scaling.output)}: {_length(replayed.output_tokens)}.",
@@ -136,12 +140,13 @@ def batch_job(outcome: BatchOutcome, *, simulated: bool) -> str:
         if signals
         else ""
     )
+    images = f" {amount(outcome.images, 'image')}, one per file." if outcome.images is not None else ""
     return (
         f"Batch job of team {outcome.team} in queue {outcome.queue}, {outcome.state} after "
         f"{outcome.seconds:.0f} s{' (simulated)' if simulated else ''}: {outcome.requests} requests of "
         f"{outcome.model}, {outcome.completed} answered, {outcome.failed} failed, {outcome.lost} lost, "
         f"{outcome.duplicated} duplicated; {outcome.workers_killed} workers killed and replaced; "
-        f"{outcome.cost_usd:.4f} USD at the queue's rates.{read_back}"
+        f"{outcome.cost_usd:.4f} USD at the queue's rates.{read_back}{images}"
     )
 
 

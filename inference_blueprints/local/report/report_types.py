@@ -102,6 +102,8 @@ class Replayed:
         Seed of the text of the prompts.
     client_cpu_share, lateness_p99_ms
         Share of one processor that the client used, and how late it sent requests.
+    images
+        What each request for images asked for. None if requests asked for text.
     """
 
     trace: str
@@ -120,6 +122,7 @@ class Replayed:
     seed: int
     client_cpu_share: float
     lateness_p99_ms: float
+    images: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

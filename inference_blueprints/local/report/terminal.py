@@ -129,14 +129,17 @@ def _print_model(model: ModelReport, console: Console, *, simulated: bool, timed
     console.print(Text(model.name, style="bold"))
     _print_raw(console, [f"endpoint: {model.endpoint}", model.curl, ""])
     sent = f"{amount(measurement.requests, 'request')}, {amount(measurement.failures, 'failure')}"
+    if measurement.images:
+        sent = f"{sent}, {amount(measurement.images, 'image')}"
     console.print(Text(sent))
     for reason, count in measurement.failure_reasons.items():
         detail = model.failure_details.get(reason)
         console.print(Text(f"  {count} x {reason}" + (f", first: {detail}" if detail else ""), style="red"))
     if timed:
         _print_latencies(model, console, simulated=simulated)
-    console.print(Text(f"prefix cache hits: {hit_ratio(measurement)}"))
-    if timed:
+    if model.replayed.images is None:
+        console.print(Text(f"prefix cache hits: {hit_ratio(measurement)}"))
+    if timed and model.replayed.images is None:
         for name, line in cost_lines(measurement):
             console.print(Text(f"{name}{' (simulated)' if simulated else ''}: {line}"))
     console.print(Text(measurement.cost_note, style="dim"))

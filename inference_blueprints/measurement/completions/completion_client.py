@@ -25,7 +25,7 @@ MALFORMED = "malformed stream"
 CUT_SHORT = "stream ended without [DONE]"
 NO_TOKENS = "answer without tokens"
 REPORTED = "error within the stream"
-_HTTP_OK = 200
+HTTP_OK = 200
 _DETAIL_CHARACTERS = 300
 
 
@@ -38,7 +38,7 @@ def connection_failure(error: aiohttp.ClientConnectorError) -> str:
     return REFUSED if isinstance(error.os_error, ConnectionRefusedError) else UNCONNECTED
 
 
-class _RequestFailedError(Exception):
+class RequestFailedError(Exception):
     """A request without a complete answer."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
@@ -48,14 +48,15 @@ class _RequestFailedError(Exception):
 
 
 @dataclass(slots=True)
-class _Stream:
-    """The received part of a stream."""
+class Stream:
+    """The received part of an answer."""
 
     first: float | None = None
     last: float | None = None
     usage: TokenUsage | None = None
     on_first_token: Callable[[], None] | None = None
     on_event: Callable[[dict[str, Any]], None] | None = None
+    images: int = 0
 
 
 class CompletionClient:
@@ -73,6 +74,9 @@ class CompletionClient:
         Returns monotonic seconds for the times of the outcome.
     """
 
+    #: Path of the requests.
+    path = "/v1/chat/completions"
+
     def __init__(
         self,
         session: aiohttp.ClientSession,
@@ -83,7 +87,7 @@ class CompletionClient:
         clock: Clock,
     ) -> None:
         self._session = session
-        self._url = f"{base_url}/v1/chat/completions"
+        self._url = f"{base_url}{self.path}"
         self._model = model
         self._timeout_seconds = timeout_seconds
         self._clock = clock
@@ -117,22 +121,13 @@ class CompletionClient:
         RequestOutcome
             Also for a failed request. This method raises no exception except cancellation.
         """
-        body = {
-            "model": self._model,
-            "messages": [{"role": "user", "content": prompt}],
-            "max_tokens": output_tokens,
-            "min_tokens": output_tokens,
-            "ignore_eos": True,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        stream = _Stream(on_first_token=on_first_token, on_event=on_event)
+        stream = Stream(on_first_token=on_first_token, on_event=on_event)
         failure: tuple[str | None, str] = (None, "")
         sent = self._clock()
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                await self._read(body, stream)
-        except _RequestFailedError as error:
+                await self._read(self.body(prompt, output_tokens), stream)
+        except RequestFailedError as error:
             failure = (error.reason, error.detail)
         except TimeoutError:
             failure = (TIMED_OUT, f"{self._timeout_seconds:g} s")
@@ -149,22 +144,35 @@ class CompletionClient:
             usage=stream.usage,
             failure=failure[0],
             failure_detail=failure[1],
+            images=stream.images,
         )
 
-    async def _read(self, body: dict[str, Any], stream: _Stream) -> None:
+    def body(self, prompt: str, output_tokens: int) -> dict[str, Any]:
+        """Return the body of a request."""
+        return {
+            "model": self._model,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": output_tokens,
+            "min_tokens": output_tokens,
+            "ignore_eos": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+
+    async def _read(self, body: dict[str, Any], stream: Stream) -> None:
         """Send the request and record its stream."""
         async with self._session.post(self._url, json=body) as response:
-            if response.status != _HTTP_OK:
-                raise _RequestFailedError(f"HTTP {response.status}", await response.text(errors="replace"))
+            if response.status != HTTP_OK:
+                raise RequestFailedError(f"HTTP {response.status}", await response.text(errors="replace"))
             async for event in _events(response.content):
                 self._note(event, stream)
         if stream.first is None:
-            raise _RequestFailedError(NO_TOKENS)
+            raise RequestFailedError(NO_TOKENS)
 
-    def _note(self, event: dict[str, Any], stream: _Stream) -> None:
+    def _note(self, event: dict[str, Any], stream: Stream) -> None:
         """Record the text and token counts of one event."""
         if "error" in event:
-            raise _RequestFailedError(REPORTED, json.dumps(event["error"]))
+            raise RequestFailedError(REPORTED, json.dumps(event["error"]))
         try:
             text = any(_text(choice["delta"]) for choice in event.get("choices", ()))
             usage = event.get("usage")
@@ -174,7 +182,7 @@ class CompletionClient:
                     usage["prompt_tokens"], usage["completion_tokens"], details.get("cached_tokens")
                 )
         except (KeyError, TypeError, AttributeError) as error:
-            raise _RequestFailedError(MALFORMED, f"{error!r} in {json.dumps(event)}") from error
+            raise RequestFailedError(MALFORMED, f"{error!r} in {json.dumps(event)}") from error
         if stream.on_event:
             stream.on_event(event)
         if text:
@@ -199,12 +207,12 @@ async def _events(content: aiohttp.StreamReader) -> AsyncIterator[dict[str, Any]
         if field == "event":
             error_follows = value == "error"
         elif error_follows and field in {"data", ""}:  # Dynamo puts the message of an error into a comment
-            raise _RequestFailedError(REPORTED, value)
+            raise RequestFailedError(REPORTED, value)
         elif field == "data":
             if value == "[DONE]":
                 return
             yield _event(value)
-    raise _RequestFailedError(CUT_SHORT)
+    raise RequestFailedError(CUT_SHORT)
 
 
 async def _line(content: aiohttp.StreamReader) -> bytes:
@@ -212,7 +220,7 @@ async def _line(content: aiohttp.StreamReader) -> bytes:
     try:
         return await content.readline()
     except ValueError as error:  # longer than the reader's limit
-        raise _RequestFailedError(MALFORMED, str(error)) from error
+        raise RequestFailedError(MALFORMED, str(error)) from error
 
 
 def _event(value: str) -> dict[str, Any]:
@@ -220,7 +228,7 @@ def _event(value: str) -> dict[str, Any]:
     try:
         event = json.loads(value)
     except json.JSONDecodeError as error:
-        raise _RequestFailedError(MALFORMED, f"{error} in {value}") from error
+        raise RequestFailedError(MALFORMED, f"{error} in {value}") from error
     if not isinstance(event, dict):
-        raise _RequestFailedError(MALFORMED, f"not an object: {value}")
+        raise RequestFailedError(MALFORMED, f"not an object: {value}")
     return event

@@ -42,6 +42,8 @@ class RequestOutcome:
         Reason of the failure. The same cause has the same text. None for a complete answer.
     failure_detail
         Message of the endpoint or the operating system.
+    images
+        Images in the answer.
     """
 
     due_seconds: float
@@ -52,6 +54,7 @@ class RequestOutcome:
     usage: TokenUsage | None
     failure: str | None = None
     failure_detail: str = ""
+    images: int = 0
 
     @property
     def time_to_first_token_ms(self) -> float | None:

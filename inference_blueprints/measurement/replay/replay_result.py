@@ -70,7 +70,7 @@ class ReplayResult:
                 "this machine was too busy: the figures are of other arrival times and slower programs"
             )
         without_usage = sum(outcome.usage is None for outcome in self.answered)
-        if without_usage:
+        if without_usage and self.workload.images is None:
             found.append(f"{without_usage} answers had no token counts and are not included in token figures")
         return tuple(found)
 

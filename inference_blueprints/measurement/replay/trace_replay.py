@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import aiohttp
 
 from inference_blueprints.measurement.completions.completion_client import CompletionClient
 from inference_blueprints.measurement.completions.counted_stream import CountingClient
+from inference_blueprints.measurement.completions.image_client import ImageClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing, ProgressCallback
 from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
@@ -27,6 +29,8 @@ DEFAULT_SECONDS = 120.0
 DEFAULT_REQUEST_TIMEOUT_SECONDS = 120.0
 DEFAULT_IN_FLIGHT_LIMIT = 512
 _SEED_BITS = 31
+#: Length of prompts for images. A blueprint states none, because it decides neither memory nor time.
+_IMAGE_PROMPT_TOKENS = 32
 _MILLISECONDS = 1000.0
 
 
@@ -86,12 +90,16 @@ async def replay_async(
     pacing = Pacing()
     base_url = endpoint_base_url.rstrip("/").removesuffix("/v1")
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        kind = CountingClient if follows_ramp else CompletionClient
+        kind: Callable[..., CompletionClient] = CountingClient if follows_ramp else CompletionClient
+        if workload.images:
+            kind = partial(ImageClient, images=workload.images)
         client = kind(session, base_url, model, timeout_seconds=request_timeout_seconds, clock=pacing.clock)
         template_tokens = await _template_tokens(client, base_url, random_text(1, seed))
         if follows_ramp:
             trace = long_enough(trace, workload.peak_requests_per_second, seconds)
-        scaled = scale(trace, workload, context_length, seconds=seconds, template_tokens=template_tokens)
+        scaled = scale(
+            trace, _in_tokens(workload), context_length, seconds=seconds, template_tokens=template_tokens
+        )
         if follows_ramp:
             scaled = replace(scaled, requests=ramped(scaled.requests, seconds, seed, ramp))
         open_loop = OpenLoop(
@@ -116,6 +124,13 @@ async def replay_async(
         lateness_p99_ms=_lateness_p99_ms(outcomes),
         seed=seed,
     )
+
+
+def _in_tokens(workload: Workload) -> Workload:
+    """Return a workload with the lengths that a trace is scaled to: for images, only prompts have one."""
+    if workload.images is None:
+        return workload
+    return workload.model_copy(update={"input_tokens": _IMAGE_PROMPT_TOKENS, "output_tokens": 1})
 
 
 async def _template_tokens(client: CompletionClient, base_url: str, word: str) -> int:

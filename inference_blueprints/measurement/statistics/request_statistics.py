@@ -17,6 +17,7 @@ _NO_PROFILE = (
     "and the simulated engine's default speed matches no GPU."
 )
 
+_ONLY_IMAGES = "Left out: the answers are images, which are not priced by tokens."
 _NO_TIMES = "Left out: a small model with random weights ran on processors, so times mean nothing."
 
 
@@ -64,6 +65,8 @@ class Measurement:
         Cost of the used nodes divided by the tokens served at the replayed load.
     cost_note
         Basis of the two figures, or why they are left out.
+    images
+        Images in the answers.
     """
 
     requests: int
@@ -76,6 +79,7 @@ class Measurement:
     throughput_per_gpu_tokens_per_second: PerTokens | None
     price_per_million_tokens_usd: PerTokens | None
     cost_note: str
+    images: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
     answered = [outcome for outcome in outcomes if outcome.failure is None]
     timed = answered if basis.timed else []
     usages = [outcome.usage for outcome in answered if outcome.usage is not None]
-    throughput, price, note = _cost(usages, basis)
+    throughput, price, note = _cost(answered, basis)
     return Measurement(
         requests=len(outcomes),
         failures=len(outcomes) - len(answered),
@@ -135,6 +139,7 @@ def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
         throughput_per_gpu_tokens_per_second=throughput,
         price_per_million_tokens_usd=price,
         cost_note=note,
+        images=sum(outcome.images for outcome in answered),
     )
 
 
@@ -157,8 +162,9 @@ def _hit_ratio(usages: Sequence[TokenUsage]) -> float | None:
     return sum(cached for cached, _ in told) / prompts if prompts else None
 
 
-def _cost(usages: Sequence[TokenUsage], basis: Basis) -> tuple[PerTokens | None, PerTokens | None, str]:
+def _cost(answered: Sequence[RequestOutcome], basis: Basis) -> tuple[PerTokens | None, PerTokens | None, str]:
     """Return throughput, price, and their basis or why they are left out."""
+    usages = [outcome.usage for outcome in answered if outcome.usage is not None]
     if not basis.timed:
         return None, None, _NO_TIMES
     if basis.simulated and not basis.profiled:
@@ -166,6 +172,8 @@ def _cost(usages: Sequence[TokenUsage], basis: Basis) -> tuple[PerTokens | None,
     output = sum(usage.completion_tokens for usage in usages)
     both = output + sum(usage.prompt_tokens for usage in usages)
     accelerators, usd_per_hour = basis.capacity.accelerators, basis.capacity.usd_per_hour
+    if not usages and any(outcome.images for outcome in answered):
+        return None, None, _ONLY_IMAGES
     if not output or not accelerators:
         return None, None, "Left out: no tokens were counted, or the plan has no accelerators."
     per_gpu = basis.elapsed_seconds * accelerators

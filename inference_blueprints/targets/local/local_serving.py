@@ -17,7 +17,7 @@ from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import Role, ServingPlan
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import Blueprint, ImageRequests
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.frontend_process import FrontendProcess, routes
 from inference_blueprints.targets.local.isolation import Isolation, open_isolation
@@ -84,6 +84,7 @@ class LocalServing:
         self._engines.check()
         target = LocalTarget(blueprint, self._engines)
         self._models = {model.name: target.render(model) for model in plan.models}
+        self._images = {model.name: model.workload.images for model in blueprint.spec.models}
         self._shapes = {model.name: shape_of(model.weights) for model in blueprint.spec.models}
         self._directory = run_directory.resolve()
         self._processes = processes
@@ -130,6 +131,10 @@ class LocalServing:
         self.begin()
         self._wait(on_progress)
         return self.endpoints()
+
+    def images_of(self, model: str) -> ImageRequests | None:
+        """Return what requests to a model ask for; None if it writes text."""
+        return self._images[model]
 
     def begin(self) -> None:
         """Start everything without waiting for it. `start` does both."""

@@ -161,6 +161,7 @@ def _scripted(role: ResolvedWorkers, process: Process) -> ScriptedRole:
         engine=role.model.engine.chosen,
         server=server,
         answer_tokens=role.model.workload.output_tokens,
+        most_pixels=images.pixels if (images := role.model.workload.images) else None,
     )
 
 

@@ -25,11 +25,14 @@ class ScriptedRole(LocalWorkers):
         The server that they replace.
     answer_tokens
         Words of an answer if the request has no limit.
+    most_pixels
+        Most pixels of an image. None if the model writes text.
     """
 
     engine: str
     server: OwnServer
     answer_tokens: int
+    most_pixels: int | None = None
 
     @property
     def state(self) -> State:
@@ -37,6 +40,11 @@ class ScriptedRole(LocalWorkers):
 
     @property
     def detail(self) -> str:
+        if self.most_pixels is not None:
+            return (
+                f"{self.replicas} scripted servers in place of {self.engine}, which cannot run here: no "
+                "model runs, and an image takes 0.2 s, so times give no throughput or price"
+            )
         return (
             f"{self.replicas} scripted servers in place of {self.engine}, which cannot run here: the same "
             "words at the same pace, so times give no throughput or price"
@@ -44,6 +52,8 @@ class ScriptedRole(LocalWorkers):
 
     @property
     def answers(self) -> str:
+        if self.most_pixels is not None:
+            return "no weights: images are bands of colours that follow from prompt and seed"
         return "no weights: answers are scripted words, and a word counts as a token"
 
     def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:  # noqa: ARG002 -- one per process
@@ -55,6 +65,7 @@ class ScriptedRole(LocalWorkers):
             running=self.server.running,
             waiting=self.server.waiting,
             requests=self.server.requests.name,
+            most_pixels=self.most_pixels,
         )
         command = [sys.executable, "-I", "-m", scripted_server.__name__, settings.as_text()]
         return Launch(command, {"HOME": str(place.home)})
