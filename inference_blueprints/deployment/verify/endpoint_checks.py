@@ -77,7 +77,9 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
             return
         if images := endpoint.model.workload.images:
             name, seconds = endpoint.model.name, endpoint.timeout_seconds
-            yield await generated_images(session, endpoint.base_url, name, endpoint.label, seconds, images)
+            yield await generated_images(
+                session, endpoint.base_url, name, endpoint.label, seconds, images=images
+            )
             return
         client = CompletionClient(
             session,

@@ -7,12 +7,11 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 import openai
 from openai.types import Batch
 
-from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.contracts.batch_states import FINAL
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.batch.api_listener import local_token
@@ -29,7 +28,7 @@ REQUESTS = 400
 _LONGEST_PROMPT, _LONGEST_ANSWER = 500, 50
 # Small images, for the same reason.
 _IMAGE_PROMPT, _IMAGE_SIZE = 32, "64x64"
-_CHAT_PATH = "/v1/chat/completions"
+_Path = Literal["/v1/chat/completions", "/v1/images/generations"]
 _LOOK_SECONDS = 0.5
 _LONGEST_SECONDS = 600.0
 _SEED_BITS = 31
@@ -66,7 +65,7 @@ class BatchJob:
         self._queue = queue
         self._signal = signal
         self._images = workload.images
-        self._path = IMAGES_PATH if workload.images else _CHAT_PATH
+        self._path: _Path = "/v1/images/generations" if workload.images else "/v1/chat/completions"
         # A workload of images states no length of prompts.
         length = _IMAGE_PROMPT if workload.images else workload.input_tokens
         self._prompt = min(length, _LONGEST_PROMPT, context_length // 2)

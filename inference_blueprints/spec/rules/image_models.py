@@ -136,6 +136,28 @@ def image_workers_are_whole(spec: Spec) -> Iterator[Finding]:
                 yield Finding((*place, "aggregated", "scaledBy", "load", "metric"), message)
 
 
+def queues_of_images_have_no_settings_of_text(spec: Spec) -> Iterator[Finding]:
+    """Check that queues and schedules of models that make images have no settings about text."""
+    if spec.batch is None:
+        return
+    making = {model.name for _, model in _making_images(spec)}
+    queues = {queue.name for _, queue in usable(spec.batch.queues) if queue.model in making}
+    for index, queue in usable(spec.batch.queues):
+        if queue.name in queues and queue.load is not None:
+            message = (
+                f"got a load for {quote(queue.model)}, but quotas are counted for answers in tokens, and "
+                "this model makes images; remove it"
+            )
+            yield Finding(("spec", "batch", "queues", index, "load"), message)
+    for index, schedule in usable(spec.batch.schedules):
+        if schedule.queue in queues and schedule.manifest.signal is not None:
+            message = (
+                f"got {quote(schedule.manifest.signal)}, but a signal holds text, and jobs of queue "
+                f"{quote(schedule.queue)} make images; remove it"
+            )
+            yield Finding(("spec", "batch", "schedules", index, "manifest", "signal"), message)
+
+
 def _rounded(pixels: int, side: int) -> int:
     return max(side, pixels // side * side)
 

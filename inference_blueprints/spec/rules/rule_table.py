@@ -184,6 +184,7 @@ RULES: tuple[Rule, ...] = (
     image_models.image_size_suits_the_model,
     image_models.image_model_has_no_settings_of_text,
     image_models.image_workers_are_whole,
+    image_models.queues_of_images_have_no_settings_of_text,
     workload.requests_fit_the_context,
     elasticity.range_has_an_owner,
     elasticity.range_is_in_order,

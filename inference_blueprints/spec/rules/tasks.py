@@ -115,8 +115,8 @@ def embedding_workers_are_whole(spec: Spec) -> Iterator[Finding]:
 
 
 def queues_have_a_model_that_writes(spec: Spec) -> Iterator[Finding]:
-    """Check that the model of a queue writes text: the plan sizes a job's results by its answers."""
-    others = {model.name: model.task for _, model in usable(spec.models) if model.task != "generate"}
+    """Check that the model of a queue does not embed: the plan sizes a job's results by its answers."""
+    others = {model.name: model.task for _, model in usable(spec.models) if model.task == "embed"}
     for index, queue in usable(spec.batch.queues if spec.batch else ()):
         if task := others.get(queue.model):
             message = (
