@@ -96,7 +96,9 @@ class BatchStack(cdk.Stack):
             code=[runtime / "batch", runtime / "signals"],
             configuration={
                 "platform": platform,
-                "queues": [_queue(queue, by_name[queue.model], plan, batch) for queue in batch.queues],
+                "queues": [
+                    queue_document(queue, by_name[queue.model], plan, batch) for queue in batch.queues
+                ],
                 "teams": [team.model_dump(by_alias=True) for team in teams],
                 **({"signals": _signals(signal_store)} if signal_store else {}),
             },
@@ -207,7 +209,7 @@ def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]
     return pacing | marks
 
 
-def _queue(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> dict[str, Any]:
+def queue_document(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> dict[str, Any]:
     """Return a queue in the format that the functions read."""
     workload = model.workload
     return {

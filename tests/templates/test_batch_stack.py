@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
+from batch.contracts.generated_image import image_tokens
 from batch.worker import shard_holder
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
+from stacks.batch_stack import queue_document
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -86,7 +91,23 @@ def test_functions_know_queues_and_teams(batch: Templates) -> None:
     assert nightly["capacity"]["outputTokensPerSecond"] == 2 * 2 * 200
     assert nightly["capacity"]["places"] == 4 * 4
     assert nightly["limits"]["requestTokens"] >= 3200
+    assert "images" not in nightly
     assert (urgent["priority"], urgent["deadlineHours"], urgent["keepDays"]) == (90, 1, 30)
+
+
+def test_functions_know_the_queues_of_models_that_make_images() -> None:
+    loaded = load_blueprint("image-generation").blueprint
+    document = loaded.model_dump(by_alias=True, exclude_unset=True)
+    queue = {"name": "pictures", "model": "z-image-turbo", "rates": RATES}
+    document["spec"].update(teams=[TEAM], batch={"queues": [queue]})
+    blueprint = Blueprint.model_validate(document)
+    [model], batch = blueprint.spec.models, blueprint.spec.batch
+    assert batch is not None
+    known = queue_document(batch.queues[0], model, build_plan(blueprint), batch)
+    assert known["images"] is True
+    # One request per second, of one image with a token per 16 by 16 pixels.
+    assert known["capacity"]["outputTokensPerSecond"] == image_tokens("1024x1024") == 4096
+    assert known["capacity"]["inputTokensPerSecond"] == 0
 
 
 def test_the_machine_reads_the_shards_of_the_attempt(batch: Templates) -> None:

@@ -26,11 +26,12 @@ _PNG = base64.b64encode(scripted_png(64, 32, "a", 1, 0)).decode()
 _PAGE = base64.b64encode(b"<html>").decode()
 
 
-def answering(body: object, status: int, asked: list[Any]) -> web.Application:
-    """Return an endpoint that serves the model and always answers the same."""
+def answering(body: object, status: int, asked: list[Any], *, seconds: float = 0.0) -> web.Application:
+    """Return an endpoint that serves the model and always answers the same, after some time."""
 
     async def answer(request: web.Request) -> web.Response:
         asked.append((request.path, await request.json()))
+        await asyncio.sleep(seconds)
         return web.Response(status=status, text=json.dumps(body), content_type="application/json")
 
     async def models(_: web.Request) -> web.Response:
@@ -54,14 +55,16 @@ def checked(body: object, status: int = 200) -> tuple[list[CheckResult], list[An
     return asyncio.run(run()), asked
 
 
-def sent(body: object, status: int = 200) -> tuple[RequestOutcome, list[Any], list[str]]:
-    """Return the outcome of a measured request, what the endpoint got, and the calls at its begin."""
+def sent(
+    body: object, status: int = 200, *, seconds: float = 0.0
+) -> tuple[RequestOutcome, list[Any], list[int]]:
+    """Return the outcome of a measured request, what the endpoint got, and how much of that at its begin."""
     asked: list[Any] = []
-    begun: list[str] = []
+    begun: list[int] = []
 
     async def run() -> RequestOutcome:
         async with (
-            serving(web.AppRunner(answering(body, status, asked))) as address,
+            serving(web.AppRunner(answering(body, status, asked, seconds=seconds))) as address,
             ClientSession() as session,
         ):
             client = ImageClient(
@@ -72,7 +75,7 @@ def sent(body: object, status: int = 200) -> tuple[RequestOutcome, list[Any], li
                 clock=time.perf_counter,
                 images=IMAGES,
             )
-            return await client.complete("a cup", 1, 0.0, on_first_token=lambda: begun.append("begun"))
+            return await client.complete("a cup", 1, 0.0, on_first_token=lambda: begun.append(len(asked)))
 
     return asyncio.run(run()), asked, begun
 
@@ -110,11 +113,11 @@ def test_a_wrong_answer_is_named(body: object, status: int, reason: str) -> None
 
 
 def test_a_measured_request_counts_its_images() -> None:
-    outcome, asked, begun = sent(of_images(_PNG, _PNG))
+    outcome, asked, begun = sent(of_images(_PNG, _PNG), seconds=1.0)
     assert (outcome.failure, outcome.images, outcome.usage) == (None, 2, None)
     assert outcome.end_to_end_ms is not None
     assert outcome.time_to_first_token_ms is None
-    assert begun == ["begun"]
+    assert begun == [1], "the server had the request and had not answered it"
     assert asked[0][1] == {
         "model": MODEL.name,
         "prompt": "a cup",

@@ -13,12 +13,20 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, web
 
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.measurement.replay.replay_result import ReplayResult
+from inference_blueprints.measurement.replay.trace_replay import replay_async
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import ImageRequests, Workload
 from inference_blueprints.targets.local.direct.scripted_images import (
     ImageRequestError,
     read_image_request,
     scripted_png,
 )
+from inference_blueprints.targets.local.direct.scripted_role import ScriptedRole
 from inference_blueprints.targets.local.direct.scripted_server import ScriptedServer
+from inference_blueprints.targets.local.direct.worker_balancer import WorkerBalancer
+from inference_blueprints.targets.local.local_target import LocalTarget
 from tests.local.targets.local.test_direct import SETTINGS, serving
 
 IMAGES = replace(SETTINGS, most_pixels=64 * 32)
@@ -116,3 +124,29 @@ def test_a_refusal_has_status_400() -> None:
     status, answer, _ = asked_of_server({**_ASKED, "n": 11, "size": "large"})
     assert status == 400
     assert answer["error"]["message"].startswith("2 validation errors:\n  body.n: ")
+
+
+def test_a_model_that_makes_images_is_scripted() -> None:
+    blueprint = load_blueprint("image-generation").blueprint
+    [deployment] = LocalTarget(blueprint).render(build_plan(blueprint).models[0])
+    [role] = deployment.workers
+    assert isinstance(deployment.frontend, WorkerBalancer)
+    assert isinstance(role, ScriptedRole)
+    assert (role.state, role.most_pixels) == ("stubbed", 1024 * 1024)
+    assert "no model runs" in role.detail
+    assert "bands of colours" in role.answers
+
+
+def test_a_replay_asks_for_images() -> None:
+    images = ImageRequests(per_request=2, size="64x32", steps=9)
+    workload = Workload(images=images, peak_requests_per_second=4)
+
+    async def run() -> ReplayResult:
+        async with serving(web.AppRunner(ScriptedServer(IMAGES).application())) as address:
+            return await replay_async(f"http://{address}", "m", workload, 512, seconds=1.0)
+
+    result = asyncio.run(run())
+    assert result.outcomes
+    assert result.failure_reasons == {}
+    assert {outcome.images for outcome in result.outcomes} == {2}
+    assert "no token counts" not in " ".join(result.warnings)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from inference_blueprints.local.batch.batch_outcome import count
+from inference_blueprints.local.batch.batch_outcome import count, named_images
 from tests.unit.local.report.samples import BATCH_OUTCOME
 
 
@@ -37,3 +37,10 @@ def test_every_row_is_of_one_line(output, errors, counted):
 def test_a_job_is_whole_when_every_line_was_answered_once(change):
     assert BATCH_OUTCOME.is_whole
     assert not dataclasses.replace(BATCH_OUTCOME, **change).is_whole
+
+
+def test_the_images_that_an_output_names_are_listed():
+    body = {"data": [{"file_id": "image-1"}, {"file_id": "image-2"}]}
+    row = json.dumps({"custom_id": "a", "response": {"status_code": 200, "body": body}})
+    assert named_images(f"{row}\n{row}\n") == ["image-1", "image-2"] * 2
+    assert named_images("") == []

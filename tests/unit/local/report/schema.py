@@ -27,6 +27,7 @@ _MEASUREMENT = {
     "throughputPerGpuTokensPerSecond": _PER_TOKENS,
     "pricePerMillionTokensUsd": _PER_TOKENS,
     "costNote": _STRING,
+    "images": _COUNT,
 }
 _MODEL = _object(
     name=_STRING,
@@ -64,6 +65,7 @@ _MODEL = _object(
         seed=_COUNT,
         clientCpuShare=_NUMBER,
         latenessP99Ms=_NUMBER,
+        images={"type": ["string", "null"]},
     ),
     failureDetails={"type": "object", "additionalProperties": _STRING},
     warnings={"type": "array", "items": _STRING},
@@ -93,6 +95,7 @@ _BATCH_OUTCOME = _object(
     costUsd=_NUMBER,
     seconds=_NUMBER,
     workersKilled=_COUNT,
+    images={"type": ["integer", "null"], "minimum": 0},
     signals={
         "anyOf": [
             {"type": "null"},

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from inference_blueprints.local.report import print_report
 from inference_blueprints.local.worker_losses import WorkerLoss
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, SCALING, answered, failed, result_of, run_of
 
@@ -145,3 +146,21 @@ def test_lost_requests_of_an_elastic_run_are_red(printed, usual_run, lost, is_re
     console = {"force_terminal": True, "color_system": "standard"}
     text = printed(usual_run, scaling=scaling, console=console)
     assert (f"\x1b[31m0 streams cut, {lost} requests lost" in text) == is_red
+
+
+def test_images_are_counted_and_not_described_by_tokens(printed, report_of) -> None:
+    images = ImageRequests(per_request=2, size="512x512", steps=9)
+    outcome = RequestOutcome(0.0, 0.0, None, 0.5, 0.5, None, images=2)
+    workload = Workload(images=images, peak_requests_per_second=1.0)
+    result = dataclasses.replace(
+        result_of(outcome, outcome, failed(1.0, "HTTP 503"), model="qwen3-8b"), workload=workload
+    )
+    job = dataclasses.replace(BATCH_OUTCOME, signals=None, images=200)
+    text = " ".join(printed(run_of(result), batch=(job,)).split())
+    assert "3 requests, 1 failure, 4 images" in text
+    assert "Every request asked for 2 images of 512x512 in 9 steps" in text
+    assert "images/generations" in report_of(run_of(result)).models[0].curl
+    assert "not priced by tokens" in text
+    assert "200 images, one per file." in text
+    for of_text in ("prefix cache", "Prompts", "throughput per GPU", "token counts"):
+        assert of_text not in text
