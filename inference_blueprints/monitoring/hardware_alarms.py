@@ -39,7 +39,7 @@ class HardwareAlarm(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: FaultKind
-    needs: Literal["nvidia", "efa"]
+    needs: Literal["nvidia", "neuron", "efa"]
     says: str
     faults: tuple[RecordedFault, ...] = ()
     cloudwatch_query: str | None = None
@@ -106,8 +106,10 @@ def hardware_alarms(pools: Sequence[Pool]) -> tuple[HardwareAlarm, ...]:
         Section of the blueprint.
     """
     types = [catalog.instance_type(name) for pool in pools for name in pool.instance_types]
+    makers = {each.accelerator.manufacturer for each in types if each.accelerator}
     has = {
-        "nvidia": any(each.accelerator and each.accelerator.manufacturer == "nvidia" for each in types),
+        "nvidia": "nvidia" in makers,
+        "neuron": "aws" in makers,
         "efa": any(pool.efa for pool in pools),
     }
     return tuple(row for row in hardware_alarm_rows() if has[row.needs])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inference_blueprints import catalog
 from inference_blueprints.contracts.health_names import RepairOwner
 from inference_blueprints.figures import RepairSummary
 from inference_blueprints.spec.types import GpuHealth, Pool, Spec
@@ -38,7 +39,7 @@ def summarise_repairs(spec: Spec) -> Iterator[RepairSummary]:
     for pool in spec.pools:
         owned = health is not None and pool.repaired_by == "gpuHealth"
         broken = _by_health(health, pool) if health and owned else others.get(pool.repaired_by, _RECORDED)
-        slow = _slow(health, broken, owned=owned)
+        slow = _slow(health, broken, owned=owned) if _compares_workers(pool) else _NOT_SEEN
         yield RepairSummary(
             pool=pool.name,
             owner=pool.repaired_by,
@@ -68,3 +69,9 @@ def _slow(health: GpuHealth | None, broken: str, *, owned: bool) -> str:
     if health is None or not health.slow_gpus:
         return _NOT_SEEN
     return broken if owned else _RECORDED
+
+
+def _compares_workers(pool: Pool) -> bool:
+    """Whether GPU health compares the pool's workers with each other: those on GPUs alone."""
+    accelerators = [catalog.instance_type(name).accelerator for name in pool.instance_types]
+    return any(each is not None and each.manufacturer == "nvidia" for each in accelerators)

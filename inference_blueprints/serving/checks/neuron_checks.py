@@ -33,6 +33,14 @@ def neuron_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         if message:
             of_model = path[0] in ("weights", "task", "kvCacheType", "engine")
             yield Finding((*(resolved.model_path if of_model else resolved.path), *path), message)
+    health = resolved.blueprint.spec.gpu_health
+    if health and health.slow_gpus:
+        yield Finding(
+            ("spec", "gpuHealth", "slowGpus"),
+            f"got true, but slow devices of {resolved.accelerator.name} are not found: GPU health compares "
+            "workers of GPUs only; broken ones are found",
+            "warning",
+        )
     if resolved.role != "aggregated":
         yield Finding(
             resolved.path,

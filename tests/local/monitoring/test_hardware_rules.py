@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from inference_blueprints.contracts.health_names import CODE_LABEL, NODE_LABELS
 from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from inference_blueprints.monitoring.hardware_alarms import HARDWARE_FAULTS, hardware_alarm_rows
 from inference_blueprints.monitoring.recording_rules import rule_file
@@ -89,3 +90,32 @@ def test_nothing_is_recorded_of_a_healthy_node() -> None:
         f"{UP} 1x{MINUTES}",
     ]
     assert recorded(series, minute=35) == set()
+
+
+NEURON = f'"@resource.k8s.cluster.name"="{PLATFORM}","@resource.k8s.node.name"="a"'
+ECC = f'{{"hardware_ecc_events_total",{NEURON},neuron_device_index="3",event_type="'
+RUNS = f'{{"execution_errors_total",{NEURON},error_type="'
+
+
+@pytest.mark.parametrize(
+    ("series", "codes"),
+    [
+        (f'{ECC}mem_ecc_uncorrected"}} 0x30 1x{MINUTES - 31}', {"mem_ecc_uncorrected"}),
+        (f'{ECC}sram_ecc_uncorrected"}} 864x30 865x{MINUTES - 31}', {"sram_ecc_uncorrected"}),
+        (f'{RUNS}hardware"}} 0x30 2x{MINUTES - 31}', {"hardware"}),
+        (f'{ECC}sram_ecc_uncorrected"}} 864x{MINUTES}', set()),
+        (f'{ECC}mem_ecc_corrected"}} 0+60x{MINUTES}', set()),
+        (f'{RUNS}model"}} 0+60x{MINUTES}', set()),
+        (f'{RUNS}hardware"}} 2x{MINUTES}'.replace(PLATFORM, "another"), set()),
+    ],
+)
+def test_an_error_of_a_neuron_device_that_is_new_names_the_node(series: str, codes: set[str]) -> None:
+    """Names and labels are those of neuron-monitor, which the add-on keeps."""
+    (row,) = [each for each in hardware_alarm_rows() if each.kind == "neuron"]
+    at = 60.0 * 35
+    query = TimedQuery(expression=row.query(PLATFORM), start_seconds=at, end_seconds=at)
+    ((answer,),) = evaluate([TimedEvaluation(series=[series], queries=[query], rules="")], lambda _: None)
+    assert {each.labels[CODE_LABEL] for each in answer} == codes
+    assert {each.labels[label] for each in answer for label in NODE_LABELS if label in each.labels} == (
+        {"a"} if codes else set()
+    )

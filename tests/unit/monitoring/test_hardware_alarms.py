@@ -9,6 +9,8 @@ import pytest
 
 from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts.health_names import CODE_LABEL, NODE_LABELS, WORKER_SERIES
+from inference_blueprints.gpu_health.fault_rules import FaultRules, HardwareSignal
+from inference_blueprints.gpu_health.repair_case import Evidence
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.monitoring.alarm_table import MOST_CONTRIBUTORS, MOST_QUERY_LETTERS
 from inference_blueprints.monitoring.hardware_alarms import (
@@ -23,6 +25,8 @@ from inference_blueprints.spec.types import GpuHealth
 from inference_blueprints.targets.eks.chart_values import chart_values
 
 FAULTS = json.loads(gpu_faults_file().read_text("utf-8"))["faults"]
+#: What the alarm on Neuron devices has as code: `event_type` and `error_type` of neuron-monitor.
+NEURON_CODES = ("mem_ecc_uncorrected", "sram_ecc_uncorrected", "hardware")
 ROWS = pytest.mark.parametrize("row", hardware_alarm_rows(), ids=lambda row: row.kind)
 
 
@@ -32,6 +36,16 @@ def test_its_faults_are_in_the_table_of_faults(row: HardwareAlarm) -> None:
     assert codes, row.kind
     for fault in row.faults:
         assert fault.code is None or fault.code in codes or "*" in codes
+
+
+def test_a_memory_error_of_a_neuron_device_suffices_alone_and_a_failed_run_does_not() -> None:
+    rules = FaultRules.parsed(gpu_faults_file().read_text("utf-8"))
+
+    def evidence(code: str) -> Evidence | None:
+        return rules.evidence(HardwareSignal(kind="neuron", code=code, node="a", at=0.0, source="alarm"))
+
+    fatal = {code: found.fatal for code in NEURON_CODES if (found := evidence(code))}
+    assert fatal == {"mem_ecc_uncorrected": True, "sram_ecc_uncorrected": True, "hardware": False}
 
 
 @ROWS
@@ -49,6 +63,8 @@ def test_hardware_that_no_pool_has_raises_no_alarm() -> None:
     assert [row.kind for row in hardware_alarms(blueprint.spec.pools)] == [
         *("xid", "row_remap", "ecc", "nvlink", "pcie", "throttle", "dcgm")
     ]
+    on_neuron = hardware_alarms(load_blueprint("inf2").blueprint.spec.pools)
+    assert [row.kind for row in on_neuron] == ["neuron"]
     with_efa = [blueprint.spec.pools[0].model_copy(update={"efa": True})]
     assert "efa" in {row.kind for row in hardware_alarms(with_efa)}
 

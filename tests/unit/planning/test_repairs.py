@@ -34,6 +34,15 @@ def test_nothing_is_said_where_karpenter_repairs_and_nothing_looks_for_slow_gpus
     assert list(summarise_repairs(changed(None).spec)) == []
 
 
+def test_slow_neuron_devices_are_not_noticed() -> None:
+    document = yaml.safe_load(shipped()["inf2"].read_text("utf-8"))
+    document["spec"].update(observability={}, gpuHealth={"action": "replace"})
+    document["spec"]["pools"][0]["repairedBy"] = "gpuHealth"
+    (found,) = summarise_repairs(parse_blueprint(yaml.safe_dump(document), "own.yaml").blueprint.spec)
+    assert "drained, then" in found.broken
+    assert found.slow == "not noticed"
+
+
 @pytest.mark.parametrize(
     ("health", "pool", "broken", "slow"),
     [

@@ -18,6 +18,7 @@ from inference_blueprints.serving.engines.worker_sizing import worker_memory, wo
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.types import Process
+from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import Blueprint
 
 Make = Callable[..., Blueprint]
@@ -298,6 +299,17 @@ def test_pods_with_a_part_of_a_node_have_the_scheduler_that_chooses_devices(
     blueprint = on_neuron(instance_type, devices, args={"max-model-len": 4096})
     assert worker_of(blueprint).scheduler == scheduler
     assert build_plan(blueprint).schedulers == ({scheduler} if scheduler else frozenset())
+
+
+def test_health_says_that_slow_devices_are_not_found(on_neuron: Make) -> None:
+    def warnings(health: spec.GpuHealth | None) -> list[str]:
+        blueprint = on_neuron("inf2.8xlarge", 1, args={"max-model-len": 4096})
+        changed = blueprint.spec.model_copy(update={"gpu_health": health})
+        found = serving_findings(blueprint.model_copy(update={"spec": changed}))
+        return [each.message for each in found if "slowGpus" in each.path]
+
+    assert len(warnings(spec.GpuHealth())) == 1
+    assert warnings(spec.GpuHealth(slow_gpus=False)) == warnings(None) == []
 
 
 def test_a_pool_of_gpus_is_refused(on_neuron: Make) -> None:
