@@ -34,8 +34,9 @@ test: $(READY) ## run every layer of tests except test-llama, test-engines, test
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
 	$(PYTEST) $(or $(ONLY),tests/engines) -m engines --timeout 3600 --engine-results .
 
-test-llama: $(READY) ## test the real llama-server with random weights; builds it once, about half an hour
-	$(PYTEST) tests/llama -m llama --timeout 7200
+test-llama: $(READY) ## test the real llama-server, write docs/graviton.md; builds it once, about 18 minutes
+	$(PYTEST) tests/llama -m llama --timeout 7200 --junitxml build/test-llama.xml
+	$(BIN)/python scripts/write_llama_results.py build/test-llama.xml
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
 	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 3 --dist loadfile
