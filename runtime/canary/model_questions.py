@@ -18,6 +18,15 @@ from collections.abc import Mapping
 from inference_blueprints.contracts import canary_names
 
 _QUESTION = "Say yes."
+#: Path of the API, and the fields of a small request, by what a model does.
+_REQUESTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "generate": (
+        "chat/completions",
+        {"max_tokens": 1, "messages": [{"role": "user", "content": _QUESTION}]},
+    ),
+    "embed": ("embeddings", {"input": _QUESTION}),
+    "images": ("images/generations", {"prompt": "a dot", "size": "256x256", "num_inference_steps": 1}),
+}
 
 
 def handle(_event: object, _context: object) -> None:
@@ -40,18 +49,12 @@ def ask(model: str, url: str, task: str) -> str:
     url
         Address of its API, to ``/v1``.
     task
-        ``generate`` or ``embed``.
+        ``generate``, ``embed`` or ``images``.
     """
-    path, body = (
-        ("embeddings", {"model": model, "input": _QUESTION})
-        if task == "embed"
-        else (
-            "chat/completions",
-            {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": _QUESTION}]},
-        )
-    )
+    path, fields = _REQUESTS[task]
+    body = json.dumps({"model": model, **fields}).encode()
     request = urllib.request.Request(  # noqa: S310 (the address is the platform's own)
-        f"{url}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        f"{url}/{path}", body, {"Content-Type": "application/json"}
     )
     try:
         with urllib.request.urlopen(request, timeout=canary_names.ANSWER_SECONDS) as response:  # noqa: S310
@@ -60,7 +63,7 @@ def ask(model: str, url: str, task: str) -> str:
         return f"status {error.code}"
     except (OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
-    held = answer.get("data" if task == "embed" else "choices") if isinstance(answer, dict) else None
+    held = answer.get("choices" if task == "generate" else "data") if isinstance(answer, dict) else None
     return "" if held else "the answer holds nothing"
 
 

@@ -73,6 +73,13 @@ def test_a_model_of_vectors_is_asked_for_vectors(server: str) -> None:
     assert set(body) == {"model", "input"}
 
 
+def test_a_model_of_images_is_asked_for_a_small_one(server: str) -> None:
+    assert not model_questions.ask("pictures", f"{server}/right/v1", "images")
+    path, body = Model.asked[-1]
+    assert path == "/right/v1/images/generations"
+    assert (body["model"], body["size"], body["num_inference_steps"]) == ("pictures", "256x256", 1)
+
+
 def test_a_failing_model_does_not_keep_the_next_from_being_asked(
     server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

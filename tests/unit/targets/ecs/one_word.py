@@ -35,6 +35,7 @@ MANAGED: Mapping[str, tuple[str, ...]] = {
     "batch-g6e": ("l40s",),
     "capacity-block-p5": (),
     "elastic-g6e": (),
+    "image-generation": (),
     "long-context-kv-cache": (),
     "p5en-disaggregated": (),
     "quickstart-g6e": ("l40s",),
