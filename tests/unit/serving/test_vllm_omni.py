@@ -12,7 +12,7 @@ from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.planning.tables.plan_tables import plan_notes, plan_tables
-from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.resources import blueprints_directory, root
 from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
@@ -121,6 +121,15 @@ class TestArguments:
             "enable-expert-parallel",
         ):
             assert "refuses it" in owned[name]
+
+    def test_the_request_of_the_page_is_one_that_the_blueprint_serves(self) -> None:
+        page = (root() / "docs/image-generation.md").read_text(encoding="utf-8")
+        body = json.loads(page.partition("```json\n")[2].partition("\n```")[0])
+        images = resolved(SHIPPED).model.workload.images
+        assert images is not None
+        assert set(body) == {"model", "prompt", "size", "n"}
+        assert body["model"] == resolved(SHIPPED).model.name
+        assert (body["size"], body["n"]) == (images.size, images.per_request)
 
 
 class TestMemory:
