@@ -30,7 +30,7 @@ NOT_TO_BE_HAD = {
     "dynamo-platform",
     "karpenter-crd",
     "keda",
-    "neuron-helm-chart",
+    "neuron-device-plugin",
     "nvidia-device-plugin",
     "prometheus",
 }

@@ -12,7 +12,8 @@ from inference_blueprints.spec.shipped import shipped
 from tests.templates.conftest import write_templates
 from tests.templates.support import Templates, text
 
-CHART = "neuron-helm-chart"
+#: Helm release of AWS's chart ``neuron-helm-chart``.
+RELEASE = "neuron-device-plugin"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,9 @@ def shared_nodes(tmp_path_factory: pytest.TempPathFactory) -> Templates:
 
 
 def values_of(templates: Templates) -> dict[str, Any]:
-    values: dict[str, Any] = yaml.safe_load(text(templates.charts("Platform")[CHART]["Properties"]["Values"]))
+    values: dict[str, Any] = yaml.safe_load(
+        text(templates.charts("Platform")[RELEASE]["Properties"]["Values"])
+    )
     return values
 
 
@@ -81,4 +84,4 @@ def test_workers_may_open_their_devices(whole_nodes: Templates, base_templates: 
 
 
 def test_a_platform_without_neuron_has_none_of_it(base_templates: Templates) -> None:
-    assert CHART not in base_templates.charts("Platform")
+    assert RELEASE not in base_templates.charts("Platform")

@@ -113,6 +113,11 @@ def drafted(model: Model) -> ChosenDraft | None:
     return ChosenDraft(model.draft.draft.method, eagle.hugging_face, eagle.revision)
 
 
+#: End of the tags of Dynamo's images with libfabric. They were documented as experimental for several
+#: releases since 1.2 ("Release Artifacts", docs.nvidia.com/dynamo), but not for every patch release.
+DYNAMO_EFA_VARIANT = "-efa"
+
+
 class ServingEngine(ABC):
     """An inference engine: its features, and the arguments and environment of its workers.
 
@@ -171,6 +176,9 @@ class ServingEngine(ABC):
 
     #: Time that a worker may compile if it finds no compiled program, in seconds. 0 if it compiles none.
     compile_seconds: int = 0
+
+    #: End of the tag of the image with libfabric, for pools with EFA. Empty if there is no such image.
+    efa_variant: str = ""
 
     #: Whether a worker may span nodes.
     spans_nodes: bool = False

@@ -30,6 +30,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.serving_engine import (
+    DYNAMO_EFA_VARIANT,
     ArgumentNames,
     ServingEngine,
     TransferCounters,
@@ -58,6 +59,7 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 -- of a pod
 class Sglang(ServingEngine):
     """SGLang."""
 
+    efa_variant = DYNAMO_EFA_VARIANT
     argument_names = ArgumentNames(
         length="context-length",
         sequences="max-running-requests",

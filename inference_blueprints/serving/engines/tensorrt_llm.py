@@ -25,7 +25,12 @@ from inference_blueprints.serving.engines.owned_arguments import (
     TOPOLOGY,
     WRITTEN_HERE,
 )
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, TransferCounters
+from inference_blueprints.serving.engines.serving_engine import (
+    DYNAMO_EFA_VARIANT,
+    ArgumentNames,
+    ServingEngine,
+    TransferCounters,
+)
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
@@ -43,6 +48,7 @@ _STEP_TOKENS = 8192
 class TensorRtLlm(ServingEngine):
     """TensorRT-LLM."""
 
+    efa_variant = DYNAMO_EFA_VARIANT
     argument_names = ArgumentNames(
         length="max-seq-len",
         sequences="max-batch-size",

@@ -33,6 +33,7 @@ from inference_blueprints.serving.engines.owned_arguments import (
     WRITTEN_HERE,
 )
 from inference_blueprints.serving.engines.serving_engine import (
+    DYNAMO_EFA_VARIANT,
     ArgumentNames,
     ServingEngine,
     TransferCounters,
@@ -70,6 +71,7 @@ _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3
 class Vllm(ServingEngine):
     """vLLM."""
 
+    efa_variant = DYNAMO_EFA_VARIANT
     argument_names = ArgumentNames(
         length="max-model-len",
         sequences="max-num-seqs",

@@ -53,9 +53,6 @@ ENTRY_POINT_RESOURCES = Resources(
 #: Time for a process to end after its streams have ended.
 EXIT_SECONDS = 25
 
-# Documented as experimental for several releases since 1.2 ("Release Artifacts", docs.nvidia.com/dynamo), but
-# not for every patch release.
-_EFA_VARIANT = "-efa"
 # Compilation, CUDA graph capture and a slow image pull, in addition to loading the weights at a modest speed.
 _STARTUP_SECONDS = 900
 _WEIGHT_BYTES_PER_SECOND = 100e6
@@ -67,15 +64,17 @@ def engine_image(resolved: ResolvedWorkers) -> str:
 
     A digest is added to the tag, because Dynamo's operator needs the tag.
 
-    Only its variant for EFA has libfabric, on which NIXL's plug-in LIBFABRIC and NCCL's for EFA depend
-    (``container/templates/aws.Dockerfile`` of ai-dynamo/dynamo; NIXL's wheels leave libfabric out).
+    Of Dynamo's images, only the variant for EFA has libfabric, on which NIXL's plug-in LIBFABRIC and NCCL's
+    for EFA depend (``container/templates/aws.Dockerfile`` of ai-dynamo/dynamo; NIXL's wheels leave libfabric
+    out).
     """
     own = resolved.model.engine.section.image
     if own is not None:
         return own.name
-    if efa_interfaces(resolved):
+    variant = ENGINES[resolved.model.engine.chosen].efa_variant
+    if variant and efa_interfaces(resolved):
         # This image is not the one that the catalogue's digest identifies.
-        return f"{resolved.engine.image}:{resolved.engine.version}{_EFA_VARIANT}"
+        return f"{resolved.engine.image}:{resolved.engine.version}{variant}"
     return pinned_image(resolved.engine)
 
 

@@ -14,6 +14,7 @@ from inference_blueprints.serving.engines.owned_arguments import REMOTE_CODE, TO
 
 _CONNECTIONS = "the plan and Dynamo's operator connect the processes"
 _KERNELS = "workers of a node may share the folder; see 'disk.nodeCacheGib' of the pool"
+_COMPILED = "the plan counts NeuronCores and keeps compiled artefacts by it"
 _STREAMS = "it follows from the longest answer of 'workload' and 'objectives'"
 _ROUTER = "set 'routing' of the model"
 _PARSERS = "set 'parsers' of the model"
@@ -102,6 +103,7 @@ OWNED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("SGLANG_DISAGGREGATION_NIXL_BACKEND", "TRTLLM_NIXL_KVCACHE_BACKEND"), _TRANSPORT),
         **dict.fromkeys(("DYN_MM_ALLOW_INTERNAL", "VLLM_MEDIA_URL_ALLOW_REDIRECTS"), _MEDIA),
         "DYN_TRUST_REMOTE_CODE": REMOTE_CODE,
+        **dict.fromkeys(("NEURON_COMPILED_ARTIFACTS", "NEURON_LOGICAL_NC_CONFIG"), _COMPILED),
         **dict.fromkeys(("HF_ENDPOINT", "HF_HOME", "MODEL_EXPRESS_URL"), _WEIGHTS),
         **dict.fromkeys(
             (

@@ -10,6 +10,7 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import REFERENCE_REGION, shipped
+from inference_blueprints.serving.engines import ENGINES
 
 
 @pytest.mark.parametrize("purchase", ["onDemand", "spot"])
@@ -51,11 +52,19 @@ def test_every_endpoint_says_what_needs_it():
 
 
 def test_every_engine_s_image_has_an_entry():
-    images = {
+    current = {
         f"{engine.image}:{engine.version}{variant}"
-        for engine in catalog.engines().values()
-        for variant in ("", "-efa")
+        for name, engine in catalog.engines().items()
+        for variant in ("", ENGINES[name].efa_variant)
     }
+    # A former release that other accelerators need is current too.
+    by_accelerator = {
+        f"{engine.image}:{engine.version}"
+        for releases in shipped().engine_releases.values()
+        for engine in releases.values()
+        if engine.accelerators
+    }
+    images = current | by_accelerator
     assert images == set(catalog.images())
 
 

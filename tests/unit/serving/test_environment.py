@@ -20,7 +20,8 @@ Make = Callable[..., Blueprint]
 
 RELEASE = catalog.engine("vllm").version
 MIRROR = f"111122223333.dkr.ecr.us-west-2.amazonaws.com/vllm-runtime:{RELEASE}-ours@sha256:{'0a' * 32}"
-#: What the plan sets and a blueprint may change: how much programs log, and whether they report usage.
+#: What the plan sets and a blueprint may change: how much programs log, whether they report usage, and how
+#: long they may compile.
 CHANGEABLE = {
     "DYN_LOG",
     "LMCACHE_TRACK_USAGE",
@@ -28,6 +29,8 @@ CHANGEABLE = {
     "NCCL_DEBUG_SUBSYS",
     "TLLM_LOG_LEVEL",
     "TRTLLM_NO_USAGE_STATS",
+    "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
+    "VLLM_NEURON_COMPILATION_TIMEOUT",
     "VLLM_NO_USAGE_STATS",
 }
 

@@ -301,6 +301,16 @@ def test_pods_with_a_part_of_a_node_have_the_scheduler_that_chooses_devices(
     assert build_plan(blueprint).schedulers == ({scheduler} if scheduler else frozenset())
 
 
+def test_pools_with_efa_run_the_same_image(on_neuron: Make) -> None:
+    """AWS publishes one image of vLLM per SDK release; Dynamo's images have a second one for EFA."""
+    blueprint = on_neuron("trn2.48xlarge", 16, weights=LLAMA_70B)
+    pool = blueprint.spec.pools[0].model_copy(update={"efa": True})
+    changed = blueprint.spec.model_copy(update={"pools": [pool]})
+    with_efa = worker_of(blueprint.model_copy(update={"spec": changed}))
+    assert with_efa.resources.efa_interfaces > 0
+    assert with_efa.image == worker_of(blueprint).image
+
+
 def test_health_says_that_slow_devices_are_not_found(on_neuron: Make) -> None:
     def warnings(health: spec.GpuHealth | None) -> list[str]:
         blueprint = on_neuron("inf2.8xlarge", 1, args={"max-model-len": 4096})
