@@ -13,7 +13,6 @@ from batch.contracts.generated_image import image_tokens
 from batch.worker import shard_holder
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import Blueprint
 from stacks.batch_stack import queue_document
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
@@ -96,11 +95,7 @@ def test_functions_know_queues_and_teams(batch: Templates) -> None:
 
 
 def test_functions_know_the_queues_of_models_that_make_images() -> None:
-    loaded = load_blueprint("image-generation").blueprint
-    document = loaded.model_dump(by_alias=True, exclude_unset=True)
-    queue = {"name": "pictures", "model": "z-image-turbo", "rates": RATES}
-    document["spec"].update(teams=[TEAM], batch={"queues": [queue]})
-    blueprint = Blueprint.model_validate(document)
+    blueprint = load_blueprint("image-generation").blueprint
     [model], batch = blueprint.spec.models, blueprint.spec.batch
     assert batch is not None
     known = queue_document(batch.queues[0], model, build_plan(blueprint), batch)
