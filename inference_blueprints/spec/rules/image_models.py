@@ -105,6 +105,12 @@ def image_model_has_no_settings_of_text(spec: Spec) -> Iterator[Finding]:
         for name, (key, message) in _SETTINGS.items():
             if getattr(model, name) is not None:
                 yield Finding((*path, key), message)
+        if model.weights.type is not None:
+            message = (
+                f"got {quote(model.weights.type)}, but weights of models that make images are planned in 16 "
+                "bits; remove it"
+            )
+            yield Finding((*path, "weights", "type"), message)
         for name, key in _OBJECTIVES.items():
             if getattr(model.objectives, name) is not None:
                 yield Finding((*path, "objectives", key), _NO_TEXT)
