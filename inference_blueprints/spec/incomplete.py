@@ -47,12 +47,14 @@ class _Builder:
         known = keys(kind)
         if self._is_at_fault(path) or (is_choice(kind) and not value.keys() <= known.keys()):
             return Hole(place)
-        return kind.model_construct(
-            **{
-                key.attribute: self._value(key, (*path, name), (*place, key.attribute))
-                for name, key in known.items()
-            }
-        )
+        completed = kind.completed(value) if isinstance(value, dict) else {}
+        attributes: dict[str, Any] = {
+            key.attribute: key.child.model_validate(completed[name])
+            if key.child and name in completed and name not in value
+            else self._value(key, (*path, name), (*place, key.attribute))
+            for name, key in known.items()
+        }
+        return kind.model_construct(**attributes)
 
     def _value(self, key: Key, path: Path, place: Place) -> Any:
         """Return the value of a key."""

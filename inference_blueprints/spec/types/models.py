@@ -340,11 +340,15 @@ class Model(Section):
     frontend: Frontend | None = None
     """Frontends of each deployment. Without it, the library chooses their number and size. Only on Dynamo."""
 
+    @classmethod
+    def completed(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Choose the stack by the engine, and the routing by the stack, where the file does not."""
+        return with_stack_and_routing(value)
+
     @model_validator(mode="before")
     @classmethod
     def _engine_decides_the_stack(cls, value: Any) -> Any:
-        """Choose the stack by the engine, and the routing by the stack, where the file does not."""
-        return with_stack_and_routing(value) if isinstance(value, dict) else value
+        return cls.completed(value) if isinstance(value, dict) else value
 
     @property
     def makes_images(self) -> bool:

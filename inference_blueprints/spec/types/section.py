@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -60,6 +61,11 @@ class Section(BaseModel):
         populate_by_name=True,
         strict=True,
     )
+
+    @classmethod
+    def completed(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a value of a file with the keys that follow from others of it: by default, as it is."""
+        return value
 
 
 class Choice(Section):
