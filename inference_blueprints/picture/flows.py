@@ -65,7 +65,7 @@ def flows(scene: Scene) -> list[Flow]:
             "frontends",
             "column",
             ("balancer", 0.85),
-            "The load balancer passes the request to the model's frontends by the host name.",
+            f"The load balancer passes the request to the model's {scene.entry_points} by the host name.",
         ),
         Flow("frontends", "pools", "column", ("frontends", 0.25), _routing_sentence(scene)),
     ]

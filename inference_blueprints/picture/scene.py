@@ -150,6 +150,16 @@ class Scene:
         return any(model.routing.chosen == "leastRequests" for model in self.blueprint.spec.models)
 
     @property
+    def entry_points(self) -> str:
+        """What the load balancer passes requests to: frontends, the workers of direct models, or both."""
+        words = {
+            "workers" if deployment.entry_point.is_worker else "frontends"
+            for model in self.plan.models
+            for deployment in model.deployments
+        }
+        return " or ".join(sorted(words))
+
+    @property
     def buckets(self) -> tuple[str, ...]:
         """Buckets that weights come from."""
         sources = (model.weights for model in self.blueprint.spec.models)

@@ -9,7 +9,6 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints import resources
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.serving import types as plans
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
@@ -126,7 +125,6 @@ class ModelStack(cdk.Stack):
         variables: Mapping[str, str],
     ) -> WeightsMirrorJob:
         """Add the Job that copies the model to the bucket. The release does not wait for the copy."""
-        program = sorted((resources.runtime_directory() / "weights").glob("*.py"))
         return WeightsMirrorJob(
             self,
             "WeightsMirror",
@@ -134,11 +132,7 @@ class ModelStack(cdk.Stack):
             cluster=cluster,
             chart=_MIRROR_CHART,
             release=mirror.release,
-            values=weights_mirror_values(
-                mirror,
-                weights_bucket=variables["weights_bucket"],
-                program={file.name: file.read_text(encoding="utf-8") for file in program},
-            ),
+            values=weights_mirror_values(mirror, weights_bucket=variables["weights_bucket"]),
             s3_prefix=mirror_address(variables["weights_bucket"], mirror),
             secret_arn=weights.token_secret_arn,
         )

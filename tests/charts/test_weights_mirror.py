@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,6 @@ REVIEWED = Path(__file__).parent / "rendered"
 RELEASE = "qwen3-8b.weights"
 BUCKET = "weights-of-the-platform"
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
-PROGRAM = {
-    file.name: file.read_text(encoding="utf-8")
-    for file in (resources.runtime_directory() / "weights").glob("*.py")
-}
 
 Manifest = dict[str, Any]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -48,7 +45,7 @@ def planned(**weights: Any) -> ModelPlan:
 
 def values_of(model: ModelPlan) -> Manifest:
     assert model.weights_mirror
-    return weights_mirror_values(model.weights_mirror, weights_bucket=BUCKET, program=PROGRAM)
+    return weights_mirror_values(model.weights_mirror, weights_bucket=BUCKET)
 
 
 @pytest.fixture
@@ -107,9 +104,9 @@ def test_the_rendering_is_as_reviewed(gated: list[Manifest]) -> None:
 
 def test_the_program_arrives_as_it_is_written(gated: list[Manifest]) -> None:
     [programs] = of_kind(gated, "ConfigMap")
-    assert {name: text.rstrip("\n") for name, text in programs["data"].items()} == {
-        name: text.rstrip("\n") for name, text in PROGRAM.items()
-    }
+    folder = resources.runtime_directory() / "weights"
+    for name, text in programs["data"].items():
+        assert text.rstrip("\n") == (folder / name).read_text(encoding="utf-8").rstrip("\n")
     container = main_container(pod_of(gated))
     [mount] = [mount for mount in container["volumeMounts"] if mount["name"] == "program"]
     environment = {entry["name"]: entry.get("value") for entry in container["env"]}
@@ -213,3 +210,24 @@ def test_the_charts_file_names_the_charts_own_version() -> None:
     chart = charts()["weights-mirror"]
     assert chart.version == document["version"]
     assert document["kubeVersion"] == f">={chart.minimum_kubernetes}.0-0"
+
+
+def test_the_job_has_every_file_that_it_and_waiting_workers_import_and_no_other(
+    gated: list[Manifest], tmp_path: Path
+) -> None:
+    [programs] = of_kind(gated, "ConfigMap")
+    (tmp_path / "weights").mkdir()
+    for name, text in programs["data"].items():
+        (tmp_path / "weights" / name).write_text(text, encoding="utf-8")
+    loaded = "sorted(f'{each.split(chr(46))[1]}.py' for each in sys.modules if each.startswith('weights.'))"
+    code = f"import sys, weights.mirror, weights.wait; print(*{loaded})"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert {"__init__.py", *result.stdout.split()} == set(programs["data"])

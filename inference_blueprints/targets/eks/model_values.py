@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from inference_blueprints import resources
 from inference_blueprints.catalog.placement import ACCELERATORS_LABEL, POOL_LABEL
 from inference_blueprints.contracts.metric_labels import PROMETHEUS_ADDRESS
 from inference_blueprints.serving.stacks import STACKS
@@ -34,7 +33,7 @@ from inference_blueprints.targets.eks.environment_entries import (
 )
 from inference_blueprints.targets.eks.metric_pod_labels import metric_labels
 from inference_blueprints.targets.eks.rendered_values import BEHIND, rendered_values
-from inference_blueprints.targets.eks.weights_mirror_values import FileName
+from inference_blueprints.targets.eks.weights_mirror_values import FileName, program_texts
 
 _ServiceAccount = Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
 _PROGRAM_FILES = ("__init__.py", "hub.py", "node_cache.py", "node_store.py", "s3_reader.py", "settings.py")
@@ -166,7 +165,8 @@ def deployment_values(
         "secrets": secret_references(environments),
         "weights_bucket": weights_bucket if awaits else None,
         "kv_cache_bucket": kv_cache_bucket,
-        "program": _program(_PROGRAM_FILES if caches else (), _ARTEFACT_FILES if kept else ()),
+        "program": program_texts([*(_PROGRAM_FILES if caches else ()), *(_ARTEFACT_FILES if kept else ())])
+        or None,
         "processes": tuple(
             _process_values(
                 each, metric_labels(deployment, each, observed_platform) if observed_platform else None
@@ -188,13 +188,6 @@ def deployment_values(
         values = DynamoModelValues(framework=deployment.framework, **shared)
     rendered: dict[str, Any] = rendered_values(values)
     return rendered
-
-
-def _program(*parts: tuple[str, ...]) -> dict[str, str] | None:
-    """Return the text of each file of the programs beside workers. None without any."""
-    folder = resources.runtime_directory() / "weights"
-    names = sorted({name for part in parts for name in part})
-    return {name: (folder / name).read_text(encoding="utf-8") for name in names} or None
 
 
 def _node_cache_values(cache: NodeCache) -> NodeCacheValues:

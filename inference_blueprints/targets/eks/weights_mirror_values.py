@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from inference_blueprints import resources
 from inference_blueprints.catalog.placement import POOL_LABEL, SYSTEM_ARCHITECTURE
 from inference_blueprints.serving.types import Architecture, WeightsMirrorPlan
 from inference_blueprints.serving.types.constraints import Image, NonEmpty
@@ -19,12 +20,15 @@ from inference_blueprints.targets.eks.environment_entries import (
 )
 from inference_blueprints.targets.eks.rendered_values import rendered_values
 
+#: Files of ``runtime/weights`` that the Job runs, and with which workers wait for it.
+_PROGRAM_FILES = ("__init__.py", "bucket.py", "hub.py", "mirror.py", "settings.py", "wait.py")
+
 FileName = Annotated[str, Field(pattern="^[a-z0-9_]+\\.py$")]
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsMirrorValues:
-    """Values of the chart; `program` holds the text of each file of ``runtime/weights`` by its name."""
+    """Values of the chart; `program` holds the text of each file of the Job by its name."""
 
     image: Image
     environment: Annotated[tuple[MirrorEntry, ...], Field(min_length=1)]
@@ -35,16 +39,20 @@ class WeightsMirrorValues:
     pool_label: NonEmpty
 
 
-def weights_mirror_values(
-    mirror: WeightsMirrorPlan, *, weights_bucket: str, program: Mapping[str, str]
-) -> dict[str, Any]:
+def program_texts(names: Iterable[str]) -> dict[str, str]:
+    """Return the text of files of ``runtime/weights``, by their names and in the order of these."""
+    folder = resources.runtime_directory() / "weights"
+    return {name: (folder / name).read_text(encoding="utf-8") for name in sorted(set(names))}
+
+
+def weights_mirror_values(mirror: WeightsMirrorPlan, *, weights_bucket: str) -> dict[str, Any]:
     """Return the values of a weights mirror's chart."""
     values = WeightsMirrorValues(
         image=mirror.image,
         environment=mirror_entries(mirror.environment),
         weights_bucket=weights_bucket,
         secrets=secret_references([mirror.environment]),
-        program=program,
+        program=program_texts(_PROGRAM_FILES),
         architecture=SYSTEM_ARCHITECTURE,
         pool_label=POOL_LABEL,
     )

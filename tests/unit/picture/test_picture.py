@@ -153,7 +153,19 @@ def test_an_embedding_model_has_a_vector_where_others_have_answers(changed):
 def test_a_model_without_a_router_is_shown_behind_the_load_balancer(changed):
     words = _words(changed(lambda spec: spec["models"][0].update(stack={"direct": {}})))
     assert "no router, 2 servers" in words.splitlines()
-    assert "the worker with the fewest open requests" in " ".join(words.split())
+    sentences = " ".join(words.split())
+    assert "the worker with the fewest open requests" in sentences
+    assert "passes the request to the model's workers by the host name" in sentences
+
+
+def test_a_picture_of_models_with_and_without_a_router_names_both(changed):
+    def both(spec):
+        [model] = spec["models"]
+        spec["models"] = [model, model | {"name": "direct", "stack": {"direct": {}}}]
+        spec["pools"][0]["nodes"]["max"] = 8
+
+    words = " ".join(_words(changed(both)).split())
+    assert "passes the request to the model's frontends or workers by the host name" in words
 
 
 def test_names_cannot_break_out_of_the_document(changed):
