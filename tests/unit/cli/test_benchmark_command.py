@@ -96,6 +96,13 @@ def test_an_embedding_model_is_not_measured_by_answers(run: Run, tmp_path: Path)
     assert result.stdout == ""
 
 
+def test_a_model_that_makes_images_is_not_measured_by_answers(run: Run) -> None:
+    result = run(URL, "--blueprint", "image-generation", "--job", "--dry-run")
+    assert result.returncode == 1
+    assert "with 'task: images'; this command measures answers of tokens" in result.stderr
+    assert result.stdout == ""
+
+
 def test_an_address_that_is_none_is_an_error(run: Run) -> None:
     result = run("nowhere", *BLUEPRINT, "--job", "--dry-run")
     assert result.returncode == 1

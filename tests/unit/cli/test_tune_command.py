@@ -118,6 +118,12 @@ def test_an_embedding_model_is_not_tuned_by_answers(run, tmp_path):
     assert "with 'task: embed'; this command measures answers" in result.stderr
 
 
+def test_a_model_that_makes_images_is_not_tuned_by_answers(run):
+    result = run("image-generation")
+    assert result.returncode == 1
+    assert "with 'task: images'; this command measures answers of tokens" in result.stderr
+
+
 def test_without_a_choice_the_exit_code_says_so(run, tmp_path):
     file = tmp_path / "platform.yaml"
     text = file.read_text(encoding="utf-8").replace(
