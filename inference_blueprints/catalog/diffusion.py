@@ -58,12 +58,10 @@ class Pipeline:
         Width and height in pixels of the square that is one token of the transformer.
     decoder_channels
         Channels of the largest feature map of the decoder, which has the pixels of the image.
+    default_pixels
+        Pixels of an image whose request names no size.
     split_sizes
         Sizes that tensor parallelism must divide.
-    guidance_scale
-        Guidance that the model was trained for.
-    publisher
-        Page with the guidance and the steps.
     """
 
     text_encoder: PipelinePart
@@ -72,9 +70,8 @@ class Pipeline:
     prompt_tokens: int
     pixels_per_token: int
     decoder_channels: int
+    default_pixels: int
     split_sizes: tuple[int, ...]
-    guidance_scale: float
-    publisher: str
 
     @property
     def tensor_parallel_sizes(self) -> tuple[int, ...]:
@@ -82,9 +79,9 @@ class Pipeline:
         common = math.gcd(*self.split_sizes)
         return tuple(size for size in range(1, common + 1) if common % size == 0)
 
-    def image_tokens(self, width: int, height: int) -> int:
+    def image_tokens(self, pixels: int) -> int:
         """Return the transformer's tokens of an image."""
-        return (width // self.pixels_per_token) * (height // self.pixels_per_token)
+        return pixels // self.pixels_per_token**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ waits in the worker (``max_num_seqs`` of `OmniDiffusionConfig` is 1, ``vllm_omni
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -33,6 +32,9 @@ _INIT_SECONDS = 900
 # ``OmniServeCommand.validate`` in ``vllm_omni/entrypoints/cli/serve.py``.
 _REFUSED = "`vllm serve --omni` refuses it; raise replicas"
 _SIZED = "it follows from workload.images"
+# ``build_stage_sampling_params_list`` in ``vllm_omni/entrypoints/openai/stage_params.py``: parameters of a
+# request for images from text replace all defaults.
+_NO_DEFAULTS = "it has no effect on images from text; name steps and guidance in each request"
 _NOT_PLANNED = "the plan counts no memory for it"
 # Arguments that vLLM's server owns because of what it does with prompts and caches.
 _OF_TEXT = ("enable-scale-out", "trust-request-mm-kwargs", "enable-prompt-tokens-details")
@@ -102,7 +104,8 @@ class VllmOmni(ServingEngine):
             **dict.fromkeys(
                 ("text-encoder-tp-size", "use-hsdp", "hsdp-shard-size", "hsdp-replicate-size"), TENSOR
             ),
-            **dict.fromkeys(("max-generated-image-size", "default-sampling-params"), _SIZED),
+            "max-generated-image-size": _SIZED,
+            "default-sampling-params": _NO_DEFAULTS,
             **dict.fromkeys(("vae-use-slicing", "init-timeout", "stage-init-timeout"), "it is always set"),
             **dict.fromkeys(("lora-path", "lora-backend", "lora-scale", "enable-lora"), _NOT_PLANNED),
             **dict.fromkeys(("deploy-config", "stage-overrides", "strategy-config", "stage-id"), _ONE_STAGE),
@@ -122,22 +125,14 @@ class VllmOmni(ServingEngine):
         return 1
 
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:  # noqa: ARG002
-        images, pipeline = resolved.model.workload.images, resolved.shape.pipeline
-        if images is None or pipeline is None:
-            raise ValueError(f"{resolved.label}: not a model of images; the rules report it")
-        defaults = {
-            "height": images.height,
-            "width": images.width,
-            "num_inference_steps": images.steps,
-            "guidance_scale": pipeline.guidance_scale,
-        }
+        images = resolved.model.workload.images
+        if images is None:
+            raise ValueError(f"{resolved.label}: no images in the workload; the rules report it")
         return {
             "model": model_location(resolved),
             "served-model-name": resolved.model.name,
             "tensor-parallel-size": resolved.tensor_parallel_size,
             "max-generated-image-size": images.pixels,
-            # What a request does not name; key 0 is the only stage. The pipeline's own default is 50 steps.
-            "default-sampling-params": json.dumps({"0": defaults}, separators=(",", ":")),
             "vae-use-slicing": True,
             "stage-init-timeout": _INIT_SECONDS,
             "init-timeout": _INIT_SECONDS,

@@ -23,8 +23,8 @@ class ImageRequests(Section):
     """Largest width and height of an image in pixels, such as `1024x1024`. The server refuses images with
     more pixels."""
     steps: int = Field(ge=1, le=200)
-    """Steps of an image whose request names none (`num_inference_steps`). Time grows with them; memory does
-    not."""
+    """Steps of an image, which each request has to name (`num_inference_steps`): vLLM-Omni knows no default
+    of the platform, and takes 50 for Z-Image. Time grows with them; memory does not."""
 
     @property
     def width(self) -> int:

@@ -88,12 +88,14 @@ class TestArguments:
         assert process.probes.startup.path == "/health"
         assert [(port.name, port.number) for port in process.ports] == [("http", 8000)]
 
-    def test_what_a_request_does_not_name_is_that_of_the_workload(self) -> None:
+    def test_larger_images_than_those_of_the_workload_are_refused(self) -> None:
         values = flag_values(worker(edited(("1024x1024, steps: 9", "1280x720, steps: 30"))).arguments)
-        assert json.loads(values["default-sampling-params"]) == {
-            "0": {"height": 720, "width": 1280, "num_inference_steps": 30, "guidance_scale": 0.0}
-        }
         assert values["max-generated-image-size"] == str(1280 * 720)
+
+    def test_defaults_that_the_engine_does_not_read_are_not_set(self) -> None:
+        """Parameters of a request for images from text replace all of ``--default-sampling-params``."""
+        assert "--default-sampling-params" not in worker(SHIPPED).arguments
+        assert "name steps and guidance" in ENGINES["vllmOmni"].owned_arguments["default-sampling-params"]
 
     def test_the_weights_are_of_the_commit(self) -> None:
         """The engine would download the main branch of a repository, whatever revision is set."""
@@ -127,7 +129,8 @@ class TestArguments:
         body = json.loads(page.partition("```json\n")[2].partition("\n```")[0])
         images = resolved(SHIPPED).model.workload.images
         assert images is not None
-        assert set(body) == {"model", "prompt", "size", "n"}
+        assert set(body) == {"model", "prompt", "size", "n", "num_inference_steps", "guidance_scale"}
+        assert body["num_inference_steps"] == images.steps
         assert body["model"] == resolved(SHIPPED).model.name
         assert (body["size"], body["n"]) == (images.size, images.per_request)
 
@@ -151,7 +154,17 @@ class TestMemory:
 
     def test_several_images_need_the_transformer_s_tokens(self) -> None:
         memory = worker_memory(resolved(edited(("perRequest: 1", "perRequest: 10"))))
-        assert memory.activation_bytes == 2 * 10 * (64 * 64 + 512) * 3840 * 10
+        assert memory.activation_bytes == 2 * 2 * 10 * (64 * 64 + 512) * 3840 * 10
+
+    def test_an_image_of_no_named_size_fits_too(self) -> None:
+        """A request without a size gets 1024 x 1024, which the server compares with no limit."""
+        small, shipped = (
+            worker_memory(resolved(edited(("1024x1024", "256x256")))),
+            worker_memory(resolved(SHIPPED)),
+        )
+        assert small == shipped
+        large = worker_memory(resolved(edited(("1024x1024", "2048x1024"))))
+        assert large.activation_bytes == 2 * shipped.activation_bytes
 
     def test_steps_need_no_memory(self) -> None:
         assert worker_memory(resolved(edited(("steps: 9", "steps: 50")))) == worker_memory(resolved(SHIPPED))
