@@ -18,7 +18,7 @@ from inference_blueprints.targets.local.direct.scripted_images import scripted_p
 from tests.local.conftest import BLUEPRINTS, Run
 from tests.local.test_run import check_down
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ecs, pytest.mark.timeout(900)]
 
 MODEL = "z-image-turbo"
 REQUESTS = 400
