@@ -156,7 +156,7 @@ def _of_cluster(scene: Scene) -> list[Card]:
         return [
             Card("ECS cluster", ("no control plane to maintain",), glyphs.CONTROL_PLANE),
             Card("KMS key", ("data, secrets, logs",), glyphs.KEY),
-            Card("EFS", ("of the discovery store",), glyphs.BUCKET),
+            *([Card("EFS", ("of the discovery store",), glyphs.BUCKET)] if scene.plan.has_frontends else []),
         ]
     return [
         Card("EKS control plane", (scene.cluster_endpoint,), glyphs.CONTROL_PLANE),
@@ -299,6 +299,9 @@ def _pods_of_batch_scale(spec: Spec) -> bool:
 def _controllers(scene: Scene, columns: int) -> Block:
     """Return what runs the cluster itself."""
     spec = scene.blueprint.spec
+    if spec.cluster.ecs and not scene.plan.has_frontends:
+        card = Card("Capacity providers", ("start hosts for waiting tasks",), glyphs.CONTROLLER)
+        return Frame("Controllers", card, _GROUP, anchor="controllers")
     if spec.cluster.ecs:
         card = Card("Discovery store", (f"etcd, {DISCOVERY_MEMBERS} members",), glyphs.CONTROLLER)
         return Frame("Discovery", card, _GROUP, note=scene.system_note, anchor="controllers")

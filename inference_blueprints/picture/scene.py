@@ -108,7 +108,8 @@ class Scene:
     def controllers_sentence(self) -> str:
         """What the programs of the cluster itself do for workers."""
         if self.blueprint.spec.cluster.ecs:
-            return "Workers and frontends find each other here. ECS starts hosts for waiting tasks."
+            found = "Workers and frontends find each other here. " if self.plan.has_frontends else ""
+            return f"{found}ECS starts hosts for waiting tasks."
         return "Karpenter starts nodes for waiting workers, up to each pool's limit, and removes empty ones."
 
     @property

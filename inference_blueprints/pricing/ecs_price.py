@@ -10,6 +10,7 @@ from inference_blueprints.figures import CostItem
 from inference_blueprints.pricing.batch_worker_price import USD_PER_GIB_HOUR, USD_PER_VCPU_HOUR
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.types import EcsCluster
 
 _UNITS, _MIB = 1024, 1024
@@ -30,17 +31,19 @@ def ecs_items(section: EcsCluster, roles: Sequence[ResolvedWorkers], hours: int)
         Hours of a month.
     """
     usd, tasks = 0.0, 0
-    for each in {each.release: each for each in roles}.values():
+    routed = {each.release: each for each in roles if not STACKS[each.model.stack.chosen].serves_directly}
+    for each in routed.values():
         wanted = frontend_size(each.model, each.deployment)
         size = fargate_size(wanted.cpu, wanted.memory_mib)
         tasks += wanted.replicas
         usd += wanted.replicas * _task_usd(size.cpu_units / _UNITS, size.memory_mib / _MIB)
-    yield CostItem("frontends on Fargate", f"{tasks} tasks all month", round(usd * hours, 2))
-    members = DISCOVERY_MEMBERS * _task_usd(_MEMBER_VCPU, _MEMBER_GIB)
-    yield CostItem(
-        "discovery store on Fargate", f"{DISCOVERY_MEMBERS} tasks all month", round(members * hours, 2)
-    )
-    yield CostItem("EFS of the discovery store", "some MiB, and what it writes", None)
+    if routed:
+        yield CostItem("frontends on Fargate", f"{tasks} tasks all month", round(usd * hours, 2))
+        members = DISCOVERY_MEMBERS * _task_usd(_MEMBER_VCPU, _MEMBER_GIB)
+        yield CostItem(
+            "discovery store on Fargate", f"{DISCOVERY_MEMBERS} tasks all month", round(members * hours, 2)
+        )
+        yield CostItem("EFS of the discovery store", "some MiB, and what it writes", None)
     if section.managed_instances == "allowed":
         yield CostItem(
             "fee of ECS Managed Instances", "for pools whose hosts ECS runs, by instance type", None

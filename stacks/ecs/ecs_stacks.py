@@ -29,7 +29,7 @@ class EcsStacks(TargetStacks):
     def add(self) -> WorkerTasks:
         """Add every stack that runs models, in deployment order, and return the compute of batch workers."""
         cluster = self._add_cluster()
-        discovery = self._add_discovery(cluster)
+        discovery = self._add_discovery(cluster) if self._foundation.plan.has_frontends else None
         capacity = self._add_capacity(cluster)
         models = self._add_models(cluster, discovery, after=capacity)
         self._add_metrics(cluster, after=capacity)
@@ -91,7 +91,7 @@ class EcsStacks(TargetStacks):
         return stack
 
     def _add_models(
-        self, cluster: EcsClusterStack, discovery: DiscoveryStack, *, after: EcsCapacityStack
+        self, cluster: EcsClusterStack, discovery: DiscoveryStack | None, *, after: EcsCapacityStack
     ) -> list[EcsModelStack]:
         """Add one stack per model."""
         foundation = self._foundation
@@ -101,7 +101,7 @@ class EcsStacks(TargetStacks):
             cluster_name=cluster.cluster_name,
             vpc=foundation.network.vpc,
             members=cluster.members,
-            discovery_secret_arn=discovery.client_secret_arn,
+            discovery_secret_arn=discovery.client_secret_arn if discovery else None,
             retention_days=spec.observability.logs.retention_days if spec.observability else _LOG_DAYS,
         )
         stacks = []
@@ -120,7 +120,8 @@ class EcsStacks(TargetStacks):
                 env=foundation.env,
             )
             stack.add_stack_dependency(after)
-            stack.add_stack_dependency(discovery)
+            if discovery:
+                stack.add_stack_dependency(discovery)
             stacks.append(stack)
         return stacks
 

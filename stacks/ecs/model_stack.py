@@ -56,7 +56,7 @@ class EcsPlace:
     members
         Security group of hosts and tasks.
     discovery_secret_arn
-        Secret with the certificates of clients of the discovery store.
+        Secret with the certificates of clients of the discovery store. None if no model has frontends.
     retention_days
         Days for which logs are kept.
     """
@@ -64,7 +64,7 @@ class EcsPlace:
     cluster_name: str
     vpc: ec2.IVpc
     members: ec2.ISecurityGroup
-    discovery_secret_arn: str
+    discovery_secret_arn: str | None
     retention_days: int
 
 
@@ -133,12 +133,13 @@ class EcsModelStack(cdk.Stack):
         prefix = mirror_address(bucket, plan.weights_mirror) if bucket and plan.weights_mirror else weights.s3
         if plan.weights_mirror and prefix:
             self._copy_weights(plan.weights_mirror, prefix, weights_bucket_name, encryption_key)
-        roles = self._roles(prefix, services, cache)
+        discovery = place.discovery_secret_arn if plan.has_frontends else None
+        roles = self._roles(prefix, services, cache, discovery)
         references = TaskReferences(
             region=self.region,
             task_role_arn=roles[0].role_arn,
             execution_role_arn=roles[1].role_arn,
-            discovery_secret=lambda key: f"{place.discovery_secret_arn}:{key}::",
+            discovery_secret=lambda key: f"{discovery}:{key}::",
             weights_bucket=bucket,
             kv_cache_bucket=cache.bucket_name if cache else None,
         )
@@ -200,6 +201,7 @@ class EcsModelStack(cdk.Stack):
         weights_prefix: str | None,
         services: Sequence[RenderedService],
         cache: CacheBucket | None,
+        discovery_secret_arn: str | None,
     ) -> tuple[iam.Role, iam.Role]:
         """Add the role of the programs and the role with which ECS prepares their tasks."""
         task_role = TaskRole(
@@ -218,7 +220,7 @@ class EcsModelStack(cdk.Stack):
         execution_role = ExecutionRole(
             self,
             "ExecutionRole",
-            secret_arns=[self._place.discovery_secret_arn, *_secrets(services)],
+            secret_arns=[*([discovery_secret_arn] if discovery_secret_arn else []), *_secrets(services)],
             log_group_arns=sorted({f"{logs}:log-group:{service.task.log_group}" for service in services}),
         )
         return task_role, execution_role

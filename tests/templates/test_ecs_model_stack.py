@@ -162,6 +162,29 @@ def test_servers_without_a_router_are_the_targets_of_the_load_balancer(synthesis
     assert path["PathPatternConfig"] == {"Values": ["/v1/*"]}
 
 
+def test_a_platform_without_frontends_runs_no_discovery_store(
+    synthesise: Synthesise, templates: Templates
+) -> None:
+    def direct(spec: dict[str, Any]) -> None:
+        ecs(spec)
+        spec["models"][0]["stack"] = {"direct": {}}
+
+    def both(spec: dict[str, Any]) -> None:
+        ecs(spec)
+        spec["models"].append({**spec["models"][0], "name": "alone", "stack": {"direct": {}}})
+        spec["pools"][0]["nodes"]["max"] = 8
+
+    alone = synthesise(direct)
+    assert "Discovery" in templates.by_stack
+    assert "Discovery" not in alone.by_stack
+    assert "ETCD_ENDPOINTS" not in str(tasks(alone))
+    mixed = synthesise(both)
+    assert "Discovery" in mixed.by_stack
+    # Its servers find nobody, so ECS may read no certificate for them.
+    assert "Discovery" in str(mixed.by_stack[MODEL])
+    assert "Discovery" not in str(mixed.by_stack["Model-alone"])
+
+
 def test_tasks_inherit_the_labels_of_metrics(templates: Templates) -> None:
     for name, service in services(templates).items():
         assert service["PropagateTags"] == "SERVICE"

@@ -181,6 +181,11 @@ class ModelPlan:
     batch_headers: Mapping[str, str] = field(default_factory=dict)
     public_paths: tuple[str, ...] = ()
 
+    @property
+    def has_frontends(self) -> bool:
+        """Whether requests of some deployment reach its workers through a frontend, which must find them."""
+        return not all(deployment.entry_point.is_worker for deployment in self.deployments)
+
 
 @dataclass(frozen=True, slots=True)
 class ServingPlan:
@@ -216,6 +221,11 @@ class ServingPlan:
             for deployment in model.deployments
             if any(process.nodes > 1 for process in deployment.processes)
         )
+
+    @property
+    def has_frontends(self) -> bool:
+        """Whether some model has frontends."""
+        return any(model.has_frontends for model in self.models)
 
     @property
     def schedulers(self) -> frozenset[str]:

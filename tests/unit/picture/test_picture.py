@@ -158,6 +158,16 @@ def test_a_model_without_a_router_is_shown_behind_the_load_balancer(changed):
     assert "passes the request to the model's workers by the host name" in sentences
 
 
+def test_a_platform_on_ecs_without_frontends_has_no_discovery_store(changed):
+    def direct(spec):
+        spec["cluster"] = {"ecs": {}}
+        spec["models"][0].update(stack={"direct": {}})
+
+    words = _words(changed(direct))
+    assert "Capacity providers" in words
+    assert "iscovery" not in words
+
+
 def test_a_picture_of_models_with_and_without_a_router_names_both(changed):
     def both(spec):
         [model] = spec["models"]

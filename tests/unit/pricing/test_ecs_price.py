@@ -40,3 +40,11 @@ def test_parts_that_do_not_belong_to_the_cluster_cost_the_same() -> None:
     shared = on_eks.keys() & on_ecs.keys()
     assert {"pool l40s", "NAT gateways", "load balancer"} <= shared
     assert [on_eks[name] for name in shared] == [on_ecs[name] for name in shared]
+
+
+def test_direct_models_have_no_frontends_and_no_discovery_store() -> None:
+    text = (blueprints_directory() / "image-generation.yaml").read_text(encoding="utf-8")
+    blueprint = parse_blueprint(text.replace('{eks: {version: "1.35"}}', "{ecs: {}}"), "test").blueprint
+    items = {item.name for item in summarise(blueprint, build_plan(blueprint)).platform_cost.items}
+    assert "KMS key" in items
+    assert not {each for each in items if "frontends" in each or "discovery" in each}
