@@ -227,7 +227,7 @@ def queue_document(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Ba
             "places": batch.workers.max * SHARDS_PER_WORKER,
         },
         "limits": {"requestTokens": _longest_request(plan, model)},
-        **({"images": True} if model.makes_images else {}),
+        **({"imageSteps": images.steps} if (images := workload.images) else {}),
     }
 
 

@@ -90,7 +90,7 @@ def test_functions_know_queues_and_teams(batch: Templates) -> None:
     assert nightly["capacity"]["outputTokensPerSecond"] == 2 * 2 * 200
     assert nightly["capacity"]["places"] == 4 * 4
     assert nightly["limits"]["requestTokens"] >= 3200
-    assert "images" not in nightly
+    assert "imageSteps" not in nightly
     assert (urgent["priority"], urgent["deadlineHours"], urgent["keepDays"]) == (90, 1, 30)
 
 
@@ -99,7 +99,7 @@ def test_functions_know_the_queues_of_models_that_make_images() -> None:
     [model], batch = blueprint.spec.models, blueprint.spec.batch
     assert batch is not None
     known = queue_document(batch.queues[0], model, build_plan(blueprint), batch)
-    assert known["images"] is True
+    assert known["imageSteps"] == 9
     # One request per second, of one image with a token per 16 by 16 pixels.
     assert known["capacity"]["outputTokensPerSecond"] == image_tokens("1024x1024") == 4096
     assert known["capacity"]["inputTokensPerSecond"] == 0

@@ -150,6 +150,8 @@ class JobRequest(JsonRecord):
         Rules to turn rows into requests; None if lines have bodies.
     publication
         Destination of answers in the signal store; None if answers go only to files.
+    image_steps
+        Steps of an image whose line names none; 0 if the model makes no images.
     """
 
     job: str
@@ -168,3 +170,4 @@ class JobRequest(JsonRecord):
     data_prefixes: tuple[str, ...] = ()
     template: RequestTemplate | None = None
     publication: Publication | None = None
+    image_steps: int = 0

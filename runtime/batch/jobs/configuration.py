@@ -54,8 +54,8 @@ class Queue(JsonRecord):
         Limits of a job.
     keep_days
         Days after which the results of a job are deleted.
-    images
-        Whether its model generates images.
+    image_steps
+        Steps of an image whose line names none; 0 if its model makes no images.
     """
 
     name: str
@@ -65,12 +65,12 @@ class Queue(JsonRecord):
     capacity: Capacity
     limits: JobLimits = field(default_factory=JobLimits)
     keep_days: int = 30
-    images: bool = False
+    image_steps: int = 0
 
     @property
     def endpoints(self) -> tuple[str, ...]:
         """API paths that its jobs may have. The first is the default."""
-        return _IMAGES if self.images else _TEXT
+        return _IMAGES if self.image_steps else _TEXT
 
 
 @dataclass(frozen=True, slots=True)

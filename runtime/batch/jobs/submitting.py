@@ -144,4 +144,5 @@ def _request(job: Job, submission: SubmittedJob) -> JobRequest:
         data_prefixes=submission.team.data_prefixes,
         template=submission.manifest.template,
         publication=job.publication,
+        image_steps=submission.queue.image_steps,
     )

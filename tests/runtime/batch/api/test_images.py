@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from batch.contracts.generated_image import GeneratedImage
+from batch.contracts.request import JobRequest
 from batch.jobs.settings import BatchPlatform, read_platform
 from batch.objects import Objects
 from batch.submission.handlers import build
 from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
+from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import proxy_event
 from tests.runtime.batch.api.requesting import Api
@@ -27,7 +29,7 @@ SHARD = "000000-0000-0-000"
 def platform(aws: dict[str, str], tmp_path: Path) -> BatchPlatform:
     """A platform with a queue of a model that writes text, and one of a model that makes images."""
     (nightly,) = resources.CONFIGURATION["queues"]
-    pictures = {**nightly, "name": "pictures", "model": "z-image", "images": True}
+    pictures = {**nightly, "name": "pictures", "model": "z-image", "imageSteps": 9}
     both = {**resources.CONFIGURATION, "queues": [nightly, pictures]}
     file = resources.write_configuration(tmp_path, both)
     return read_platform({**aws, "BATCH_CONFIGURATION": str(file)})
@@ -58,6 +60,8 @@ def test_a_queue_takes_the_requests_that_its_model_answers(platform: BatchPlatfo
     fits, other = ("pictures", "nightly") if endpoint == IMAGES_PATH else ("nightly", "pictures")
     answer = api.post("/v1/batches", {**body, "metadata": {"queue": fits}})
     assert (answer.status, answer.body["queue"]) == (200, fits)
+    request = JobRequest.from_json(Objects(resources.BUCKET).read(JobKeys(answer.body["id"]).request))
+    assert request.image_steps == (9 if endpoint == IMAGES_PATH else 0)
     refused = api.post("/v1/batches", {**body, "metadata": {"queue": other}})
     assert (refused.status, refused.error["param"]) == (400, "endpoint")
     assert f"got {endpoint}, must be one of /v1/" in refused.error["message"]

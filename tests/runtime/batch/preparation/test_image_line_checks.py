@@ -89,6 +89,15 @@ def test_all_reasons_are_given_at_once() -> None:
     assert len(found.reasons) == 4
 
 
+@pytest.mark.parametrize(
+    ("given", "steps"), [({}, 9), ({"num_inference_steps": None}, 9), ({"num_inference_steps": 30}, 30)]
+)
+def test_a_line_without_steps_has_those_of_the_queue(given: dict[str, Any], steps: int) -> None:
+    found = check_request(line(**given), replace(IMAGES, image_steps=9))
+    assert isinstance(found, CheckedLine)
+    assert found.body["num_inference_steps"] == steps
+
+
 def test_the_largest_answer_fits() -> None:
     """An uncompressed PNG has 3 bytes per pixel, and base64 4 for 3."""
     assert PIXELS_PER_REQUEST * 4 < ANSWER_BYTES * 0.96
