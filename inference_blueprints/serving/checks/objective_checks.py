@@ -1,10 +1,11 @@
-"""Warns of objectives that a model's latency profile shows to be out of reach."""
+"""Warns of objectives that a latency profile, or the memory of a processor, shows to be out of reach."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from inference_blueprints.errors import Finding
+from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
 from inference_blueprints.serving.performance.least_latency import (
     least_time_per_output_token_ms,
     time_to_first_token_ms,
@@ -16,7 +17,7 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     """Check that one request alone meets the objectives of its deployment.
 
     The profile's speed without other requests is a lower bound: with more requests, each takes longer.
-    Without a profile nothing is known, and nothing is reported.
+    Without a profile, only the memory of processors sets a bound.
 
     Parameters
     ----------
@@ -48,3 +49,13 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
                 "faster accelerators per worker"
             )
             yield Finding((*roles[0].model_path, "objectives", key), message, "warning")
+    bound = bound_tokens_per_second(roles[-1])
+    wanted_ms = model.objectives.time_per_output_token_p90_ms
+    if bound is not None and wanted_ms is not None and 1000 / bound > wanted_ms:
+        yield Finding(
+            (*roles[0].model_path, "objectives", "timePerOutputTokenP90Ms"),
+            f"got {wanted_ms:g}, but the memory of {roles[-1].instance_types[0].name} takes at least "
+            f"{1000 / bound:.1f} ms to read the weights for a token; raise it, or use larger instance "
+            "types or smaller weights",
+            "warning",
+        )

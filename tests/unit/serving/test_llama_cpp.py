@@ -11,6 +11,7 @@ from inference_blueprints.catalog.gguf_types import bits_per_weight, in_gguf
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
@@ -131,6 +132,16 @@ class TestMemory:
         assert bound == pytest.approx(12 * 5600e6 * 8 / 3 / weights)
         doubled = bound_tokens_per_second(resolved(edited(("c8g.8xlarge", "c8g.16xlarge"))))
         assert doubled == pytest.approx(2 * bound)
+
+    @pytest.mark.parametrize(("factor", "warned"), [(0.99, True), (1.01, False)])
+    def test_an_objective_below_the_bound_is_warned_of(self, factor: float, *, warned: bool) -> None:
+        bound = bound_tokens_per_second(resolved(SHIPPED))
+        assert bound is not None
+        wanted = f"timePerOutputTokenP90Ms: {factor * 1000 / bound:.3f}"
+        text = edited(("timePerOutputTokenP90Ms: 150", wanted))
+        found = parse_blueprint(text, "test.yaml").blueprint
+        messages = [each.message for each in serving_findings(found)]
+        assert any("to read the weights for a token" in each for each in messages) == warned
 
 
 REFUSED: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
