@@ -36,7 +36,8 @@ ROWS: Final = {
     "streaming": ("the same", "the same; jobs call the model by its name"),
     "observability": (
         "the CloudWatch add-on, Prometheus, the exporter of GPU metrics",
-        "Prometheus on Fargate with the same recorded series, a task per host for GPU metrics; no traces yet",
+        "Prometheus on Fargate with the same recorded series, an agent beside it that receives traces, "
+        "a task per host for GPU metrics",
     ),
     "gpuHealth": (
         "node conditions and GPU metrics; Karpenter replaces nodes",

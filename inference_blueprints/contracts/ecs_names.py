@@ -31,6 +31,8 @@ DISCOVERY_SECRET_KEYS: Final = {
 #: Number of members of the discovery store, and the port on which they answer clients.
 DISCOVERY_MEMBERS: Final = 3
 DISCOVERY_PORT: Final = 2379
+#: Name of the task that receives traces, in the zone `metrics_domain`.
+COLLECTOR: Final = "collector"
 #: Time for which the store keeps the entries of a process that it does not hear from. It outlives the
 #: replacement of a member, because a process whose lease ends shuts down (``lib/runtime/src/transports/etcd``
 #: of ai-dynamo/dynamo 1.6.1).
@@ -55,6 +57,11 @@ def capacity_provider(platform: str, pool: str, *, spot: bool = False) -> str:
 def discovery_domain(platform: str) -> str:
     """Return the private zone of the members of the discovery store."""
     return f"{platform}-discovery.internal"
+
+
+def metrics_domain(platform: str) -> str:
+    """Return the private zone of the task that receives traces."""
+    return f"{platform}-metrics.internal"
 
 
 def discovery_member(platform: str, index: int) -> str:

@@ -1,4 +1,4 @@
-"""What the CloudWatch agent of a platform scrapes besides its own metrics, and where it sends it."""
+"""What the CloudWatch agent of a platform collects besides its own metrics, and where it sends it."""
 
 from __future__ import annotations
 
@@ -79,3 +79,13 @@ def recorded_job(prometheus: str) -> dict[str, Any]:
         "params": {"match[]": [f'{{__name__=~"{RECORDED_SERIES}"}}']},
         "static_configs": [{"targets": [prometheus]}],
     }
+
+
+def received_traces() -> dict[str, Any]:
+    """Return the section ``traces`` of the agent's configuration: it accepts spans on the ports of OTLP.
+
+    The agent sends them to X-Ray by PutTraceSegments, which needs no setting of the account, unlike X-Ray's
+    OTLP endpoint: "Make sure Transaction Search is enabled before you use the OTLP Endpoint"
+    (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-OTLPGettingStarted.html).
+    """
+    return {"traces_collected": {"otlp": {"grpc_endpoint": "0.0.0.0:4317", "http_endpoint": "0.0.0.0:4318"}}}

@@ -8,8 +8,10 @@ from dataclasses import replace
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
+from inference_blueprints.contracts import ecs_names
 from inference_blueprints.contracts.task_tags import LABEL_TAGS
 from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.monitoring.recording_rules import rule_groups
@@ -27,8 +29,12 @@ from inference_constructs.ecs.serving_service import ServiceNetwork, ServiceProp
 from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
+from inference_constructs.observability.trace_permission import send_traces
 from inference_constructs.policy_statements import Statement
 from stacks.canary import add_canary
+
+#: Senders ask for the task's address again after this time.
+_NAME_SECONDS = 5
 
 
 class EcsMetricsStack(cdk.Stack):
@@ -79,6 +85,7 @@ class EcsMetricsStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
+        traces = observability.traces is not None
         log = KeptLogGroup(
             self,
             "Log",
@@ -90,9 +97,9 @@ class EcsMetricsStack(cdk.Stack):
             self,
             "Role",
             cluster_name=cluster_name,
-            statements=_statements(self, cluster_name),
-            reason="Lists, descriptions of EC2 and metrics of CloudWatch have no resources. Tasks, services "
-            "and hosts of the cluster get their names when they run.",
+            statements=_statements(self, cluster_name, traces=traces),
+            reason="Lists, descriptions of EC2, metrics of CloudWatch and traces have no resources. Tasks, "
+            "services and hosts of the cluster get their names when they run.",
         )
         execution = ExecutionRole(
             self, "ExecutionRole", secret_arns=(), log_group_arns=[_log_arn(self, cluster_name)]
@@ -103,7 +110,12 @@ class EcsMetricsStack(cdk.Stack):
             )
         )
         task = metrics_task(
-            cluster_name, plan, rules=rules, gpu_metrics=bool(measured_pools), region=self.region
+            cluster_name,
+            plan,
+            rules=rules,
+            gpu_metrics=bool(measured_pools),
+            traces=traces,
+            region=self.region,
         )
         references = TaskReferences(
             region=self.region,
@@ -131,6 +143,7 @@ class EcsMetricsStack(cdk.Stack):
                 ),
                 target=None,
                 tags={LABEL_TAGS["platform"]: cluster_name},
+                registry_arn=_name(self, cluster_name, vpc).service_arn if traces else None,
             ),
         )
         # The permission to pull must exist before the first task starts.
@@ -158,6 +171,25 @@ class EcsMetricsStack(cdk.Stack):
         )
 
 
+def _name(stack: cdk.Stack, platform: str, vpc: ec2.IVpc) -> servicediscovery.IService:
+    """Give the task a name, to which other tasks send traces.
+
+    ECS registers each task with its address, and removes it when the task ends (Amazon ECS Developer Guide,
+    "Use service discovery to connect Amazon ECS services with DNS names"). While none runs, senders drop
+    their spans and try again with later ones.
+    """
+    names = servicediscovery.PrivateDnsNamespace(
+        stack, "Names", name=ecs_names.metrics_domain(platform), vpc=vpc
+    )
+    return names.create_service(
+        "Collector",
+        name=ecs_names.COLLECTOR,
+        custom_health_check=servicediscovery.HealthCheckCustomConfig(failure_threshold=1),
+        dns_record_type=servicediscovery.DnsRecordType.A,
+        dns_ttl=cdk.Duration.seconds(_NAME_SECONDS),
+    )
+
+
 def _log_arn(stack: cdk.Stack, platform: str) -> str:
     """Return the ARN of the log group."""
     return (
@@ -169,7 +201,7 @@ def _no_secret(key: str) -> str:
     raise ValueError(f"the metrics task reads no secret, asked for {key}")
 
 
-def _statements(stack: cdk.Stack, cluster: str) -> list[Statement]:
+def _statements(stack: cdk.Stack, cluster: str, *, traces: bool) -> list[Statement]:
     """Return what the programs call.
 
     Service Authorization Reference, "Actions, resources, and condition keys for Amazon Elastic Container
@@ -198,4 +230,5 @@ def _statements(stack: cdk.Stack, cluster: str) -> list[Statement]:
         # The OTLP endpoint of CloudWatch:
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-OTLPEndpoint.html
         {"Sid": "PutMetrics", "Effect": "Allow", "Action": "cloudwatch:PutMetricData", "Resource": "*"},
+        *([send_traces()] if traces else []),
     ]

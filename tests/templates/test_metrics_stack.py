@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import aws_cdk as cdk
 import pytest
@@ -14,6 +15,7 @@ from botocore.validate import ParamValidator
 
 from inference_blueprints.contracts import scale_metrics
 from inference_blueprints.contracts.scale_metrics import read_roles
+from inference_blueprints.contracts.trace_names import traces_endpoint_on_ecs
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Observability
@@ -29,6 +31,10 @@ PLAN = build_plan(BLUEPRINT)
 
 @pytest.fixture(scope="module")
 def template() -> Template:
+    return _template(Observability())
+
+
+def _template(observability: Observability) -> Template:
     app = cdk.App()
     env = cdk.Environment(account="111122223333", region="us-west-2")
     network = cdk.Stack(app, "Network", env=env)
@@ -44,7 +50,7 @@ def template() -> Template:
         pools=BLUEPRINT.spec.pools,
         gpu_health=None,
         measured_pools=["l40s"],
-        observability=Observability(),
+        observability=observability,
         gateway=Gateway(vpc.vpc_id, "listener", "chat.internal", "http", "sg-1"),
         encryption_key=kms.Key(network, "Key"),
         env=env,
@@ -63,6 +69,16 @@ def _definition(template: Template, family: str) -> dict[str, Any]:
     [found] = template.find_resources("AWS::ECS::TaskDefinition", wanted).values()
     properties: dict[str, Any] = found["Properties"]
     return properties
+
+
+def _actions(template: Template) -> set[str]:
+    return {
+        action
+        for role in template.find_resources("AWS::IAM::Role").values()
+        for policy in role["Properties"].get("Policies", [])
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
 
 
 def test_one_private_task_that_a_deployment_replaces_first(template: Template) -> None:
@@ -84,18 +100,30 @@ def test_the_publisher_knows_the_roles_of_the_plan(template: Template) -> None:
 
 
 def test_it_reads_one_cluster_and_changes_nothing(template: Template) -> None:
-    actions = {
-        action
-        for role in template.find_resources("AWS::IAM::Role").values()
-        for policy in role["Properties"].get("Policies", [])
-        for statement in policy["PolicyDocument"]["Statement"]
-        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
-    }
-    assert actions == {
+    assert _actions(template) == {
         *("ecs:ListServices", "ecs:ListTasks", "ecs:DescribeContainerInstances", "ecs:DescribeServices"),
         *("ecs:DescribeTasks", "ec2:DescribeInstances", "cloudwatch:PutMetricData"),
         *("logs:CreateLogStream", "logs:PutLogEvents"),
     }
+
+
+def test_tasks_find_the_agent_by_name_and_it_may_send_their_traces() -> None:
+    template = _template(Observability.model_validate({"traces": {}}))
+    [(namespace, zone)] = template.find_resources("AWS::ServiceDiscovery::PrivateDnsNamespace").items()
+    [(name_id, name)] = template.find_resources("AWS::ServiceDiscovery::Service").items()
+    assert name["Properties"]["NamespaceId"] == {"Fn::GetAtt": [namespace, "Id"]}
+    assert name["Properties"]["DnsConfig"]["DnsRecords"] == [{"TTL": 5, "Type": "A"}]
+    host = f"{name['Properties']['Name']}.{zone['Properties']['Name']}"
+    assert urlsplit(traces_endpoint_on_ecs("chat")).hostname == host
+    assert _service(template, "metrics")["ServiceRegistries"] == [
+        {"RegistryArn": {"Fn::GetAtt": [name_id, "Arn"]}}
+    ]
+    assert _actions(template) >= {"xray:PutTelemetryRecords", "xray:PutTraceSegments"}
+
+
+def test_without_traces_the_task_has_no_name(template: Template) -> None:
+    template.resource_count_is("AWS::ServiceDiscovery::Service", 0)
+    assert "ServiceRegistries" not in _service(template, "metrics")
 
 
 class TestGpuMetrics:

@@ -15,7 +15,7 @@ from inference_blueprints.contracts.metric_labels import (
     PROMETHEUS_ADDRESS,
     PROMETHEUS_NAMESPACE,
 )
-from inference_blueprints.contracts.trace_names import TRACES_ENDPOINT
+from inference_blueprints.contracts.trace_names import TRACES_ENDPOINT_ON_EKS
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, statements
 
@@ -137,14 +137,14 @@ def test_without_traces_nothing_receives_or_sends_any(synthesise: Synthesise) ->
     assert "config" not in agent
     (role,) = templates.resources("AWS::IAM::Role", "Observability")
     assert not any(action.startswith("xray:") for each in statements(role) for action in each["Action"])
-    assert TRACES_ENDPOINT not in json.dumps(templates.by_stack["Model-qwen3-8b"])
+    assert TRACES_ENDPOINT_ON_EKS not in json.dumps(templates.by_stack["Model-qwen3-8b"])
 
 
 def test_traces_go_to_the_port_on_which_the_agent_listens(observed: Templates) -> None:
     agent, _ = configuration(observed)["agents"]
     listens = agent["config"]["traces"]["traces_collected"]["otlp"]["grpc_endpoint"]
-    assert TRACES_ENDPOINT.rpartition(":")[2] == listens.rpartition(":")[2]
-    assert TRACES_ENDPOINT.startswith(f"http://{agent['name']}.amazon-cloudwatch.")
+    assert TRACES_ENDPOINT_ON_EKS.rpartition(":")[2] == listens.rpartition(":")[2]
+    assert TRACES_ENDPOINT_ON_EKS.startswith(f"http://{agent['name']}.amazon-cloudwatch.")
     model = json.dumps(observed.by_stack["Model-qwen3-8b"])
     assert model.count("OTEL_TRACES_SAMPLE_RATIO") == 2
 

@@ -70,6 +70,8 @@ class ServiceProperties:
         Where the load balancer reaches a task; None for a service that it does not reach.
     tags
         Tags of the service, which its tasks get.
+    registry_arn
+        Service of AWS Cloud Map that gives the tasks a name; None for tasks without one.
     """
 
     strategy: Sequence[Mapping[str, Any]]
@@ -81,6 +83,7 @@ class ServiceProperties:
     network: ServiceNetwork | None
     target: ServiceTarget | None
     tags: Mapping[str, str]
+    registry_arn: str | None = None
 
 
 class ServingService(Construct):
@@ -158,6 +161,9 @@ class ServingService(Construct):
             else None,
             propagate_tags="SERVICE",
             service_name=name,
+            service_registries=[ecs.CfnService.ServiceRegistryProperty(registry_arn=service.registry_arn)]
+            if service.registry_arn
+            else None,
             task_definition=definition.ref,
         )
         for key, value in service.tags.items():

@@ -14,6 +14,7 @@ from inference_constructs.eks.cluster_add_ons import AddOn, ClusterAddOns
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.observability.kept_log_group import KeptLogGroup
+from inference_constructs.observability.trace_permission import send_traces
 from inference_constructs.policy_statements import Statement
 
 #: Namespace and service account of the agent; Fluent Bit runs under the same account
@@ -100,8 +101,8 @@ def _statements(stack: cdk.Stack, groups: Sequence[str], *, traces: bool) -> lis
     """Return what agent and Fluent Bit call.
 
     Sources: the actions of the OTLP endpoint of CloudWatch metrics
-    (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-OTLPEndpoint.html), of EC2
-    (EBS volumes and tags, in CloudWatchAgentServerPolicy) and of X-Ray (AWSXRayDaemonWriteAccess).
+    (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-OTLPEndpoint.html), and of EC2
+    (EBS volumes and tags, in CloudWatchAgentServerPolicy).
     """
     prefix = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:"
     statements: list[Statement] = [
@@ -117,11 +118,5 @@ def _statements(stack: cdk.Stack, groups: Sequence[str], *, traces: bool) -> lis
         },
     ]
     if traces:
-        statements.append(
-            {
-                "Effect": "Allow",
-                "Action": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"],
-                "Resource": ["*"],
-            }
-        )
+        statements.append(send_traces())
     return statements

@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from inference_blueprints.contracts.trace_names import EXPORT_SWITCH, TRACES_ENDPOINT
+from inference_blueprints.contracts.trace_names import (
+    EXPORT_SWITCH,
+    TRACES_ENDPOINT_ON_EKS,
+    traces_endpoint_on_ecs,
+)
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, Role
 from inference_blueprints.spec.types import ArgumentValue
 
 #: Dynamo sends its logs wherever it sends traces, and nothing switches that off. They have no receiver, since
-#: Fluent Bit reads them from the pods, so each attempt would add an error to the logs. An hour between two
-#: attempts leaves one per 512 lines (the batch of the OpenTelemetry specification).
+#: Fluent Bit or `awslogs` reads them from the containers, so each attempt would add an error to the logs. An
+#: hour between two attempts leaves one per 512 lines (the batch of the OpenTelemetry specification).
 #: https://docs.nvidia.com/dynamo/v1.3.0/user-guides/observability-local
 #: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/#batch-logrecord-processor
 _LOG_EXPORT_MILLISECONDS: Final = 3_600_000
@@ -41,7 +45,7 @@ def trace_environment(resolved: ResolvedWorkers, role: Role) -> Mapping[str, Env
     return {
         EXPORT_SWITCH: "true",
         "OTEL_BLRP_SCHEDULE_DELAY": f"{_LOG_EXPORT_MILLISECONDS}",
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": TRACES_ENDPOINT,
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": _endpoint(resolved),
         "OTEL_SERVICE_NAME": f"{resolved.release}-{role}",
         "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
         "OTEL_TRACES_SAMPLER_ARG": ratio,
@@ -56,7 +60,14 @@ def trace_arguments(resolved: ResolvedWorkers) -> Mapping[str, ArgumentValue]:
     """
     if _traces(resolved) is None or resolved.model.engine.chosen != "vllm":
         return {}
-    return {"otlp-traces-endpoint": TRACES_ENDPOINT}
+    return {"otlp-traces-endpoint": _endpoint(resolved)}
+
+
+def _endpoint(resolved: ResolvedWorkers) -> str:
+    blueprint = resolved.blueprint
+    if blueprint.spec.cluster.ecs:
+        return traces_endpoint_on_ecs(blueprint.metadata.name)
+    return TRACES_ENDPOINT_ON_EKS
 
 
 def _traces(resolved: ResolvedWorkers) -> float | None:

@@ -158,11 +158,6 @@ def _shifted_floors(blueprint: Blueprint) -> Iterator[Path]:
             yield (*placed.path, "scaledBy", "load", "floors")
 
 
-def _traces(blueprint: Blueprint) -> Iterator[Path]:
-    if blueprint.spec.observability and blueprint.spec.observability.traces:
-        yield ("spec", "observability", "traces")
-
-
 def _keys_of_eks(blueprint: Blueprint) -> Iterator[Path]:
     section = blueprint.spec.cluster.ecs
     if section is None:
@@ -304,14 +299,6 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         "remove 'floors': the shift forecasts from yesterday's and last week's demand, or remove "
         "'capacityShift'",
         _shifted_floors,
-    ),
-    EcsLimit(
-        "traces",
-        "`observability: {traces: …}`",
-        "not built for ECS yet: the CloudWatch agent of the metrics task can receive spans, but tasks have "
-        "no name for it",
-        "remove 'traces'",
-        _traces,
     ),
     EcsLimit(
         "keys-of-eks",

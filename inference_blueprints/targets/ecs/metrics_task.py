@@ -1,10 +1,11 @@
 """The task that measures a platform on ECS: what Prometheus, KEDA's queries and the add-on's agent do on EKS.
 
-Three programs share the task's network, and nothing outside reaches them:
+Three programs share the task's network:
 
 - ``targets`` writes Prometheus' files, tells it its targets, and publishes the loads of elastic roles;
 - ``prometheus`` scrapes them and records series;
-- ``agent``, the CloudWatch agent, sends recorded series and the targets' metrics to CloudWatch.
+- ``agent``, the CloudWatch agent, sends recorded series and the targets' metrics to CloudWatch, and traces to
+  X-Ray. Nothing else of the task is reached from outside.
 
 There is one such task, because two agents would send, and bill, each series twice. A deployment starts the
 new task before the old one ends. While none runs, no load is published, and target tracking keeps the
@@ -23,7 +24,12 @@ from inference_blueprints.contracts import scale_metrics
 from inference_blueprints.contracts.metric_labels import GPU_JOB, SERVING_JOB
 from inference_blueprints.contracts.packed_files import pack_files
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.targets.collector import SCRAPE_SECONDS, platform_collector, recorded_job
+from inference_blueprints.targets.collector import (
+    SCRAPE_SECONDS,
+    platform_collector,
+    received_traces,
+    recorded_job,
+)
 from inference_blueprints.targets.ecs.scaling_policies import published_roles
 from inference_blueprints.targets.ecs.task_program import TASK_PROGRAM, program_command, task_program
 from inference_blueprints.targets.ecs.tasks import (
@@ -61,7 +67,13 @@ def metrics_log_group(platform: str) -> str:
 
 
 def metrics_task(
-    platform: str, plan: ServingPlan, *, rules: Mapping[str, Any], gpu_metrics: bool, region: str
+    platform: str,
+    plan: ServingPlan,
+    *,
+    rules: Mapping[str, Any],
+    gpu_metrics: bool,
+    traces: bool,
+    region: str,
 ) -> RenderedTask:
     """Return the task.
 
@@ -75,6 +87,8 @@ def metrics_task(
         Content of the file of recording rules.
     gpu_metrics
         Whether hosts run the exporter of GPU metrics.
+    traces
+        Whether the agent receives the traces of other tasks.
     region
         Region of the platform, which may be a reference.
     """
@@ -86,7 +100,11 @@ def metrics_task(
         architecture="amd64",
         cpu_units=_CPU_UNITS,
         memory_mib=_MEMORY_MIB,
-        containers=(_targets(platform, plan, rules, jobs), _prometheus(), _agent(platform, jobs, region)),
+        containers=(
+            _targets(platform, plan, rules, jobs),
+            _prometheus(),
+            _agent(platform, jobs, region, traces=traces),
+        ),
         volumes=(TaskVolume("configuration"),),
         log_group=metrics_log_group(platform),
         log_prefix=METRICS_SERVICE,
@@ -169,7 +187,7 @@ def _prometheus() -> RenderedContainer:
     )
 
 
-def _agent(platform: str, jobs: tuple[str, ...], region: str) -> RenderedContainer:
+def _agent(platform: str, jobs: tuple[str, ...], region: str, *, traces: bool) -> RenderedContainer:
     """Return the agent. It merges ``CW_OTEL_CONFIG_CONTENT`` into what it makes of ``CW_CONFIG_CONTENT``.
 
     https://github.com/aws/amazon-cloudwatch-agent, cmd/amazon-cloudwatch-agent/merge.go. The second must not
@@ -177,10 +195,12 @@ def _agent(platform: str, jobs: tuple[str, ...], region: str) -> RenderedContain
     ECS", and nobody sends to it.
     """
     scraped = [recorded_job("127.0.0.1:9090"), *(_scrape_job(job, SCRAPE_SECONDS) for job in jobs)]
-    own = {
+    own: dict[str, Any] = {
         "agent": {"region": region},
         "metrics": {"metrics_collected": {"statsd": {"service_address": "127.0.0.1:8125"}}},
     }
+    if traces:
+        own["traces"] = received_traces()
     return RenderedContainer(
         name="agent",
         image=ecs_image("cloudwatch-agent"),

@@ -19,7 +19,12 @@ from inference_blueprints.contracts.metric_labels import (
     PROMETHEUS_ADDRESS,
     SERVING_JOB,
 )
-from inference_blueprints.targets.collector import SCRAPE_SECONDS, platform_collector, recorded_job
+from inference_blueprints.targets.collector import (
+    SCRAPE_SECONDS,
+    platform_collector,
+    received_traces,
+    recorded_job,
+)
 
 #: Names that the chart gives its agents.
 _NODE_AGENT = "cloudwatch-agent"
@@ -60,11 +65,7 @@ def insights_configuration(
         ),
     }
     if traces:
-        # AWS X-Ray receives them by PutTraceSegments, which needs no setting of the account, unlike its OTLP
-        # endpoint: "Make sure Transaction Search is enabled before you use the OTLP Endpoint"
-        # (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-OTLPGettingStarted.html).
-        collected = {"otlp": {"grpc_endpoint": "0.0.0.0:4317", "http_endpoint": "0.0.0.0:4318"}}
-        agent["config"] = {"agent": {"region": region}, "traces": {"traces_collected": collected}}
+        agent["config"] = {"agent": {"region": region}, "traces": received_traces()}
     return {
         # The older pipeline would report, and bill, each metric a second time.
         "containerInsights": {"enabled": False},

@@ -92,6 +92,23 @@ def test_traces_do_not_change_the_logs_of_a_frontend(make_blueprint: Make) -> No
     assert logs == plain_logs
 
 
+@pytest.mark.parametrize(
+    ("cluster", "endpoint"),
+    [
+        ({"eks": {"version": "1.35"}}, "http://cloudwatch-agent.amazon-cloudwatch.svc:4317"),
+        ({"ecs": {}}, "http://collector.{name}-metrics.internal:4317"),
+    ],
+)
+def test_traces_go_to_the_agent_of_the_cluster(
+    make_blueprint: Make, cluster: dict[str, Any], endpoint: str
+) -> None:
+    document = make_blueprint().model_dump(by_alias=True, exclude_unset=True)
+    document["spec"] |= {"cluster": cluster, "observability": {"traces": {}}}
+    expected = endpoint.format(name=document["metadata"]["name"])
+    for process in processes(Blueprint.model_validate(document)):
+        assert process.environment["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] == expected
+
+
 def test_a_frontend_with_a_vocabulary_of_its_own_reaches_no_host_for_it(make_blueprint: Make) -> None:
     weights = {"huggingFace": "openai/gpt-oss-20b", "revision": "main"}
     host = catalog.answer_formats()["harmony"].vocabulary_host

@@ -69,7 +69,6 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "manufacturer": _pool(instanceTypes=["trn2.48xlarge"]),
     "sglang-ranks": _sglang,
     "shifted-floors": _shifted_floors,
-    "traces": _spec(observability={"traces": {}}),
     "keys-of-eks": lambda spec: spec["cluster"]["ecs"].update({"extendedSupport": True}),
     "taints": _pool(taints=[{"key": "team"}]),
     "labels": _pool(labels={"team": "serving"}),

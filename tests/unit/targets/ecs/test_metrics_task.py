@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -17,6 +18,7 @@ from botocore.validate import ParamValidator
 
 from inference_blueprints.contracts import scale_metrics
 from inference_blueprints.contracts.packed_files import pack_files, unpack_files
+from inference_blueprints.contracts.trace_names import traces_endpoint_on_ecs
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.monitoring.platform_rules import platform_rules
 from inference_blueprints.monitoring.recording_rules import rule_groups
@@ -31,7 +33,7 @@ _REFERENCES = TaskReferences(
 _LARGEST = 64 * 1024
 
 
-def _request(name: str) -> dict[str, Any]:
+def _request(name: str, *, traces: bool = False) -> dict[str, Any]:
     blueprint = load_blueprint(name).blueprint
     plan, spec = build_plan(blueprint), blueprint.spec
     rules = rule_groups(
@@ -44,7 +46,7 @@ def _request(name: str) -> dict[str, Any]:
             region="us-west-2",
         )
     )
-    task = metrics_task("chat", plan, rules=rules, gpu_metrics=True, region="us-west-2")
+    task = metrics_task("chat", plan, rules=rules, gpu_metrics=True, traces=traces, region="us-west-2")
     return to_register(task, _REFERENCES)
 
 
@@ -66,6 +68,18 @@ def test_the_request_is_one_of_the_api_and_fits(name: str) -> None:
     containers = _containers(request).values()
     assert sum(each["cpu"] for each in containers) <= int(request["cpu"])
     assert sum(each["memory"] for each in containers) <= int(request["memory"])
+
+
+def _own_configuration(request: dict[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(_environment(_containers(request)["agent"])["CW_CONFIG_CONTENT"])
+    return content
+
+
+def test_the_agent_receives_spans_on_the_port_that_tasks_send_them_to() -> None:
+    without, receiving = (_own_configuration(_request("elastic-g6e", traces=each)) for each in (False, True))
+    assert "traces" not in without
+    listens = receiving["traces"]["traces_collected"]["otlp"]["grpc_endpoint"]
+    assert listens == f"0.0.0.0:{urlsplit(traces_endpoint_on_ecs('chat')).port}"
 
 
 def test_prometheus_asks_the_program_for_targets_and_reads_the_rules() -> None:
