@@ -19,7 +19,12 @@ _TESTS: Final = PAGE.parent.parent / "tests" / "local" / "conformance"
 _CASE: Final = re.compile(r"test_(?P<kind>[a-z]*?)_?case\[(?P<target>eks|ecs)-(?P<name>\w+)\]")
 #: The table of each kind of cases, and the file that lists them.
 TABLES: Final = {
-    "cases": {"": "cases", "elastic": "elastic_cases", "batch": "batch_cases"},
+    "cases": {
+        "": "cases",
+        "elastic": "elastic_cases",
+        "batch": "batch_cases",
+        "controlled": "controlled_cases",
+    },
     "disaggregated": {"disaggregated": "cases"},
 }
 #: Tests of faults, and the others that run on ECS only.

@@ -35,12 +35,15 @@ class DeployedFunction:
         Its handler.
     code
         Folder with its code, the asset that was published.
+    arn
+        Its ARN in the emulator.
     environment
         Its variables, as the emulated Lambda has them.
     """
 
     handler: str
     code: Path
+    arn: str
     environment: Mapping[str, str]
 
     def start(
@@ -55,6 +58,8 @@ class DeployedFunction:
         every_seconds: float | None = None,
     ) -> Path:
         """Start a program that calls the handler once per minute of a clock. Return the file with its calls.
+
+        The emulator's schedule of the function is disabled: its calls would follow another clock.
 
         Parameters
         ----------
@@ -73,6 +78,7 @@ class DeployedFunction:
         every_seconds
             Real time between two calls, if it is not a minute of the clock.
         """
+        _disable_schedules(emulator, self.arn)
         directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
         settings, results = directory / f"{controller}.json", directory / f"{controller}-calls.jsonl"
@@ -122,8 +128,8 @@ def deployed_function(assembly: Path, emulator: Emulator, handler: str) -> Deplo
     UserError
         If it is not deployed.
     """
-    deployed: dict[str, Mapping[str, str]] = {
-        each.get("Handler", ""): each.get("Environment", {}).get("Variables", {})
+    deployed: dict[str, Any] = {
+        each.get("Handler", ""): each
         for page in emulator.client("lambda").get_paginator("list_functions").paginate()
         for each in page["Functions"]
     }
@@ -133,5 +139,33 @@ def deployed_function(assembly: Path, emulator: Emulator, handler: str) -> Deplo
             properties = resource.get("Properties", {})
             if properties.get("Handler") == handler and handler in deployed:
                 asset = str(properties["Code"]["S3Key"]).removesuffix(".zip")
-                return DeployedFunction(handler, assembly / f"asset.{asset}", deployed[handler])
+                function = deployed[handler]
+                variables = function.get("Environment", {}).get("Variables", {})
+                return DeployedFunction(
+                    handler, assembly / f"asset.{asset}", function["FunctionArn"], variables
+                )
     raise UserError(f"no function with the handler {handler} was deployed")
+
+
+#: What UpdateSchedule takes. It replaces a schedule as a whole
+#: (https://docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html).
+_SCHEDULE_FIELDS = (
+    "Name",
+    "GroupName",
+    "ScheduleExpression",
+    "ScheduleExpressionTimezone",
+    "FlexibleTimeWindow",
+    "Target",
+    "Description",
+)
+
+
+def _disable_schedules(emulator: Emulator, function_arn: str) -> None:
+    scheduler = emulator.client("scheduler")
+    for page in scheduler.get_paginator("list_schedules").paginate():
+        for listed in page["Schedules"]:
+            if listed["Target"]["Arn"] != function_arn:
+                continue
+            schedule = scheduler.get_schedule(Name=listed["Name"], GroupName=listed["GroupName"])
+            kept = {name: schedule[name] for name in _SCHEDULE_FIELDS if name in schedule}
+            scheduler.update_schedule(**kept, State="DISABLED")
