@@ -6,11 +6,17 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
+
+from inference_blueprints.catalog.hardware import InstanceType
+
+#: Which of the images of a release hosts boot.
+EcsHostKind = Literal["gpu", "arm64", "amd64"]
 
 
 @dataclass(frozen=True, slots=True)
 class EcsHostImage:
-    """One release of the ECS-optimized Amazon Linux 2023 image with NVIDIA's driver.
+    """One release of the ECS-optimized Amazon Linux 2023 images.
 
     Parameters
     ----------
@@ -26,11 +32,34 @@ class EcsHostImage:
     kernel: str
     root_volume_gib: int
 
-    @property
-    def parameter(self) -> str:
-        """The Systems Manager parameter that contains its ID, with the release: hosts change only with it."""
-        name = f"al2023-ami-ecs-gpu-hvm-2023.0.{self.version}-kernel-{self.kernel}-x86_64-ebs"
-        return f"/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/{name}/image_id"
+    def parameter(self, kind: EcsHostKind) -> str:
+        """Return the Systems Manager parameter with the ID of an image.
+
+        It names the release, so that hosts change only with it.
+
+        Parameters
+        ----------
+        kind
+            ``gpu`` has NVIDIA's driver, ``arm64`` and ``amd64`` are for hosts without accelerators.
+        """
+        release = f"2023.0.{self.version}-kernel-{self.kernel}"
+        name = {
+            "gpu": f"gpu/al2023-ami-ecs-gpu-hvm-{release}-x86_64-ebs",
+            "arm64": f"arm64/al2023-ami-ecs-hvm-{release}-arm64",
+            "amd64": f"al2023-ami-ecs-hvm-{release}-x86_64",
+        }[kind]
+        return f"/aws/service/ecs/optimized-ami/amazon-linux-2023/{name}/image_id"
+
+
+def host_kind(instance_type: InstanceType) -> EcsHostKind:
+    """Return which image an instance boots.
+
+    Parameters
+    ----------
+    instance_type
+        Its type.
+    """
+    return "gpu" if instance_type.device_resource else instance_type.architecture
 
 
 @cache

@@ -133,6 +133,7 @@ class EcsCapacityStack(cdk.Stack):
                 shared_folder=SHARED_FOLDER,
                 images=hosts.images,
                 instance_store=hosts.uses_instance_store,
+                gpus=hosts.kind == "gpu",
             ),
             instance_profile_arn=profile.attr_arn,
             security_group_ids=[self._members.security_group_id, *efa_groups],

@@ -139,6 +139,17 @@ def test_hosts_boot_one_release_of_the_image(capacity: Synthesised) -> None:
     assert "recommended" not in image
 
 
+def test_hosts_without_gpus_boot_the_image_of_their_architecture(capacity: Synthesised) -> None:
+    """It turns red if a host of processors boots the image for GPUs, or its Docker needs NVIDIA's runtime."""
+    # Amazon ECS Developer Guide, "Retrieving Amazon ECS-optimized Linux AMI metadata", Amazon Linux 2023 (arm64).
+    resources = capacity(instanceTypes=["c8g.8xlarge"])
+    version = ecs_host_image().version
+    name = f"/aws/service/ecs/optimized-ami/amazon-linux-2023/arm64/al2023-ami-ecs-hvm-2023.0.{version}"
+    assert _template(resources)["ImageId"].startswith(f"resolve:ssm:{name}")
+    assert "nvidia" not in _user_data(resources)
+    assert "ECS_ENABLE_GPU_SUPPORT" not in _user_data(resources)
+
+
 def test_efa_hosts_have_every_interface_and_one_address(capacity: Synthesised) -> None:
     interfaces = _template(capacity(**P5EN))["NetworkInterfaces"]
     wanted = efa_layout(catalog.instance_type("p5en.48xlarge"))

@@ -66,7 +66,7 @@ class HostLaunchTemplate(ec2.CfnLaunchTemplate):
                 iam_instance_profile=_Template.IamInstanceProfileProperty(arn=instance_profile_arn),
                 # EC2 reads the parameter at each start (Amazon EC2 User Guide, "Use a Systems Manager
                 # parameter instead of an AMI ID"). It names one release.
-                image_id=f"resolve:ssm:{image.parameter}",
+                image_id=f"resolve:ssm:{image.parameter(hosts.kind)}",
                 instance_market_options=_Template.InstanceMarketOptionsProperty(market_type="capacity-block")
                 if hosts.reserved and hosts.reserved.kind == "capacity-block"
                 else None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog.ecs_hosts import EcsHostKind, host_kind
 from inference_constructs.capacity.reserved_instances import ReservedInstances
 
 
@@ -45,6 +46,11 @@ class HostProperties:
     reserved: ReservedInstances | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     images: Sequence[str] = ()
+
+    @property
+    def kind(self) -> EcsHostKind:
+        """Which image they boot. All types have the same accelerator, or none, and the same architecture."""
+        return host_kind(self.instance_types[0])
 
     @property
     def uses_instance_store(self) -> bool:

@@ -1,4 +1,4 @@
-"""User data of the hosts of an Auto Scaling group: Amazon Linux 2023 for ECS with NVIDIA GPUs.
+"""User data of the hosts of an Auto Scaling group: Amazon Linux 2023 for ECS, with or without NVIDIA GPUs.
 
 Files and services in comments are those of the Amazon ECS-optimized AMI
 (https://github.com/aws/amazon-ecs-ami, release 20260820), and variables those of the Amazon ECS agent
@@ -62,6 +62,7 @@ def host_user_data(
     shared_folder: str,
     images: Sequence[str],
     instance_store: bool,
+    gpus: bool,
 ) -> str:
     """Return the script that a host runs at its first start.
 
@@ -80,6 +81,8 @@ def host_user_data(
         Images that the host pulls before it joins. Others are pulled when a task needs them.
     instance_store
         Whether the host has NVMe, which holds the images and the shared folder.
+    gpus
+        Whether the host has GPUs.
     """
     script = [
         "#!/bin/bash",
@@ -91,8 +94,8 @@ def host_user_data(
         # Workers run as user 1000, group 0.
         f"chown 1000:0 {shlex.quote(shared_folder)}",
         f"chmod 0770 {shlex.quote(shared_folder)}",
-        _file("/etc/docker/daemon.json", json.dumps(_docker(), indent=2)),
-        _file("/etc/ecs/ecs.config", "\n".join(_agent(cluster_name, attributes))),
+        _file("/etc/docker/daemon.json", json.dumps(_docker(gpus=gpus), indent=2)),
+        _file("/etc/ecs/ecs.config", "\n".join(_agent(cluster_name, attributes, gpus=gpus))),
         _METADATA_UNIT.rstrip(),
         "systemctl start docker",
         # A registry that does not answer must not keep the host from joining: its tasks pull again.
@@ -104,7 +107,7 @@ def host_user_data(
     return "\n".join(script) + "\n"
 
 
-def _docker() -> dict[str, object]:
+def _docker(*, gpus: bool) -> dict[str, object]:
     """Return Docker's settings. The AMI adds the runtime ``nvidia`` (``/etc/docker-runtimes.d``).
 
     Containers without a GPU of their own, such as the exporter of GPU metrics, see GPUs only with NVIDIA's
@@ -113,19 +116,19 @@ def _docker() -> dict[str, object]:
     """
     return {
         "data-root": f"{DATA_FOLDER}/docker",
-        "default-runtime": "nvidia",
+        **({"default-runtime": "nvidia"} if gpus else {}),
         "live-restore": True,
         "max-concurrent-downloads": 20,
     }
 
 
-def _agent(cluster_name: str, attributes: Mapping[str, str]) -> list[str]:
+def _agent(cluster_name: str, attributes: Mapping[str, str], *, gpus: bool) -> list[str]:
     """Return the settings of the ECS agent."""
     settings = {
         "ECS_CLUSTER": cluster_name,
         "ECS_AWSVPC_BLOCK_IMDS": "true",
         "ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE": "true",
-        "ECS_ENABLE_GPU_SUPPORT": "true",
+        **({"ECS_ENABLE_GPU_SUPPORT": "true"} if gpus else {}),
         "ECS_ENABLE_SPOT_INSTANCE_DRAINING": "true",
         "ECS_ENABLE_TASK_IAM_ROLE": "true",
         "ECS_ENABLE_TASK_IAM_ROLE_NETWORK_HOST": "true",

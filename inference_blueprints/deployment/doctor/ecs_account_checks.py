@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from botocore.exceptions import ClientError
 
-from inference_blueprints.catalog.ecs_hosts import ecs_host_image
+from inference_blueprints import catalog
+from inference_blueprints.catalog.ecs_hosts import ecs_host_image, host_kind
 from inference_blueprints.deployment.check_results import CheckResult, Checks
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 
@@ -21,18 +22,23 @@ _APPLICATION_AUTO_SCALING = "ecs.application-autoscaling.amazonaws.com"
 
 
 def host_image(context: DoctorContext) -> Iterator[CheckResult]:
-    """Check that AWS publishes the image of hosts in the region, in the pinned release."""
-    parameter = ecs_host_image().parameter
-    command = context.aws(f"ssm get-parameter --name {parameter}")
-    try:
-        context.account.client("ssm").get_parameter(Name=parameter)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ParameterNotFound":
-            raise
-        message = f"AWS does not publish the ECS image {parameter} in {context.environment.region}"
-        yield CheckResult("host image", "error", message, command)
-    else:
-        yield CheckResult("host image", "ok", f"release {ecs_host_image().version} is published")
+    """Check that AWS publishes the images of hosts in the region, in the pinned release."""
+    image = ecs_host_image()
+    names = {name for pool in context.blueprint.spec.pools for name in pool.instance_types}
+    kinds = {host_kind(catalog.instance_type(name)) for name in names}
+    missing = 0
+    for parameter in sorted(map(image.parameter, kinds)):
+        try:
+            context.account.client("ssm").get_parameter(Name=parameter)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ParameterNotFound":
+                raise
+            missing += 1
+            message = f"AWS does not publish the ECS image {parameter} in {context.environment.region}"
+            command = context.aws(f"ssm get-parameter --name {parameter}")
+            yield CheckResult("host image", "error", message, command)
+    if not missing:
+        yield CheckResult("host image", "ok", f"release {image.version} is published")
 
 
 def service_roles(context: DoctorContext) -> Iterator[CheckResult]:

@@ -78,6 +78,7 @@ class LlamaCpp(ServingEngine):
                 **dict.fromkeys(("ssl-key-file", "ssl-cert-file"), _REACHED),
             }
         ),
+        has_python=False,  # ``.devops/cpu.Dockerfile``, stage ``server``
         # SIGTERM ends the loop of the server at once (``shutdown_handler`` in ``tools/server/server.cpp``).
         finishes_answers=False,
     )

@@ -67,6 +67,8 @@ class OwnServer:
         Arguments of the server that only the plan may set, each with the reason.
     health_path
         Path that answers 200 once the model is loaded.
+    has_python
+        Whether its image has Python, in which programs of a target can run.
     finishes_answers
         Whether the server ends its open answers after SIGTERM, before it exits.
     """
@@ -80,4 +82,5 @@ class OwnServer:
     parsers: ParserFlags | None = None
     owned_arguments: Mapping[str, str] = field(default_factory=dict)
     health_path: str = "/health"
+    has_python: bool = True
     finishes_answers: bool = True

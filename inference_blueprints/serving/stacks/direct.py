@@ -119,6 +119,7 @@ class Direct(ServingStack):
             ),
             tolerations=tolerations(resolved),
             scheduler=scheduler(resolved),
+            has_python=server.has_python,
         )
 
 

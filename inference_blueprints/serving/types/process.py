@@ -370,6 +370,8 @@ class Process(ProcessBase):
         What its compiler makes and keeps. None if it compiles nothing, or keeps nothing.
     scaling
         How an elastic process grows and shrinks. None for a fixed number of replicas.
+    has_python
+        Whether its image has Python, in which programs of a target can run.
     """
 
     environment: Mapping[str, EnvironmentValue]
@@ -379,6 +381,7 @@ class Process(ProcessBase):
     node_cache: NodeCache | None = None
     artefacts: CompiledArtefacts | None = None
     scaling: Scaling | None = None
+    has_python: bool = True
 
     @property
     def most(self) -> int:

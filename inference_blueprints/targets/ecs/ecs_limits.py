@@ -122,14 +122,15 @@ def _reservation_tags(blueprint: Blueprint) -> Iterator[Path]:
 
 def _arm(blueprint: Blueprint) -> Iterator[Path]:
     for index, pool in usable(blueprint.spec.pools):
-        if any(each.architecture == "arm64" for each in known_instance_types(pool)):
+        types = known_instance_types(pool)
+        if any(each.architecture == "arm64" and each.device_resource for each in types):
             yield ("spec", "pools", index, "instanceTypes")
 
 
 def _not_nvidia(blueprint: Blueprint) -> Iterator[Path]:
     for index, pool in usable(blueprint.spec.pools):
         kinds = {each.accelerator.manufacturer for each in known_instance_types(pool) if each.accelerator}
-        if kinds - {"nvidia"}:
+        if kinds - {"nvidia", "cpu"}:
             yield ("spec", "pools", index, "instanceTypes")
 
 
@@ -272,16 +273,17 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
     ),
     EcsLimit(
         "arm64",
-        "pools with Arm processors",
+        "pools with Arm processors and GPUs",
         "AWS publishes its ECS image for GPUs for x86 only (aws/amazon-ecs-ami)",
         "use types with x86 processors, or cluster: {eks: …}",
         _arm,
     ),
     EcsLimit(
         "manufacturer",
-        "accelerators of other manufacturers than NVIDIA",
-        "not built for ECS yet: tasks request GPUs only",
-        "use types with GPUs of NVIDIA",
+        "accelerators of AWS: Inferentia and Trainium",
+        "not built for ECS yet: such a task names the devices of its host, and tasks that share a host must "
+        "name others",
+        "use types with GPUs of NVIDIA or without accelerators, or cluster: {eks: …}",
         _not_nvidia,
     ),
     EcsLimit(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from inference_blueprints import catalog
 from inference_blueprints.contracts.ecs_names import capacity_provider, service_name
 from inference_blueprints.contracts.metric_labels import SYSTEM_POOL
-from inference_blueprints.contracts.task_tags import LABEL_TAGS
+from inference_blueprints.contracts.task_tags import LABEL_TAGS, METRICS_PORT_TAG
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, ServingPlan
@@ -137,12 +137,16 @@ class EcsTarget(Target[RenderedDeployment]):
             scaling=scaling,
             percents=rollout_percents(process.rollout, process.replicas),
             grace_seconds=steps * startup.period_seconds * startup.failure_threshold,
-            drain_seconds=process.termination_grace_seconds - process.pre_stop_seconds if entry else None,
+            drain_seconds=_drain_seconds(process) if entry else None,
             entry_port=process.ports[0].number if entry else None,
             health_path=_health_path(process) if entry else None,
             packed=task.compute == "group",
             awaits_weights=process.awaits_weights,
-            tags={LABEL_TAGS[name]: value for name, value in labels.items()},
+            tags={
+                **{LABEL_TAGS[name]: value for name, value in labels.items()},
+                # A task without our program cannot tag itself with its address.
+                **({} if process.has_python else {METRICS_PORT_TAG: str(process.ports[0].number)}),
+            },
             task=task,
         )
 
@@ -160,6 +164,15 @@ class EcsTarget(Target[RenderedDeployment]):
                 ProviderShare(names[True], 0, _SPOT_WEIGHT),
             )
         return (ProviderShare(names[spot == "only"], 0, 1),)
+
+
+def _drain_seconds(entry: Process) -> int:
+    """Return the time in which the load balancer ends the requests of a task, before it gets SIGTERM.
+
+    A server that drops its answers at SIGTERM pauses for the longest of them before it; others need that time
+    after it.
+    """
+    return max(entry.pre_stop_seconds, entry.termination_grace_seconds - entry.pre_stop_seconds)
 
 
 def _health_path(entry: Process) -> str:

@@ -160,6 +160,8 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
 
 
 def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> RenderedTask:
+    if not process.has_python:
+        return _server_task(deployment, process, place)
     pool, sizes, cache = process.pool or "", process.resources, process.node_cache
     reached = process is deployment.entry_point
     network: TaskNetwork = "awsvpc" if reached else "host"
@@ -228,6 +230,47 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
             main,
         ),
         volumes=_volumes(cache) if cache else (),
+        log_group=model_log_group(place.platform, deployment.model),
+        log_prefix=service_name(deployment.name, process.name),
+    )
+
+
+def _server_task(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> RenderedTask:
+    """Return the task of a server whose image has no Python, so that nothing of ours runs in it.
+
+    The load balancer reaches and checks it. Its metrics have a fixed port, which a tag of its service names.
+
+    Raises
+    ------
+    ValueError
+        If it needs a program of ours: one that it starts with, or one that prepares its weights.
+    """
+    sizes, environment = process.resources, server_environment(process.environment)
+    if process is not deployment.entry_point or process.node_cache or process.awaits_weights:
+        raise ValueError(f"{process.name} of {deployment.release} needs programs that its image cannot run")
+    if environment.address or environment.files or process.engine_ports or process.capabilities:
+        raise ValueError(
+            f"{process.name} of {deployment.release} has settings that are known at its start only"
+        )
+    main = RenderedContainer(
+        name=MAIN_CONTAINER,
+        image=process.image,
+        entry_point=process.command,
+        command=with_cache_folder(process.arguments),
+        cpu_units=sizes.cpu * _CPU_UNITS,
+        memory_mib=sizes.memory_mib,
+        environment=environment.values,
+        user=_USER,
+        port=process.ports[0].number,
+        gpus=sizes.devices,
+        stop_timeout_seconds=process.termination_grace_seconds - process.pre_stop_seconds,
+    )
+    return RenderedTask(
+        family=_family(deployment, process, place),
+        compute=place.computes[process.pool or ""],
+        network="awsvpc",
+        architecture=process.architecture,
+        containers=(main,),
         log_group=model_log_group(place.platform, deployment.model),
         log_prefix=service_name(deployment.name, process.name),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -123,4 +124,4 @@ def serving_environment(planned: Mapping[str, EnvironmentValue], platform: str) 
 
 def with_cache_folder(words: Iterable[str]) -> tuple[str, ...]:
     """Return a command whose caches are in `CACHE_FOLDER`."""
-    return tuple(word.replace(f'"{_PLANNED_CACHE}/', f'"{CACHE_FOLDER}/') for word in words)
+    return tuple(re.sub(f'(^|"){_PLANNED_CACHE}/', rf"\g<1>{CACHE_FOLDER}/", word) for word in words)

@@ -277,7 +277,7 @@ def test_an_account_with_image_and_roles_is_ready(
     iam = context.account.client("iam")
     for name in ("ecs.amazonaws.com", "ecs.application-autoscaling.amazonaws.com"):
         iam.create_service_linked_role(AWSServiceName=name)
-    with_parameters(monkeypatch, ecs_host_image().parameter)
+    with_parameters(monkeypatch, ecs_host_image().parameter("gpu"))
     results = list(run_checks(ecs_account_checks.ECS_CHECKS, context))
     assert [(each.check, each.severity) for each in results] == [("host image", "ok"), ("ECS roles", "ok")]
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER, TASK_START_VARIABLE
+from inference_blueprints.contracts.task_tags import METRICS_PORT_TAG
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.command_line import flag_values
@@ -14,6 +15,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.ecs.ecs_target import EcsTarget
 from inference_blueprints.targets.ecs.services import RenderedService
 from inference_blueprints.targets.ecs.tasks import RenderedContainer
+from tests.unit.targets.ecs.one_word import on_ecs
 
 TEXT = (blueprints_directory() / "ecs-g6e.yaml").read_text("utf-8")
 
@@ -65,3 +67,38 @@ def test_a_server_has_time_for_its_answers_after_the_load_balancer_has_let_go(
     assert server.drain_seconds is not None
     assert server.drain_seconds > answers
     assert main.stop_timeout_seconds > answers
+
+
+@pytest.fixture(scope="module")
+def processors() -> RenderedService:
+    """Return the workers of llama.cpp on Graviton, whose image has no Python."""
+    blueprint = parse_blueprint(on_ecs("graviton-llama-cpp"), "own.yaml").blueprint
+    plan = build_plan(blueprint)
+    [service] = EcsTarget(blueprint, plan).render(plan.models[0])[0].services
+    return service
+
+
+def test_an_image_without_python_runs_its_server_and_nothing_of_ours(processors: RenderedService) -> None:
+    """It turns red if the task of such an image starts with a program that its image cannot run."""
+    [main] = processors.task.containers
+    assert main.entry_point == ("/app/llama-server",)
+    assert not [name for name in main.environment if name.startswith("TASK_")]
+    assert flag_values(main.command)["model"].startswith("/tmp/cache/")  # noqa: S108 -- in its own container
+    assert processors.tags[METRICS_PORT_TAG] == str(processors.entry_port)
+
+
+def test_a_task_on_processors_requests_no_gpus_and_names_its_architecture(
+    processors: RenderedService,
+) -> None:
+    """It turns red if ECS looks for a host with GPUs, or starts an image of another architecture."""
+    [main] = processors.task.containers
+    assert (main.gpus, processors.task.architecture) == (0, "arm64")
+    assert main.cpu_units
+    assert main.memory_mib
+
+
+def test_a_server_that_drops_its_answers_is_told_to_end_after_them(processors: RenderedService) -> None:
+    """It turns red if ECS sends SIGTERM while the load balancer still waits for answers."""
+    blueprint = parse_blueprint(on_ecs("graviton-llama-cpp"), "own.yaml").blueprint
+    [process] = build_plan(blueprint).models[0].deployments[0].workers
+    assert processors.drain_seconds == process.pre_stop_seconds
