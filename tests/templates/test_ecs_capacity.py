@@ -26,6 +26,7 @@ from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack
 from tests.templates.conftest import BASE
 from tests.templates.support import Resource
+from tests.unit.targets.ecs.one_word import on_ecs
 
 ZONES = ["us-west-2a", "us-west-2b"]
 SUBNETS = ["subnet-0123456789abcdefa", "subnet-0123456789abcdefb"]
@@ -37,17 +38,20 @@ def capacity(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     """Synthesise the Capacity stack of a pool, without findings of cdk-nag. Equal pools are done once."""
     done: dict[str, dict[str, Resource]] = {}
 
-    def build(*, managed: bool = False, **changes: Any) -> dict[str, Resource]:
-        key = json.dumps([managed, changes], sort_keys=True)
+    def build(*, managed: bool = False, shipped: str | None = None, **changes: Any) -> dict[str, Resource]:
+        key = json.dumps([managed, shipped, changes], sort_keys=True)
         if key not in done:
-            done[key] = _synthesise(tmp_path_factory.mktemp("capacity"), changes, managed=managed)
+            folder = tmp_path_factory.mktemp("capacity")
+            done[key] = _synthesise(folder, changes, managed=managed, shipped=shipped)
         return done[key]
 
     return build
 
 
-def _synthesise(folder: Path, changes: dict[str, Any], *, managed: bool) -> dict[str, Resource]:
-    document = copy.deepcopy(dict(BASE))
+def _synthesise(
+    folder: Path, changes: dict[str, Any], *, managed: bool, shipped: str | None
+) -> dict[str, Resource]:
+    document = yaml.safe_load(on_ecs(shipped)) if shipped else copy.deepcopy(dict(BASE))
     document["spec"]["pools"][0] |= changes
     (folder / "blueprint.yaml").write_text(yaml.safe_dump(document))
     blueprint = load_blueprint(str(folder / "blueprint.yaml")).blueprint
@@ -141,8 +145,8 @@ def test_hosts_boot_one_release_of_the_image(capacity: Synthesised) -> None:
 
 def test_hosts_without_gpus_boot_the_image_of_their_architecture(capacity: Synthesised) -> None:
     """It turns red if a host of processors boots the image for GPUs, or its Docker needs NVIDIA's runtime."""
-    # Amazon ECS Developer Guide, "Retrieving Amazon ECS-optimized Linux AMI metadata", Amazon Linux 2023 (arm64).
-    resources = capacity(instanceTypes=["c8g.8xlarge"])
+    # Amazon ECS Developer Guide, "Retrieving Amazon ECS-optimized Linux AMI metadata".
+    resources = capacity(shipped="graviton-llama-cpp")
     version = ecs_host_image().version
     name = f"/aws/service/ecs/optimized-ami/amazon-linux-2023/arm64/al2023-ami-ecs-hvm-2023.0.{version}"
     assert _template(resources)["ImageId"].startswith(f"resolve:ssm:{name}")
