@@ -5,7 +5,7 @@ from __future__ import annotations
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.serving.types import SharedKvCachePlan, WeightsMirrorPlan
+from inference_blueprints.serving.types import ModelPlan, SharedKvCachePlan, WeightsMirrorPlan
 from inference_constructs.storage.cache_bucket import CacheBucket
 
 
@@ -44,3 +44,14 @@ def mirror_address(weights_bucket: str, mirror: WeightsMirrorPlan) -> str:
         The copy.
     """
     return f"s3://{weights_bucket}/{mirror.prefix}"
+
+
+def artefact_prefixes(plan: ModelPlan, bucket: str) -> tuple[str, ...]:
+    """Return the prefixes below which the model's workers keep compiled artefacts, each once."""
+    keys = {
+        process.artefacts.key
+        for deployment in plan.deployments
+        for process in deployment.processes
+        if process.artefacts
+    }
+    return tuple(f"s3://{bucket}/{key}" for key in sorted(keys))

@@ -11,7 +11,7 @@ from typing import Literal
 from inference_blueprints.catalog.hardware import InstanceType
 
 #: Which of the images of a release hosts boot.
-EcsHostKind = Literal["gpu", "arm64", "amd64"]
+EcsHostKind = Literal["gpu", "neuron", "arm64", "amd64"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,13 @@ class EcsHostImage:
         Parameters
         ----------
         kind
-            ``gpu`` has NVIDIA's driver, ``arm64`` and ``amd64`` are for hosts without accelerators.
+            ``gpu`` has NVIDIA's driver, and ``neuron`` that of Inferentia and Trainium. ``arm64`` and
+            ``amd64`` are for hosts without accelerators.
         """
         release = f"2023.0.{self.version}-kernel-{self.kernel}"
         name = {
             "gpu": f"gpu/al2023-ami-ecs-gpu-hvm-{release}-x86_64-ebs",
+            "neuron": f"neuron/al2023-ami-ecs-neuron-hvm-{release}-x86_64",
             "arm64": f"arm64/al2023-ami-ecs-hvm-{release}-arm64",
             "amd64": f"al2023-ami-ecs-hvm-{release}-x86_64",
         }[kind]
@@ -59,7 +61,10 @@ def host_kind(instance_type: InstanceType) -> EcsHostKind:
     instance_type
         Its type.
     """
-    return "gpu" if instance_type.device_resource else instance_type.architecture
+    accelerator = instance_type.accelerator
+    if accelerator is None or not instance_type.device_resource:
+        return instance_type.architecture
+    return "gpu" if accelerator.manufacturer == "nvidia" else "neuron"
 
 
 @cache

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 import urllib.error
@@ -171,12 +172,16 @@ class KeptArtefacts:
 def load(settings: ArtefactSettings, *, period_seconds: float = _PERIOD_SECONDS) -> None:
     """Fill the folder, or take the claim; wait while another worker compiles.
 
+    What the folder has from an earlier worker is removed first. If that one was killed while it compiled, the
+    compiler would take the half for the whole.
+
     Parameters
     ----------
     period_seconds
         Time between two looks.
     """
     kept, attempt = KeptArtefacts(settings), uuid.uuid4().hex
+    _empty(settings.folder)
     place = f"s3://{settings.bucket}/{settings.key}/"
     while True:
         marker = kept.complete_attempt()
@@ -216,6 +221,15 @@ def keep(settings: ArtefactSettings, *, period_seconds: float = _PERIOD_SECONDS)
     print("stored" if counts else "another worker stored its artefacts first", flush=True)
     mark.unlink()
     return counts
+
+
+def _empty(folder: Path) -> None:
+    """Remove what is in a folder. The folder itself may be a mount, which stays."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def _is_healthy(url: str) -> bool:

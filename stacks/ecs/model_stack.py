@@ -38,9 +38,9 @@ from inference_constructs.findings import acknowledge_grants
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.serving.model_targets import ModelTarget, ModelTargets
-from inference_constructs.serving.weights_permissions import read_weights
+from inference_constructs.serving.weights_permissions import keep_artefacts, read_weights
 from inference_constructs.storage.cache_bucket import CacheBucket
-from stacks.model_parts import add_kv_cache, mirror_address
+from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 
 @dataclass(frozen=True)
@@ -129,18 +129,19 @@ class EcsModelStack(cdk.Stack):
         services = [service for deployment in rendered for service in deployment.services]
         logs = self._logs(services, encryption_key)
         cache = add_kv_cache(self, plan.shared_kv_cache, encryption_key)
-        bucket = weights_bucket_name if plan.weights_mirror else None
-        prefix = mirror_address(bucket, plan.weights_mirror) if bucket and plan.weights_mirror else weights.s3
-        if plan.weights_mirror and prefix:
-            self._copy_weights(plan.weights_mirror, prefix, weights_bucket_name, encryption_key)
+        artefacts = artefact_prefixes(plan, weights_bucket_name)
+        mirror = plan.weights_mirror
+        prefix = mirror_address(weights_bucket_name, mirror) if mirror else weights.s3
+        if mirror and prefix:
+            self._copy_weights(mirror, prefix, weights_bucket_name, encryption_key)
         discovery = place.discovery_secret_arn if plan.has_frontends else None
-        roles = self._roles(prefix, services, cache, discovery)
+        roles = self._roles(prefix, services, cache, discovery, artefacts)
         references = TaskReferences(
             region=self.region,
             task_role_arn=roles[0].role_arn,
             execution_role_arn=roles[1].role_arn,
             discovery_secret=lambda key: f"{discovery}:{key}::",
-            weights_bucket=bucket,
+            weights_bucket=weights_bucket_name if mirror or artefacts else None,
             kv_cache_bucket=cache.bucket_name if cache else None,
         )
         for planned, deployment in zip(plan.deployments, rendered, strict=True):
@@ -202,16 +203,24 @@ class EcsModelStack(cdk.Stack):
         services: Sequence[RenderedService],
         cache: CacheBucket | None,
         discovery_secret_arn: str | None,
+        artefacts: Sequence[str],
     ) -> tuple[iam.Role, iam.Role]:
         """Add the role of the programs and the role with which ECS prepares their tasks."""
         task_role = TaskRole(
             self,
             "TaskRole",
             cluster_name=self._place.cluster_name,
-            statements=read_weights(self, weights_prefix) if weights_prefix else [],
+            statements=[
+                *(read_weights(self, weights_prefix) if weights_prefix else []),
+                *(
+                    statement
+                    for index, kept in enumerate(artefacts)
+                    for statement in keep_artefacts(self, kept, str(index))
+                ),
+            ],
             tag_keys=TAG_KEYS,
-            reason="Weights are many objects below one prefix. Their owner chooses the KMS key, which can be "
-            "used only through S3 and only for these objects.",
+            reason="Weights and compiled artefacts are many objects below one prefix. Their owner chooses "
+            "the KMS key, which can be used only through S3 and only for these objects.",
         )
         if cache:
             grant = cache.grant_read_write(task_role)

@@ -23,7 +23,7 @@ from inference_constructs.serving.model_route import Backend, ModelRoute
 from inference_constructs.serving.weights_identity import WeightsIdentity
 from inference_constructs.storage.cache_bucket import CacheBucket
 from inference_constructs.storage.weights_mirror_job import WeightsMirrorJob
-from stacks.model_parts import add_kv_cache, mirror_address
+from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 #: Namespace of all models.
 _NAMESPACE = charts()["dynamo-model"].namespace
@@ -88,7 +88,7 @@ class ModelStack(cdk.Stack):
         )
         earlier: list[Construct] = [route]
         variables: dict[str, str] = {}
-        artefacts = _artefact_prefixes(plan, weights_bucket_name)
+        artefacts = artefact_prefixes(plan, weights_bucket_name)
         if plan.weights_mirror or artefacts:
             variables = {"weights_bucket": weights_bucket_name}
         if plan.weights_mirror:
@@ -166,17 +166,6 @@ class ModelStack(cdk.Stack):
             grant = cache.grant_read_write(identity)
             acknowledge_grants(identity, [grant], "Pods share all objects in the bucket of the KV cache.")
         return identity
-
-
-def _artefact_prefixes(plan: ModelPlan, bucket: str) -> tuple[str, ...]:
-    """Return the prefixes below which the model's workers keep compiled artefacts, each once."""
-    keys = {
-        process.artefacts.key
-        for deployment in plan.deployments
-        for process in deployment.processes
-        if process.artefacts
-    }
-    return tuple(f"s3://{bucket}/{key}" for key in sorted(keys))
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:

@@ -154,6 +154,15 @@ def test_hosts_without_gpus_boot_the_image_of_their_architecture(capacity: Synth
     assert "ECS_ENABLE_GPU_SUPPORT" not in _user_data(resources)
 
 
+def test_neuron_hosts_boot_the_image_with_their_driver(capacity: Synthesised) -> None:
+    # aws/amazon-ecs-ami, al2023neu.pkr.hcl and generate-release-notes.sh.
+    resources = capacity(shipped="inf2")
+    release = f"2023.0.{ecs_host_image().version}"
+    name = f"/aws/service/ecs/optimized-ami/amazon-linux-2023/neuron/al2023-ami-ecs-neuron-hvm-{release}"
+    assert _template(resources)["ImageId"].startswith(f"resolve:ssm:{name}")
+    assert "nvidia" not in _user_data(resources)
+
+
 def test_efa_hosts_have_every_interface_and_one_address(capacity: Synthesised) -> None:
     interfaces = _template(capacity(**P5EN))["NetworkInterfaces"]
     wanted = efa_layout(catalog.instance_type("p5en.48xlarge"))

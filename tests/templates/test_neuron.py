@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 from inference_blueprints.spec.shipped import shipped
 from tests.templates.conftest import write_templates
 from tests.templates.support import Templates, text
+from tests.unit.targets.ecs.one_word import on_ecs
 
 #: Helm release of AWS's chart ``neuron-helm-chart``.
 RELEASE = "neuron-device-plugin"
@@ -85,3 +87,29 @@ def test_workers_may_open_their_devices(whole_nodes: Templates, base_templates: 
 
 def test_a_platform_without_neuron_has_none_of_it(base_templates: Templates) -> None:
     assert RELEASE not in base_templates.charts("Platform")
+
+
+def test_tasks_on_ecs_may_keep_their_artefacts_below_their_key_only(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """It turns red if a task may not store what it compiled, or may write anywhere else."""
+    blueprint = tmp_path_factory.mktemp("ecs") / "inf2.yaml"
+    blueprint.write_text(on_ecs("inf2"), encoding="utf-8")
+    templates = write_templates(blueprint, blueprint.parent / "cdk.out")
+    [definition] = [
+        each["Properties"]
+        for each in templates.resources("AWS::ECS::TaskDefinition", "Model-llama")
+        if "artefacts-load" in json.dumps(each)
+    ]
+    [load] = [each for each in definition["ContainerDefinitions"] if each["Name"] == "artefacts-load"]
+    variables = {each["Name"]: each["Value"] for each in load["Environment"]}
+    [keep] = [
+        statement
+        for role in templates.resources("AWS::IAM::Role", "Model-llama")
+        for policy in role["Properties"].get("Policies", [])
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement.get("Sid") == "KeepArtefacts0"
+    ]
+    assert text(keep["Resource"]).endswith(f"/{variables['ARTEFACTS_KEY']}/*")
+    assert "s3:DeleteObject" not in keep["Action"]
+    assert json.dumps(variables["ARTEFACTS_BUCKET"]) in json.dumps(keep["Resource"])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from inference_blueprints.catalog.ecs_hosts import host_kind
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_workers
@@ -127,11 +128,23 @@ def _arm(blueprint: Blueprint) -> Iterator[Path]:
             yield ("spec", "pools", index, "instanceTypes")
 
 
-def _not_nvidia(blueprint: Blueprint) -> Iterator[Path]:
-    for index, pool in usable(blueprint.spec.pools):
-        kinds = {each.accelerator.manufacturer for each in known_instance_types(pool) if each.accelerator}
-        if kinds - {"nvidia", "cpu"}:
-            yield ("spec", "pools", index, "instanceTypes")
+def _neuron_counts(pool: Pool) -> set[int]:
+    """Return how many Neuron devices the types of a pool have; empty for other pools."""
+    types = known_instance_types(pool)
+    return {each.accelerator_count for each in types if host_kind(each) == "neuron"}
+
+
+def _neuron_parts(blueprint: Blueprint) -> Iterator[Path]:
+    counts = {pool.name: _neuron_counts(pool) for _, pool in usable(blueprint.spec.pools)}
+    for placed in each_workers(blueprint.spec):
+        if counts.get(placed.workers.pool, set()) - {placed.workers.accelerators}:
+            yield (*placed.path, "tensorParallelSize")
+
+
+def _neuron_health(blueprint: Blueprint) -> Iterator[Path]:
+    pools = usable(blueprint.spec.pools)
+    if blueprint.spec.gpu_health and any(_neuron_counts(pool) for _, pool in pools):
+        yield ("spec", "gpuHealth")
 
 
 def _sglang_ranks(blueprint: Blueprint) -> Iterator[Path]:
@@ -279,12 +292,21 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         _arm,
     ),
     EcsLimit(
-        "manufacturer",
-        "accelerators of AWS: Inferentia and Trainium",
-        "not built for ECS yet: such a task names the devices of its host, and tasks that share a host must "
-        "name others",
-        "use types with GPUs of NVIDIA or without accelerators, or cluster: {eks: …}",
-        _not_nvidia,
+        "neuron-parts",
+        "workers with a part of the Neuron devices of their host",
+        "a task names the devices of its host, and all tasks of a service name the same ones, so two of them "
+        "on one host would use the same devices",
+        "give a worker all devices of its host, with types that have the same number of them, or use "
+        "cluster: {eks: …}",
+        _neuron_parts,
+    ),
+    EcsLimit(
+        "neuron-health",
+        "`gpuHealth` with a pool of Inferentia or Trainium",
+        "ECS does not count the Neuron devices of a host, and no exporter of their metrics runs there, so "
+        "every such host would look as if its devices were missing",
+        "remove 'gpuHealth', or use cluster: {eks: …}",
+        _neuron_health,
     ),
     EcsLimit(
         "sglang-ranks",

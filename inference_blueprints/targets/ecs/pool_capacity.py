@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Literal
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.ecs_hosts import host_kind
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool
 
@@ -69,7 +70,7 @@ def measured_pools(blueprint: Blueprint, plan: ServingPlan) -> tuple[str, ...]:
     with_gpus = {
         pool.name
         for pool in blueprint.spec.pools
-        if any(catalog.instance_type(name).device_resource for name in pool.instance_types)
+        if all(host_kind(catalog.instance_type(name)) == "gpu" for name in pool.instance_types)
     }
     groups = (each.pool for each in pool_capacities(blueprint, plan) if each.kind == "group")
     return tuple(pool for pool in groups if pool in with_gpus)
@@ -86,6 +87,8 @@ def _capacity(pool: Pool, workers: list[Process], *, never: bool) -> PoolCapacit
 
 def _of_pool(pool: Pool) -> Iterator[str]:
     """Yield what Managed Instances lack that the pool's settings need."""
+    if any(host_kind(catalog.instance_type(name)) == "neuron" for name in pool.instance_types):
+        yield "a task names the Neuron devices of its host, which boots the image with their driver"
     if pool.efa:
         yield "Managed Instances have no EFA interfaces"
     if pool.purchase.reservation or pool.purchase.capacity_block:

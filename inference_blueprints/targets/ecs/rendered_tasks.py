@@ -27,6 +27,13 @@ from inference_blueprints.contracts.ecs_names import (
 from inference_blueprints.contracts.task_start import TaskNetwork, TaskStart
 from inference_blueprints.contracts.task_tags import METRICS_ADDRESS_TAG
 from inference_blueprints.serving.types import DeploymentPlan, HttpProbe, NodeCache, Process
+from inference_blueprints.targets.ecs.artefact_containers import (
+    LOAD_CONTAINER,
+    artefact_containers,
+    artefact_mounts,
+    artefact_volumes,
+)
+from inference_blueprints.targets.ecs.host_devices import efa_devices, gpus, neuron_devices
 from inference_blueprints.targets.ecs.named_ports import named_arguments, named_variables, port_positions
 from inference_blueprints.targets.ecs.task_environment import (
     CACHE_FOLDER,
@@ -183,7 +190,6 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
     )
     compute = place.computes[pool]
     shared = sizes.shared_memory_mib if compute == "group" else 0
-    devices = place.efa_devices[pool] if process.capabilities else 0
     main = RenderedContainer(
         name=MAIN_CONTAINER,
         image=process.image,
@@ -205,15 +211,19 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         },
         user=_USER,
         port=process.ports[0].number if reached else None,
-        gpus=sizes.devices,
+        gpus=gpus(process),
         shared_memory_mib=shared,
-        devices=tuple(f"/dev/infiniband/uverbs{index}" for index in range(devices)),
+        devices=(
+            *efa_devices(place.efa_devices[pool] if process.capabilities else 0),
+            *neuron_devices(process),
+        ),
         capabilities=process.capabilities,
         locks_memory="IPC_LOCK" in process.capabilities,
-        mounts=_mounts(cache) if cache else (),
+        mounts=(*(_mounts(cache) if cache else ()), *artefact_mounts(process)),
         depends_on=(
             *((Dependency(NODE_CACHE_CONTAINER, "SUCCESS"),) if cache else ()),
             *((Dependency(WEIGHTS_CONTAINER, "SUCCESS"),) if process.awaits_weights else ()),
+            *((Dependency(LOAD_CONTAINER, "SUCCESS"),) if process.artefacts else ()),
         ),
         # ECS first waits until the load balancer has ended the requests of a task that it reaches.
         stop_timeout_seconds=process.termination_grace_seconds - (process.pre_stop_seconds if reached else 0),
@@ -227,9 +237,10 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         containers=(
             *((_fill(process, cache),) if cache else ()),
             *((_wait(process, environment.values),) if process.awaits_weights else ()),
+            *artefact_containers(process, _USER),
             main,
         ),
-        volumes=_volumes(cache) if cache else (),
+        volumes=(*(_volumes(cache) if cache else ()), *artefact_volumes(process)),
         log_group=model_log_group(place.platform, deployment.model),
         log_prefix=service_name(deployment.name, process.name),
     )
@@ -262,7 +273,7 @@ def _server_task(deployment: DeploymentPlan, process: Process, place: TaskPlace)
         environment=environment.values,
         user=_USER,
         port=process.ports[0].number,
-        gpus=sizes.devices,
+        gpus=gpus(process),
         stop_timeout_seconds=process.termination_grace_seconds - process.pre_stop_seconds,
     )
     return RenderedTask(

@@ -118,6 +118,16 @@ def test_one_of_two_attempts_counts(worker: Any, healthy: str) -> None:
     assert neff_of(third) == "fast"
 
 
+def test_what_a_killed_worker_left_is_removed(worker: Any) -> None:
+    """It turns red if a compiler starts with half of what an earlier one made."""
+    first = worker("host")
+    load(first)
+    compile_in(first, "half")
+    again = worker("host", claim_seconds=0)
+    load(again)
+    assert [each.name for each in again.folder.iterdir()] == [".attempt"]
+
+
 def test_half_an_attempt_is_not_loaded(worker: Any, s3: Any) -> None:
     """A job that ends before its marker has stored files, and they count for nothing."""
     s3.put_object(Bucket=BUCKET, Key=f"{KEY}/lost/neuron/graph.neff", Body=b"half")

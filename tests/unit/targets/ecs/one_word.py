@@ -15,7 +15,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "elastic-g6e": (),
     "graviton-llama-cpp": (),
     "image-generation": (),
-    "inf2": ("manufacturer",),
+    "inf2": (),
     "llm-d-disaggregated": ("llm-d",),
     "long-context-kv-cache": (),
     "multimodal": ("llm-d",),
@@ -28,7 +28,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "real-time": (),
     "spot-g6e": (),
     "streaming-g6e": (),
-    "trn2": ("manufacturer",),
+    "trn2": ("neuron-parts",),
 }
 #: Pools that Managed Instances run, of those that run on ECS. Auto Scaling groups run the others.
 MANAGED: Mapping[str, tuple[str, ...]] = {
@@ -37,6 +37,7 @@ MANAGED: Mapping[str, tuple[str, ...]] = {
     "elastic-g6e": (),
     "graviton-llama-cpp": (),
     "image-generation": (),
+    "inf2": (),
     "long-context-kv-cache": (),
     "p5en-disaggregated": (),
     "quickstart-g6e": ("l40s",),

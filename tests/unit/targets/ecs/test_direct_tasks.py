@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -14,7 +16,7 @@ from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.ecs.ecs_target import EcsTarget
 from inference_blueprints.targets.ecs.services import RenderedService
-from inference_blueprints.targets.ecs.tasks import RenderedContainer
+from inference_blueprints.targets.ecs.tasks import Dependency, RenderedContainer
 from tests.unit.targets.ecs.one_word import on_ecs
 
 TEXT = (blueprints_directory() / "ecs-g6e.yaml").read_text("utf-8")
@@ -102,3 +104,52 @@ def test_a_server_that_drops_its_answers_is_told_to_end_after_them(processors: R
     blueprint = parse_blueprint(on_ecs("graviton-llama-cpp"), "own.yaml").blueprint
     [process] = build_plan(blueprint).models[0].deployments[0].workers
     assert processors.drain_seconds == process.pre_stop_seconds
+
+
+@pytest.fixture(scope="module")
+def neuron() -> RenderedService:
+    """Return the workers on Inferentia2, which keep what they compile."""
+    blueprint = parse_blueprint(on_ecs("inf2"), "own.yaml").blueprint
+    plan = build_plan(blueprint)
+    [service] = EcsTarget(blueprint, plan).render(plan.models[0])[0].services
+    return service
+
+
+def test_a_task_on_neuron_names_the_devices_of_its_host_and_requests_no_gpus(neuron: RenderedService) -> None:
+    """It turns red if ECS looks for a host with GPUs, or if the engine sees no device."""
+    main = main_of(neuron)
+    assert (main.gpus, main.devices) == (0, ("/dev/neuron0",))
+    assert neuron.task.compute == "group"
+
+
+def test_artefacts_are_loaded_before_the_engine_and_kept_beside_it(neuron: RenderedService) -> None:
+    """It turns red if the engine starts without its artefacts, or sees those of another key."""
+    containers = {each.name: each for each in neuron.task.containers}
+    volumes = {each.name: each.host_folder for each in neuron.task.volumes}
+    load, keep, main = containers["artefacts-load"], containers["artefacts-keep"], main_of(neuron)
+    assert Dependency("artefacts-load", "SUCCESS") in main.depends_on
+    assert keep.depends_on == (Dependency(MAIN_CONTAINER, "START"),)
+    assert not load.essential
+    assert not keep.essential
+    [loaded] = load.mounts
+    [kept] = keep.mounts
+    assert kept in main.mounts
+    assert main.environment["NEURON_COMPILED_ARTIFACTS"] == kept.path
+    # What is written through the host's folder is what the engine sees.
+    written = str(load.environment["ARTEFACTS_FOLDER"]).replace(loaded.path, str(volumes[loaded.volume]))
+    assert written == volumes[kept.volume]
+    assert written.endswith(str(keep.environment["ARTEFACTS_KEY"]))
+
+
+def test_the_program_of_artefacts_starts_from_its_variable(neuron: RenderedService) -> None:
+    """It turns red if the archive lacks a module, or the program is called with another word."""
+    containers = {each.name: each for each in neuron.task.containers}
+    for name in ("artefacts-load", "artefacts-keep"):
+        program, *words = containers[name].command
+        assert program == "python3"
+        environment = {"TASK_PROGRAM": str(containers[name].environment["TASK_PROGRAM"])}
+        ended = subprocess.run(
+            [sys.executable, *words], check=False, env=environment, capture_output=True, text=True
+        )
+        # Without the other variables, the program itself says what is missing.
+        assert "error: set ARTEFACTS_BUCKET, ARTEFACTS_KEY" in ended.stderr, ended.stderr

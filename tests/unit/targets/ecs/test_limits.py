@@ -55,6 +55,23 @@ def _two_hosts(spec: Document) -> None:
     model["deployments"][0]["aggregated"].update({"replicas": 1, "tensorParallelSize": 2})
 
 
+def _part_of_a_host(spec: Document) -> None:
+    """Give the model half of the devices of its host."""
+    _on_neuron(spec, devices=6)
+
+
+def _neuron_health(spec: Document) -> None:
+    _on_neuron(spec, devices=12)
+    spec.update(observability={}, gpuHealth={})
+
+
+def _on_neuron(spec: Document, *, devices: int) -> None:
+    spec["pools"][0]["instanceTypes"] = ["inf2.48xlarge"]
+    model = spec["models"][0]
+    model["engine"] = {"vllmNeuron": {}}
+    model["deployments"][0]["aggregated"].update({"tensorParallelSize": devices})
+
+
 #: What to change in the quickstart to meet a limit.
 CASES: Mapping[str, Callable[[Document], None]] = {
     "llm-d": lambda spec: spec["models"][0].update({"stack": {"llmD": {}}}),
@@ -66,7 +83,8 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "pools": _many_pools,
     "reservation-tags": _pool(purchase={"reservation": {"tags": {"team": "serving"}}}),
     "arm64": _pool(instanceTypes=["g5g.2xlarge"]),
-    "manufacturer": _pool(instanceTypes=["trn2.48xlarge"]),
+    "neuron-parts": _part_of_a_host,
+    "neuron-health": _neuron_health,
     "sglang-ranks": _sglang,
     "shifted-floors": _shifted_floors,
     "keys-of-eks": lambda spec: spec["cluster"]["ecs"].update({"extendedSupport": True}),
