@@ -70,7 +70,7 @@ def test_log_streams_begin_with_the_prefixes_of_the_tasks() -> None:
         if word == "--log-stream-name-prefix"
     }
     plan = build_plan(load_blueprint("ecs-g6e").blueprint)
-    task = metrics_task("PLATFORM", plan, rules={}, gpu_metrics=True, region="us-west-2")
+    task = metrics_task("PLATFORM", plan, rules={}, gpu_metrics=True, traces=False, region="us-west-2")
     assert prefixes - {f"{task.log_prefix}/{each.name}" for each in task.containers} == {
         service_name("DEPLOYMENT", "ROLE"),
         service_name("DEPLOYMENT", "frontend"),

@@ -82,17 +82,21 @@ def test_the_chat_template_adds_the_same_to_every_question(client) -> None:
 
 
 def test_a_repeated_prompt_is_found_in_the_kv_cache_of_its_worker(client) -> None:
-    prompt = random_text(640, seed=99)
-    first = client.completions.create(model=_MODEL, prompt=prompt, max_tokens=1).usage
-    # Which of the two frontends answers is a matter of turns: both must know where the prefix is.
-    again = [
-        client.completions.create(
-            model=_MODEL, prompt=prompt, max_tokens=1
-        ).usage.prompt_tokens_details.cached_tokens
-        for _ in range(2)
-    ]
-    assert first.prompt_tokens_details.cached_tokens == 0
-    assert all(cached >= 512 for cached in again)
+    def cached(prompt: str) -> int:
+        usage = client.completions.create(model=_MODEL, prompt=prompt, max_tokens=1).usage
+        return usage.prompt_tokens_details.cached_tokens
+
+    # Workers tell both frontends what they keep, but nothing says when both know it. A router that does not
+    # know a prefix sends some of six repetitions elsewhere, so a new prompt is tried after a longer pause.
+    attempts = []
+    for seed, pause_seconds in ((99, 0.2), (100, 2.0), (101, 20.0)):
+        prompt = random_text(640, seed=seed)
+        assert cached(prompt) == 0
+        time.sleep(pause_seconds)
+        attempts.append([cached(prompt) for _ in range(6)])
+        if min(attempts[-1]) >= 512:
+            return
+    pytest.fail(f"cached tokens of the repetitions: {attempts}")
 
 
 def test_without_max_tokens_an_answer_has_the_workloads_length(client, quickstart) -> None:
