@@ -136,10 +136,19 @@ def _nodes(platform: str, templates: Templates) -> list[KubernetesObject]:
 def _workers_and_frontends(platform: str, templates: Templates) -> list[KubernetesObject]:
     return [
         placed
-        for each in component_deployments(own_objects(templates))
+        for each in map(_by_the_default_scheduler, component_deployments(own_objects(templates)))
         for pool in [named_pool(each["spec"]["template"])]
         for placed in (renamed(pool, f"{platform}.{pool}", [each]) if pool else [each])
     ]
+
+
+def _by_the_default_scheduler(deployment: KubernetesObject) -> KubernetesObject:
+    """Leave out AWS's scheduler for Neuron, which does not run here.
+
+    It is a kube-scheduler that asks an extension in addition, so what keeps a pod off a node here does there.
+    """
+    deployment["spec"]["template"]["spec"].pop("schedulerName", None)
+    return deployment
 
 
 def _plain_deployment(replicas: int) -> KubernetesObject:

@@ -38,6 +38,8 @@ from inference_blueprints.targets.local.vllm_cpu.machine import Machine
 #: Engine of the blueprints that it serves, by their key.
 ENGINE = "llamaCpp"
 _MODEL_FILE = "model.gguf"
+#: The replay counts words, and this vocabulary has up to two tokens for each of them (`random_text`).
+_TOKENS_PER_WORD = 2
 _NOT_SET, _LEFT_OUT = "not set", "left out"
 _WHAT_FITS = "two servers per role, or one per processor of this machine"
 _NO_SCALING = "the targets of the autoscaler follow from the times of the planned hardware"
@@ -170,7 +172,7 @@ class LlamaKind(EngineKind):
             LlamaRole(
                 planned=process,
                 replicas=min(process.replicas, most),
-                context_length=process.engine.max_model_len if process.engine else 0,
+                context_length=process.engine.max_model_len // _TOKENS_PER_WORD if process.engine else 0,
                 profile=None,
                 release=plan.release,
                 program=self._program,
