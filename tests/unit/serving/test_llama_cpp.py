@@ -95,10 +95,10 @@ class TestArguments:
         )
         assert (values["cache-type-k"], values["cache-type-v"]) == ("q8_0", "q8_0")
 
-    def test_it_needs_no_device_and_no_toleration(self) -> None:
+    def test_it_needs_no_device_and_tolerates_the_blueprint_s_taint_only(self) -> None:
         process = worker(SHIPPED)
         assert process.resources.devices == 0
-        assert process.tolerations == ()
+        assert [each.key for each in process.tolerations] == ["models"]
         assert process.architecture == "arm64"
 
     def test_the_signal_to_end_comes_after_the_longest_answer(self) -> None:
