@@ -33,8 +33,8 @@ from inference_blueprints.targets.ecs.artefact_containers import (
     artefact_mounts,
     artefact_volumes,
 )
-from inference_blueprints.targets.ecs.host_devices import efa_devices, gpus, neuron_devices
 from inference_blueprints.targets.ecs.named_ports import named_arguments, named_variables, port_positions
+from inference_blueprints.targets.ecs.task_devices import efa_devices, gpus, neuron_devices
 from inference_blueprints.targets.ecs.task_environment import (
     CACHE_FOLDER,
     DISCOVERY_ARGUMENTS,
