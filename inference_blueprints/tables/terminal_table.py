@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +16,8 @@ from inference_blueprints.tables.text_table import TextTable
 
 #: Characters between two columns: one space on each side, and the divider.
 _GAP = 3
+#: Characters between heading and value in a block, and before a heading.
+_BLOCK_GAP, _INDENT = 2, 2
 #: Minimum width of a column with names of several words, in characters. Below this, they are hard to read.
 _NAME_WIDTH = 24
 #: Width at which a sentence is easy to read, in characters.
@@ -44,7 +47,7 @@ def print_rows(content: TextTable, console: Console) -> None:
         console.print(terminal_table(content, console.width))
     else:
         for row in content.rows:
-            console.print(_block(content, row))
+            console.print(_block(content, row, console.width))
 
 
 def terminal_table(content: TextTable, width: int) -> Table:
@@ -60,17 +63,23 @@ def terminal_table(content: TextTable, width: int) -> Table:
     return table
 
 
-def _block(content: TextTable, row: Sequence[str]) -> Table:
+def _block(content: TextTable, row: Sequence[str], width: int) -> Table:
     """Format one row as lines with heading and value, below its first name."""
     block = Table(box=None, pad_edge=False, header_style="bold")
     headings = (*content.names, *content.figures)
-    block.add_column(Text(row[0]), overflow="fold")
-    figures = row[len(content.names) :]
-    block.add_column(justify="right", overflow="fold", min_width=max(map(len, figures), default=0))
+    figures = max(map(len, row[len(content.names) :]), default=0)
+    wide = max(len(heading) for heading in headings) + _INDENT
+    narrow = max(len(word) for heading in headings for word in heading.split()) + _INDENT
+    # Headings wrap first. A figure folds only if it is wider than the console.
+    left = min(wide, max(narrow, width - _BLOCK_GAP - figures))
+    is_tight = wide + _BLOCK_GAP + figures > width
+    block.add_column(Text(row[0]), overflow="fold", width=left if is_tight else None)
+    block.add_column(justify="right", overflow="fold", width=width - _BLOCK_GAP - left if is_tight else None)
     for index, (heading, value) in enumerate(zip(headings, row, strict=True)):
         if index and value:
             is_long_name = index < len(content.names) and len(value) > _NAME_WIDTH
-            block.add_row(Text(f"  {heading}"), Text(value, justify="left" if is_long_name else "right"))
+            shown = Text(value, justify="left" if is_long_name else "right")
+            block.add_row(Padding(Text(heading), (0, 0, 0, _INDENT)), shown)
     return block
 
 

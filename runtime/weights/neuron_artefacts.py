@@ -1,24 +1,25 @@
 """Keeps what the Neuron compiler made in S3: `python3 -m weights.neuron_artefacts load`, and `keep`.
 
 For any image that has boto3. `load` runs before a worker. It ends when the worker can start: with the
-artefacts in its folder, or as the one worker that compiles them. `keep` runs beside a worker. When the server
-is healthy, it stores what that worker compiled.
+artefacts in its folder, or as the one worker that compiles them. `keep` runs beside a worker. It renews the
+claim of a worker that compiles, and stores what that worker compiled when its server is healthy.
 
 Below the key there are one claim, one marker, and the files of each attempt. S3 writes the claim and the
 marker only if they do not exist (Amazon S3 User Guide, "How to prevent object overwrites with conditional
 writes"), so exactly one attempt counts, also if two workers compile. The marker is written last: what it
-names is complete. A claim that is older than a compilation may last is replaced, so a worker that was lost
-holds nobody up for longer.
+names is complete. A claim that nobody renews is replaced after some minutes, so a worker that was lost holds
+nobody up for longer. A compilation that hangs is not renewed for ever.
 
-============================ =====================================================
-Variable                     Meaning
-============================ =====================================================
-``ARTEFACTS_BUCKET``         bucket
-``ARTEFACTS_KEY``            prefix of these artefacts, without a slash at its end
-``ARTEFACTS_FOLDER``         folder of the worker's compiler
-``ARTEFACTS_CLAIM_SECONDS``  age at which a claim is replaced
-``ARTEFACTS_HEALTH_URL``     address that answers 200 once the worker has compiled
-============================ =====================================================
+============================== ============================================================
+Variable                       Meaning
+============================== ============================================================
+``ARTEFACTS_BUCKET``           bucket
+``ARTEFACTS_KEY``              prefix of these artefacts, without a slash at its end
+``ARTEFACTS_FOLDER``           folder of the worker's compiler
+``ARTEFACTS_CLAIM_SECONDS``    time without renewal after which a claim is replaced
+``ARTEFACTS_COMPILE_SECONDS``  time for which a worker renews its claim
+``ARTEFACTS_HEALTH_URL``       address that answers 200 once the worker has compiled
+============================== ============================================================
 """
 
 from __future__ import annotations
@@ -38,14 +39,17 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from boto3.exceptions import Boto3Error
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 _RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10})
 _PERIOD_SECONDS = 10.0
-_NAMES = ("BUCKET", "KEY", "FOLDER", "CLAIM_SECONDS", "HEALTH_URL")
-#: Answers of S3 to a conditional write that lost (API Reference, PutObject).
-_LOST = ("PreconditionFailed", "ConditionalRequestConflict")
+#: Renewals per time after which a claim is replaced.
+_RENEWALS = 10
+_NAMES = ("BUCKET", "KEY", "FOLDER", "CLAIM_SECONDS", "COMPILE_SECONDS", "HEALTH_URL")
+#: Answers of S3 to a conditional write that lost (API Reference, PutObject). The last: the object is gone.
+_LOST = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
 #: File in the folder with the name of this worker's attempt, if it compiles. It is no artefact.
 _ATTEMPT = ".attempt"
 
@@ -58,6 +62,7 @@ class ArtefactSettings:
     key: str
     folder: Path
     claim_seconds: float
+    compile_seconds: float
     health_url: str
 
 
@@ -78,6 +83,7 @@ def read_artefact_settings(environment: Mapping[str, str]) -> ArtefactSettings:
         key=values["KEY"].rstrip("/"),
         folder=Path(values["FOLDER"]),
         claim_seconds=float(values["CLAIM_SECONDS"]),
+        compile_seconds=float(values["COMPILE_SECONDS"]),
         health_url=values["HEALTH_URL"],
     )
 
@@ -117,6 +123,14 @@ class KeptArtefacts:
         return age > self._settings.claim_seconds and self._put(
             self._claim, attempt.encode(), IfMatch=found["ETag"]
         )
+
+    def renew(self, attempt: str) -> None:
+        """Make the claim young again, if it is still that of this worker."""
+        if not self._exists(self._claim):
+            return
+        found = self._client.get_object(Bucket=self._settings.bucket, Key=self._claim)
+        if found["Body"].read().decode() == attempt:
+            self._put(self._claim, attempt.encode(), IfMatch=found["ETag"])
 
     def load(self, marker: Mapping[str, Any]) -> None:
         """Write the files of an attempt into the folder.
@@ -199,7 +213,10 @@ def load(settings: ArtefactSettings, *, period_seconds: float = _PERIOD_SECONDS)
 
 
 def keep(settings: ArtefactSettings, *, period_seconds: float = _PERIOD_SECONDS) -> bool | None:
-    """Store what this worker compiled, once its server is healthy.
+    """Renew this worker's claim, and store what it compiled once its server is healthy.
+
+    S3 may refuse or be out of reach for longer than its client tries. Then the next look tries again:
+    nothing restarts this container on ECS.
 
     Parameters
     ----------
@@ -215,9 +232,21 @@ def keep(settings: ArtefactSettings, *, period_seconds: float = _PERIOD_SECONDS)
     if not mark.exists():
         print("this worker loaded its artefacts: nothing to store", flush=True)
         return None
-    while not _is_healthy(settings.health_url):
+    attempt, claimed = mark.read_text(encoding="utf-8"), mark.stat().st_mtime
+    kept, renewed = KeptArtefacts(settings), 0.0
+    while True:
+        try:
+            if _is_healthy(settings.health_url):
+                counts = kept.store(attempt)
+                break
+            now = time.time()
+            is_due = now - renewed >= settings.claim_seconds / _RENEWALS
+            if is_due and now - claimed < settings.compile_seconds:
+                kept.renew(attempt)
+                renewed = now
+        except (Boto3Error, BotoCoreError, ClientError) as error:
+            print(f"trying again in {period_seconds:g} s: {error}", file=sys.stderr, flush=True)
         time.sleep(period_seconds)
-    counts = KeptArtefacts(settings).store(mark.read_text(encoding="utf-8"))
     print("stored" if counts else "another worker stored its artefacts first", flush=True)
     mark.unlink()
     return counts

@@ -18,8 +18,7 @@ def compilations(summary: PlanSummary) -> TextTable:
             *dict.fromkeys(f"Published: {each.source}." for each in summary.compilations if each.source),
             "The time is that of the published model of the closest size, not a measurement of this one. "
             "Artefacts are kept below the key until something that it holds changes; without a commit as "
-            "'revision' they are not kept. docs/neuron.md lists what the key holds. On these "
-            "accelerators, the memory above is that of a NeuronCore.",
+            "'revision' they are not kept. docs/neuron.md lists what the key holds.",
         ),
     )
 

@@ -119,6 +119,9 @@ def _devices(process: ProcessSummary) -> str:
 
 
 def memory(summary: PlanSummary) -> TextTable:
+    # The memory of a Neuron device is split over its cores, and each layer over all cores of a worker.
+    per_core = ", ".join(each.deployment for each in summary.compilations)
+    exception = f", but per NeuronCore for {per_core}" if per_core else ""
     return TextTable(
         "Memory per device",
         ("deployment",),
@@ -133,8 +136,8 @@ def memory(summary: PlanSummary) -> TextTable:
         ),
         tuple(map(_memory_row, summary.memory)),
         (
-            "All GiB and KiB are per device. Engine: activations, contexts and graphs. Concurrent requests: "
-            "requests of the workload's mean length that one worker runs at once.",
+            f"All GiB and KiB are per device{exception}. Engine: activations, contexts and graphs. "
+            "Concurrent requests: requests of the workload's mean length that one worker runs at once.",
         ),
     )
 

@@ -31,6 +31,8 @@ _WITHOUT_EFFECT = frozenset(
     }
 )
 _PREFIX = "neuron"
+#: Time without renewal after which another worker may compile. Workers renew their claim each minute.
+_CLAIM_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +108,11 @@ def compiled_artefacts(resolved: ResolvedWorkers, image: str, health_url: str) -
             "ARTEFACTS_BUCKET": WeightsBucket(),
             "ARTEFACTS_KEY": key,
             "ARTEFACTS_FOLDER": ARTEFACTS_FOLDER,
-            "ARTEFACTS_CLAIM_SECONDS": str(startup_claim_seconds(resolved)),
+            "ARTEFACTS_CLAIM_SECONDS": str(_CLAIM_SECONDS),
+            "ARTEFACTS_COMPILE_SECONDS": str(2 * engine_of(resolved).compile_seconds),
             "ARTEFACTS_HEALTH_URL": health_url,
         },
     )
-
-
-def startup_claim_seconds(resolved: ResolvedWorkers) -> int:
-    """Return the age at which a claim to compile is given up: twice the time that a compilation may take."""
-    return 2 * engine_of(resolved).compile_seconds
 
 
 def artefact_parts(resolved: ResolvedWorkers, image: str) -> ArtefactParts | None:

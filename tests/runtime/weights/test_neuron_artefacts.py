@@ -6,12 +6,18 @@ import http.server
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
 import moto
 import pytest
+from boto3.exceptions import S3UploadFailedError
+from botocore.exceptions import EndpointConnectionError
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
 
 from weights.neuron_artefacts import ArtefactSettings, KeptArtefacts, keep, load, main, read_artefact_settings
 
@@ -35,8 +41,14 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def worker(tmp_path: Path, s3: Any) -> Callable[..., ArtefactSettings]:
     """Return a function that makes the settings of one worker, with a folder of its own."""
 
-    def make(name: str, *, claim_seconds: float = 7200, health_url: str = "http://127.0.0.1:9/") -> Any:
-        return ArtefactSettings(BUCKET, KEY, tmp_path / name, claim_seconds, health_url)
+    def make(
+        name: str,
+        *,
+        claim_seconds: float = 7200,
+        compile_seconds: float = 7200,
+        health_url: str = "http://127.0.0.1:9/",
+    ) -> ArtefactSettings:
+        return ArtefactSettings(BUCKET, KEY, tmp_path / name, claim_seconds, compile_seconds, health_url)
 
     return make
 
@@ -48,17 +60,28 @@ def compile_in(settings: ArtefactSettings, text: str) -> None:
     (module / "graph.neff").write_text(text, encoding="utf-8")
 
 
+def claim_time(s3: Any) -> datetime:
+    written: datetime = s3.get_object(Bucket=BUCKET, Key=f"{KEY}/claim")["LastModified"]
+    return written
+
+
+def age_claim(s3: Any) -> None:
+    """Make the claim an hour old, as S3 would show it."""
+    backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    backend.get_object(BUCKET, f"{KEY}/claim").last_modified -= timedelta(hours=1)
+
+
 def neff_of(settings: ArtefactSettings) -> str:
     return (settings.folder / "neuron/compile_cache/abc/graph.neff").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def healthy() -> Iterator[str]:
-    """Return the address of a server that is healthy."""
+@contextmanager
+def server_with(statuses: Callable[[], int]) -> Iterator[str]:
+    """Return the address of a worker's server, which answers with these statuses."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
+            self.send_response(statuses())
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -69,6 +92,12 @@ def healthy() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}/health"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def healthy() -> Iterator[str]:
+    with server_with(lambda: 200) as url:
+        yield url
 
 
 def test_one_worker_compiles_and_the_next_loads(worker: Any, healthy: str) -> None:
@@ -101,6 +130,63 @@ def test_a_claim_that_is_too_old_is_replaced(worker: Any, healthy: str) -> None:
     load(second, period_seconds=0.01)
     compile_in(second, "second")
     assert keep(second) is True
+
+
+@pytest.mark.parametrize(
+    ("compile_seconds", "is_renewed"),
+    [pytest.param(3600, True, id="compiles"), pytest.param(0, False, id="hangs")],
+)
+def test_the_claim_of_a_worker_is_renewed_while_it_compiles(
+    compile_seconds: float, *, is_renewed: bool, worker: Any, s3: Any
+) -> None:
+    """Bugs: a second worker compiles because the first is slow, or a worker that hangs blocks all others."""
+    seen: list[datetime] = []
+
+    def status() -> int:
+        seen.append(claim_time(s3))
+        return 200 if len(seen) > 1 else 503
+
+    with server_with(status) as url:
+        settings = worker("slow", compile_seconds=compile_seconds, health_url=url)
+        load(settings)
+        age_claim(s3)
+        before = claim_time(s3)
+        assert keep(settings, period_seconds=0.01) is True
+    assert (seen[-1] > before) is is_renewed
+
+
+def test_a_claim_that_another_worker_has_taken_is_not_renewed(worker: Any, s3: Any) -> None:
+    """Bug: a worker that comes back extends the claim of its successor, which may be lost."""
+    first = worker("first")
+    load(first)
+    load(worker("second", claim_seconds=-1), period_seconds=0.01)
+    before = s3.get_object(Bucket=BUCKET, Key=f"{KEY}/claim")
+    KeptArtefacts(first).renew((first.folder / ".attempt").read_text(encoding="utf-8"))
+    after = s3.get_object(Bucket=BUCKET, Key=f"{KEY}/claim")
+    assert (before["Body"].read(), before["LastModified"]) == (after["Body"].read(), after["LastModified"])
+
+
+def test_storing_is_tried_again_after_an_error_of_s3(
+    worker: Any, healthy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: the container ends at the first error, and nothing restarts it on ECS."""
+    settings = worker("first", health_url=healthy)
+    load(settings)
+    compile_in(settings, "program")
+    errors: list[Exception] = [
+        S3UploadFailedError("Failed to upload graph.neff: SlowDown"),
+        EndpointConnectionError(endpoint_url="https://s3"),
+    ]
+    real = KeptArtefacts.store
+
+    def fail_first(kept: KeptArtefacts, attempt: str) -> bool:
+        if errors:
+            raise errors.pop()
+        return real(kept, attempt)
+
+    monkeypatch.setattr(KeptArtefacts, "store", fail_first)
+    assert keep(settings, period_seconds=0.01) is True
+    load(worker("second"))
 
 
 def test_one_of_two_attempts_counts(worker: Any, healthy: str) -> None:
@@ -148,13 +234,19 @@ def test_a_file_of_another_size_ends_the_start(worker: Any, s3: Any) -> None:
 def test_missing_variables_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["load"], {"ARTEFACTS_BUCKET": BUCKET}) == 2
     message = capsys.readouterr().err
-    for name in ("KEY", "FOLDER", "CLAIM_SECONDS", "HEALTH_URL"):
+    for name in ("KEY", "FOLDER", "CLAIM_SECONDS", "COMPILE_SECONDS", "HEALTH_URL"):
         assert f"ARTEFACTS_{name}" in message
     assert main(["fetch"], {}) == 2
 
 
 def test_settings_are_read(tmp_path: Path) -> None:
-    values = {"BUCKET": "b", "KEY": "neuron/1/", "FOLDER": str(tmp_path), "CLAIM_SECONDS": "60"}
+    values = {
+        "BUCKET": "b",
+        "KEY": "neuron/1/",
+        "FOLDER": str(tmp_path),
+        "CLAIM_SECONDS": "60",
+        "COMPILE_SECONDS": "90",
+    }
     environment = {f"ARTEFACTS_{name}": value for name, value in values.items()}
     read = read_artefact_settings({**environment, "ARTEFACTS_HEALTH_URL": "http://127.0.0.1:8000/health"})
-    assert (read.key, read.claim_seconds) == ("neuron/1", 60.0)
+    assert (read.key, read.claim_seconds, read.compile_seconds) == ("neuron/1", 60.0, 90.0)

@@ -48,6 +48,19 @@ def test_a_sentence_in_a_block_wraps_at_words_on_the_left() -> None:
     assert " ".join(" ".join(lines[1:]).split()).endswith(SENTENCE)
 
 
+@pytest.mark.parametrize("width", [40, 50, 60])
+def test_a_block_shows_all_of_a_long_figure(width: int) -> None:
+    """Bug: a column as wide as the figure pushed all figures of the block beyond the right edge."""
+    key = "neuron/5b159d0cf8aeed84b4b8c05f94add9a6"
+    figures = ("published time, min", "cost of the node, USD", "kept in S3 below")
+    content = TextTable("", ("deployment",), figures, (("llama/main", "15 to 20", "0.49", key),))
+    lines = printed(content, width)
+    assert max(map(len, lines)) <= width
+    values = [line.split()[-1] for line in lines]
+    assert "0.49" in values
+    assert key in "".join(values), "a figure that is wider than its place goes on in the next line"
+
+
 @pytest.mark.parametrize("width", [60, 120])
 def test_the_list_of_blueprints_cuts_no_sentence(width: int) -> None:
     rows = tuple((name, describe(path)) for name, path in shipped().items())
