@@ -13,7 +13,12 @@ from typing import Final
 from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER, SHARED_FOLDER
 from inference_blueprints.serving.types import CompiledArtefacts, Process
 from inference_blueprints.targets.ecs.task_environment import planned_environment
-from inference_blueprints.targets.ecs.task_program import TASK_PROGRAM, program_command, task_program
+from inference_blueprints.targets.ecs.task_program import (
+    PROGRAM_ENTRY_POINT,
+    TASK_PROGRAM,
+    program_arguments,
+    task_program,
+)
 from inference_blueprints.targets.ecs.tasks import (
     Dependency,
     RenderedContainer,
@@ -88,7 +93,8 @@ def _container(
     return RenderedContainer(
         name=LOAD_CONTAINER if loads else _KEEP_CONTAINER,
         image=process.image,
-        command=tuple(program_command(_PROGRAM, word)),
+        entry_point=PROGRAM_ENTRY_POINT,
+        command=program_arguments(_PROGRAM, word),
         essential=False,
         cpu_units=_CPU_UNITS,
         memory_mib=_MEMORY_MIB,

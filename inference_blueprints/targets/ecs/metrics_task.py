@@ -31,7 +31,12 @@ from inference_blueprints.targets.collector import (
     recorded_job,
 )
 from inference_blueprints.targets.ecs.scaling_policies import published_roles
-from inference_blueprints.targets.ecs.task_program import TASK_PROGRAM, program_command, task_program
+from inference_blueprints.targets.ecs.task_program import (
+    PROGRAM_ENTRY_POINT,
+    TASK_PROGRAM,
+    program_arguments,
+    task_program,
+)
 from inference_blueprints.targets.ecs.tasks import (
     Dependency,
     RenderedContainer,
@@ -119,12 +124,11 @@ def _targets(
         f"{FILES_FOLDER}/recording_rules.yml": json.dumps(rules),
     }
     ready = f"http://127.0.0.1:{scale_metrics.PORT}{scale_metrics.READY_PATH}"
-    python, *words = program_command(_PROGRAM)
     return RenderedContainer(
         name="targets",
         image=ecs_image("python"),
-        entry_point=(python,),
-        command=tuple(words),
+        entry_point=PROGRAM_ENTRY_POINT,
+        command=program_arguments(_PROGRAM),
         cpu_units=256,
         memory_mib=512,
         environment={

@@ -43,7 +43,13 @@ from inference_blueprints.targets.ecs.task_environment import (
     serving_environment,
     with_cache_folder,
 )
-from inference_blueprints.targets.ecs.task_program import TASK_PROGRAM, program_command, task_program
+from inference_blueprints.targets.ecs.task_program import (
+    PROGRAM_ENTRY_POINT,
+    TASK_PROGRAM,
+    program_arguments,
+    program_command,
+    task_program,
+)
 from inference_blueprints.targets.ecs.tasks import (
     Compute,
     Dependency,
@@ -138,6 +144,7 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
     container = RenderedContainer(
         name=MAIN_CONTAINER,
         image=process.image,
+        entry_point=PROGRAM_ENTRY_POINT,
         command=_command(process, process.arguments, DISCOVERY_ARGUMENTS),
         cpu_units=size.cpu_units,
         memory_mib=size.memory_mib,
@@ -193,6 +200,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
     main = RenderedContainer(
         name=MAIN_CONTAINER,
         image=process.image,
+        entry_point=PROGRAM_ENTRY_POINT,
         command=_command(
             process,
             named_arguments(process.arguments, process.engine_ports),
@@ -303,7 +311,8 @@ def _fill(process: Process, cache: NodeCache) -> RenderedContainer:
     return RenderedContainer(
         name=NODE_CACHE_CONTAINER,
         image=process.image,
-        command=tuple(program_command("task_start.node_fill")),
+        entry_point=PROGRAM_ENTRY_POINT,
+        command=program_arguments("task_start.node_fill"),
         essential=False,
         cpu_units=cache.cpu * _CPU_UNITS,
         memory_mib=cache.memory_mib,
@@ -325,7 +334,8 @@ def _wait(process: Process, environment: Mapping[str, TaskValue]) -> RenderedCon
     return RenderedContainer(
         name=WEIGHTS_CONTAINER,
         image=process.image,
-        command=tuple(program_command("weights.wait")),
+        entry_point=PROGRAM_ENTRY_POINT,
+        command=program_arguments("weights.wait"),
         essential=False,
         cpu_units=_WAIT_CPU_UNITS,
         memory_mib=_WAIT_MEMORY_MIB,
@@ -366,7 +376,7 @@ def _mounts(cache: NodeCache) -> tuple[TaskMount, ...]:
 
 def _command(process: Process, arguments: tuple[str, ...], further: tuple[str, ...]) -> tuple[str, ...]:
     words = (*process.command, *with_cache_folder(arguments), *further)
-    return tuple(program_command("task_start", "--", *words))
+    return program_arguments("task_start", "--", *words)
 
 
 def _family(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> str:

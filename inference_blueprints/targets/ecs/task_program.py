@@ -23,6 +23,10 @@ from inference_blueprints.resources import root, runtime_directory
 TASK_PROGRAM = "TASK_PROGRAM"
 #: Packages that may be in the archive: those of `runtime/`, and the contracts.
 _PACKAGES = ("task_start", "task_targets", "weights", "inference_blueprints")
+#: Entry point of a container that runs a program, in place of that of its image. That of AWS's images for
+#: Neuron does not pass SIGTERM on (``common/vllm_entrypoint.py`` of aws-neuron/deep-learning-containers at
+#: 2be9ed1).
+PROGRAM_ENTRY_POINT = ("python3",)
 #: Python text that imports the archive and runs the module that the first word names. The process that the
 #: module starts or becomes does not inherit the variable.
 _LOADER = (
@@ -54,8 +58,19 @@ def task_program(module: str) -> str:
     return base64.b64encode(zlib.compress(content.getvalue(), 9)).decode("ascii")
 
 
+def program_arguments(module: str, *words: str) -> tuple[str, ...]:
+    """Return what follows `PROGRAM_ENTRY_POINT` in a container that runs one of our programs.
+
+    Parameters
+    ----------
+    module, words
+        Those of `program_command`.
+    """
+    return tuple(program_command(module, *words)[len(PROGRAM_ENTRY_POINT) :])
+
+
 def program_command(module: str, *words: str) -> list[str]:
-    """Return the command of a container that runs one of our programs.
+    """Return the words of a process that runs one of our programs.
 
     Parameters
     ----------
@@ -64,7 +79,7 @@ def program_command(module: str, *words: str) -> list[str]:
     words
         Its arguments.
     """
-    return ["python3", "-c", _LOADER, module, *words]
+    return [*PROGRAM_ENTRY_POINT, "-c", _LOADER, module, *words]
 
 
 def _needed(module: str) -> set[Path]:

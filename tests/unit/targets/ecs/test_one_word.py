@@ -158,12 +158,21 @@ def test_every_worker_takes_ports_of_its_own(name: str) -> None:
             continue
         [main] = [each for each in service.task.containers if each.name == MAIN_CONTAINER]
         assert main.port is None
-        texts = [*main.command[4:], *(value for value in main.environment.values() if isinstance(value, str))]
+        texts = [*main.command[3:], *(value for value in main.environment.values() if isinstance(value, str))]
         program = main.environment[TASK_PROGRAM]
         for text in texts:
             if text != program:
                 words = text.replace(":", " ").replace('"', " ").replace("\\", " ").replace(",", " ").split()
                 assert not numbers.intersection(words), text
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_programs_do_not_depend_on_the_entry_point_of_their_image(name: str) -> None:
+    """It turns red if an image's entry point is the first process of a worker and keeps SIGTERM to itself."""
+    for service in services(name):
+        for container in service.task.containers:
+            if TASK_PROGRAM in container.environment:
+                assert (container.entry_point, container.command[0]) == (("python3",), "-c")
 
 
 def test_spot_with_fall_back_uses_both_providers() -> None:
