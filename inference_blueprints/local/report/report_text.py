@@ -20,7 +20,7 @@ def cost_lines(measurement: Measurement) -> list[tuple[str, str]]:
     price = measurement.price_per_million_tokens_usd
     return [
         (
-            "throughput per GPU",
+            "throughput per accelerator",
             "not available"
             if throughput is None
             else f"{number(round(throughput.input_and_output))} tokens/s of input and output, "

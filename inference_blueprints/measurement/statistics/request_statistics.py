@@ -14,7 +14,7 @@ _SECONDS_AN_HOUR = 3600.0
 _MILLION = 1e6
 _NO_PROFILE = (
     "Left out: the catalogue has no latency profile of this model on this accelerator, "
-    "and the simulated engine's default speed matches no GPU."
+    "and the simulated engine's default speed matches no accelerator."
 )
 
 _ONLY_IMAGES = "Left out: the answers are images, which are not priced by tokens."

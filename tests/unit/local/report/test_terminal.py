@@ -56,7 +56,7 @@ def test_everything_asked_for_is_there(printed, usual_run) -> None:
         "latency, ms (simulated)",
         "objective timeToFirstTokenP90Ms 50 ms: missed (100 ms)",
         "prefix cache hits: 25.0% of the prompt tokens",
-        "throughput per GPU (simulated)",
+        "throughput per accelerator (simulated)",
         "at the replayed load",
         "Apache-2.0",
         "mean 3,000 tokens stated, 3,000 sent, 1,000 counted",
@@ -162,5 +162,5 @@ def test_images_are_counted_and_not_described_by_tokens(printed, report_of) -> N
     assert "images/generations" in report_of(run_of(result)).models[0].curl
     assert "not priced by tokens" in text
     assert "200 images, one per file." in text
-    for of_text in ("prefix cache", "Prompts", "throughput per GPU", "token counts"):
+    for of_text in ("prefix cache", "Prompts", "throughput per accelerator", "token counts"):
         assert of_text not in text
