@@ -138,13 +138,8 @@ def _print(found: Tuning, output: Output) -> None:
     console.print(Text(f"objectives: {tuning_text.objective(found)}"))
     if table.rows:
         print_rows(table, console)
-    for line in (
-        *(table.notes if table.rows else ()),
-        "",
-        tuning_text.explanation(found),
-        "",
-        tuning_text.effort(found),
-    ):
+    effort = ("", tuning_text.effort(found)) if found.covered else ()
+    for line in (*(table.notes if table.rows else ()), "", tuning_text.explanation(found), *effort):
         console.print(Text(line))
     for note in found.notes:
         console.print(Text(note))

@@ -13,7 +13,9 @@ from typing import Any
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.published_speeds import PublishedSpeed, published_speeds
+from inference_blueprints.catalog.same_shape import same_shape
 from inference_blueprints.planning.tables.cells import counted
 from inference_blueprints.pricing.rates import Prices
 from inference_blueprints.serving.engines import ENGINES
@@ -130,13 +132,17 @@ def compare_instances(
     tuple of ComparedInstance
         A published speed is used only without a simulated one. A family without either has no figures.
     """
-    name = catalog_name(blueprint.spec.models[model_index].weights)
+    alike = same_shape(catalog_name(blueprint.spec.models[model_index].weights), catalog.models())
     known = published_speeds() if published is None else published
-    rows = [_published(speed, prices) for speed in known if name in (speed.model, speed.same_shape_as)]
+    rows = [_published(each, prices) for each in known if {each.model, each.same_shape_as} & {*alike}]
     found = []
     for family in dict.fromkeys((*FAMILIES, *(row.family for row in rows))):
         kinds = [kind for kind in catalog.instance_types().values() if kind.family == family]
-        simulated = [row for kind in kinds for row in _simulated(blueprint, model_index, prices, find, kind)]
+        simulated = [
+            row
+            for kind in kinds
+            for row in _simulated(blueprint, model_index, prices, _finder(find, alike), kind)
+        ]
         of_family = simulated or [row for row in rows if row.family == family]
         found.append(min(of_family, key=_rank, default=ComparedInstance(family)))
     return tuple(found)
@@ -171,6 +177,16 @@ def comparison_table(found: Sequence[ComparedInstance]) -> TextTable:
     )
 
 
+def _finder(find: ProfileFinder, alike: Sequence[str]) -> ProfileFinder:
+    """Return a source of profiles that takes those of models with the same shape for the first of them."""
+
+    def found(model: str, accelerator: str, size: int, engine: str) -> LatencyProfile | None:
+        names = alike if model == alike[0] else (model,)
+        return next(filter(None, (find(name, accelerator, size, engine) for name in names)), None)
+
+    return found
+
+
 def _published(speed: PublishedSpeed, prices: Prices) -> ComparedInstance:
     """Return the figures of a published speed."""
     weights = f"{speed.model} with weights of type {speed.quantization}"
@@ -202,7 +218,12 @@ def _simulated(
 ) -> Iterator[ComparedInstance]:
     """Yield the figures of an instance full of equal workers, for each size and engine with a profile."""
     pool = Pool.model_validate({"name": _POOL, "instanceTypes": [kind.name], "nodes": {"max": 1}})
-    spec = blueprint.spec.model_copy(update={"pools": [*blueprint.spec.pools, pool]})
+    models = [*blueprint.spec.models]
+    weights = models[model_index].weights
+    # Profiles are those of the published weights: engines for GPUs do not read the GGUF file here.
+    plain = weights.model_copy(update={"gguf": None})
+    models[model_index] = models[model_index].model_copy(update={"weights": plain})
+    spec = blueprint.spec.model_copy(update={"pools": [*blueprint.spec.pools, pool], "models": models})
     with_pool = blueprint.model_copy(update={"spec": spec})
     for engine, size in product(_engines(kind), _sizes(kind)):
         candidate = TuningCandidate(WorkerShape(engine, (RoleShape(_POOL, size),)), (1,))
@@ -213,6 +234,10 @@ def _simulated(
         workload, limit = resolved.model.workload, resolved.model.objectives.time_per_output_token_p90_ms
         workers = kind.accelerator_count // size
         split = f"{counted(workers, 'worker')} with {counted(size, 'device')} each"
+        if profile.model != resolved.device_shape.name:
+            split += f", at the speed of {profile.model}, which has the same layers and sizes"
+        if weights.gguf:
+            split += f", with the weights of {profile.model} and not those of the GGUF file"
         price = prices.usd_per_hour(kind.name, _ON_DEMAND)
         alone = operation(profile, workload, 1).time_per_output_token_ms
         if limit and alone > limit:

@@ -14,7 +14,7 @@ from inference_blueprints.spec.rules.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint, Model, Workers, Workload
 from inference_blueprints.tuning.candidates import TuningCandidate
 from inference_blueprints.tuning.evaluation import Evaluation
-from inference_blueprints.tuning.profiles import Speed
+from inference_blueprints.tuning.profiles import Speed, has_measurements
 from inference_blueprints.tuning.replayed_workload import ANSWERS, Demand, RecordedWorkload, answer_seconds
 from inference_blueprints.tuning.traces import UserTrace
 
@@ -55,14 +55,18 @@ def unsuited_arguments(blueprint: Blueprint, model_index: int) -> list[str]:
 
 
 def uncovered(missing: Mapping[Speed, str]) -> list[str]:
-    """Return one line per missing latency profile.
+    """Return one line per missing latency profile, and one for all sizes of an accelerator without any.
 
     Parameters
     ----------
     missing
         The reason for each missing profile.
     """
-    return [f"no latency profile for {speed}: {reason}" for speed, reason in sorted(missing.items())]
+    lines = []
+    for speed, reason in sorted(missing.items()):
+        what = speed if has_measurements(speed.accelerator) else speed.without_size
+        lines.append(f"no latency profile for {what}: {reason}")
+    return list(dict.fromkeys(lines))
 
 
 def what_is_not_covered(

@@ -41,6 +41,11 @@ class Speed:
     tensor_parallel_size: int
     engine: str
 
+    @property
+    def without_size(self) -> str:
+        """Model, accelerator and engine as text."""
+        return f"{self.model} on {self.accelerator} ({self.engine})"
+
     def __str__(self) -> str:
         """Return model, accelerators and engine as text."""
         return f"{self.model} on {self.tensor_parallel_size} x {self.accelerator} ({self.engine})"
@@ -121,11 +126,25 @@ class Profiles:
         return ""
 
 
+def has_measurements(accelerator: str) -> bool:
+    """Return whether aiconfigurator has measurements of an accelerator. It has none of processors.
+
+    Parameters
+    ----------
+    accelerator
+        Name of an accelerator or processor.
+    """
+    known = catalog.accelerators().get(accelerator)
+    return known is not None and known.performance_system is not None
+
+
 def _without_data(speed: Speed) -> str:
     """Return why aiconfigurator has no data, or nothing."""
-    if catalog.accelerator(speed.accelerator).performance_system is None:
-        return f"aiconfigurator has no measurements of {speed.accelerator}"
-    return ""
+    return (
+        ""
+        if has_measurements(speed.accelerator)
+        else f"aiconfigurator has no measurements of {speed.accelerator}"
+    )
 
 
 def _last_line(text: str) -> str:

@@ -73,8 +73,10 @@ class Tuning:
         Name of the trace; empty for the `workload` section.
     evaluations
         Every replayed configuration: first those that meet the objectives, then by cost.
+    covered
+        Number of shapes with latency profiles. Nothing was replayed if it is 0.
     shapes, left_out
-        Number of shapes that could serve, and how many of them needed no replay.
+        Number of covered shapes that could serve, and how many of them needed no replay.
     replays, from_cache
         Number of replays that were run, and of results that came from the cache.
     notes
@@ -89,6 +91,7 @@ class Tuning:
     limits: LatencyLimits
     trace: str
     evaluations: tuple[Evaluation, ...]
+    covered: int
     shapes: int
     left_out: int
     replays: int
@@ -159,8 +162,7 @@ def tune(
     Raises
     ------
     UserError
-        If the trace cannot be used, an engine argument contradicts the data, or there are no speeds of any
-        configuration.
+        If the trace cannot be used, or an engine argument contradicts the data.
     """
     arguments = unsuited_arguments(blueprint, model_index)
     if arguments:
@@ -174,9 +176,7 @@ def tune(
     speeds = {shape: _speeds(blueprint, model_index, shape) for shape in possible}
     missing = stores.profiles.record([each for found in speeds.values() for each in found], progress.say)
     covered = [shape for shape in possible if not missing.keys() & set(speeds[shape])]
-    if not covered:
-        raise UserError("\n".join(["no configuration can be simulated:", *uncovered(missing)]))
-    if recorded is not None:
+    if recorded is not None and covered:
         accepted = {shape: _longest_request(blueprint, model_index, shape) for shape in covered}
         recorded = recorded.within(max(accepted.values()))
         longest = max(request.tokens for request in recorded.requests)
@@ -197,11 +197,12 @@ def tune(
         limits=evaluator.limits,
         trace=recorded.name if recorded else "",
         evaluations=evaluator.evaluations,
+        covered=len(covered),
         shapes=len(bounded),
         left_out=left_out,
         replays=evaluator.replays,
         from_cache=evaluator.from_cache,
-        notes=(*_notes(evaluator, recorded), *uncovered(missing)),
+        notes=(*(_notes(evaluator, recorded) if covered else ()), *uncovered(missing)),
         others=compare_instances(blueprint, model_index, costing.prices, find=stores.profiles.find),
     )
 

@@ -44,9 +44,9 @@ def tuning_page(tuning: Tuning) -> str:
         title=title(tuning),
         explanation=explanation(tuning),
         objective=objective(tuning),
-        effort=effort(tuning),
+        effort=effort(tuning) if tuning.covered else "",
         plots=[(plot, Markup(plot.svg())) for plot in plots(tuning)],  # noqa: S704 - Plot.svg escapes
-        tables=[ranking(tuning), comparison_table(tuning.others)],
+        tables=[table for table in (ranking(tuning), comparison_table(tuning.others)) if table.rows],
         notes=tuning.notes,
     )
 

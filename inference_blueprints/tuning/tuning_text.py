@@ -108,6 +108,11 @@ def explanation(tuning: Tuning) -> str:
         What a search found.
     """
     best = tuning.best
+    if not tuning.covered:
+        return (
+            "Nothing was replayed and nothing is recommended, because there is no latency profile of the "
+            "model on these pools. Measure a deployed endpoint with `blueprints benchmark`."
+        )
     if best is None:
         return f"{_no_choice(tuning)} {_nearest(tuning)}"
     means = tuning.demand.means
@@ -260,7 +265,7 @@ def _no_choice(tuning: Tuning) -> str:
 
 
 def _nearest(tuning: Tuning) -> str:
-    """Describe the configuration that comes closest to the objectives."""
+    """Describe the configuration that comes closest to the objectives, or say why there is none."""
     if not tuning.evaluations:
         return "By estimate none can, so nothing was replayed; allow more nodes or relax the objectives."
     nearest = _closest(tuning, tuning.evaluations)

@@ -101,8 +101,8 @@ class PlatformStack(cdk.Stack):
             region=self.region,
             vpc_id=vpc.vpc_id,
         )
-        # For every platform, also without a model on Dynamo: the objects of a model have the finalizer
-        # nvidia.com/finalizer, which only the operator removes. A model that leaves Dynamo needs it once more.
+        # For every platform, also without a model on Dynamo: the objects of such a model have a finalizer
+        # (nvidia.com/finalizer) that only the operator removes, so a model that leaves Dynamo needs it still.
         dynamo = self._install("Dynamo", "dynamo-platform", spans_nodes="dynamo" in spanning_stacks)
         load_balancer.node.add_dependency(identity)
         # The load balancer controller's webhooks check the objects of later charts, so it is installed first.

@@ -6,7 +6,6 @@ from itertools import product
 
 import pytest
 
-from inference_blueprints.errors import UserError
 from inference_blueprints.pricing.rates import prices_for
 from inference_blueprints.tuning.candidate_costs import Cost, Costing
 from inference_blueprints.tuning.candidates import RoleShape, TuningCandidate, WorkerShape, counts
@@ -101,15 +100,6 @@ def test_there_may_be_no_choice(blueprint_of, stores, progress):
     found = tune(impossible, 0, progress, engines_looked_at=["vllm"], stores=stores)
     assert found.best is None
     assert found.replays == 0, "by arithmetic alone"
-
-
-def test_a_model_without_speeds_is_an_error_that_says_why(blueprint_of, stores, progress):
-    unknown = blueprint_of({"Qwen/Qwen3-8B": "Qwen/Qwen3-VL-8B-Instruct"})
-    with pytest.raises(
-        UserError,
-        match=r"no latency profile for Qwen/Qwen3-VL-8B-Instruct on 1 x l40s \(vllm\): not recorded here",
-    ):
-        tune(unknown, 0, progress, engines_looked_at=["vllm"], stores=stores)
 
 
 def test_equal_costs_are_ordered_by_a_rule_and_not_by_chance(blueprint_of, stores):
