@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import aiohttp
 
+from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.verify.answered_request import ModelUnansweredError, answered
-from inference_blueprints.measurement.completions.image_client import PATH, count_images, image_body
+from inference_blueprints.measurement.completions.image_client import count_images, image_body
 from inference_blueprints.spec.types import ImageRequests
 
 CHECK = "images"
@@ -38,7 +39,7 @@ async def generated_images(
     body = image_body(model, _PROMPT, images)
     try:
         found = await answered(
-            session, base_url, PATH, body, timeout_seconds=timeout_seconds, read=count_images
+            session, base_url, IMAGES_PATH, body, timeout_seconds=timeout_seconds, read=count_images
         )
     except ModelUnansweredError as error:
         return CheckResult(CHECK, "error", f"{label}: no images: {error}")

@@ -13,12 +13,13 @@ import openai
 from openai.types import Batch
 
 from inference_blueprints.contracts.batch_states import FINAL
+from inference_blueprints.contracts.image_files import PNG
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.batch.api_listener import local_token
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome, count, named_images
 from inference_blueprints.local.run_state import RunningBatch
 from inference_blueprints.local.signals.read_back import Read, read_back
-from inference_blueprints.measurement.completions.image_client import PNG, image_body
+from inference_blueprints.measurement.completions.image_client import image_body
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 from inference_blueprints.spec.types import BatchQueue, Workload
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import aiohttp
 
+from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
+from inference_blueprints.contracts.image_files import PNG
 from inference_blueprints.measurement.completions.completion_client import (
     HTTP_OK,
     MALFORMED,
@@ -19,11 +21,8 @@ from inference_blueprints.measurement.completions.completion_client import (
 )
 from inference_blueprints.spec.types import ImageRequests
 
-PATH: Final = "/v1/images/generations"
 #: By then a server on this machine has the request, and has not answered it.
 _BEGUN_SECONDS: Final = 0.05
-#: First bytes of a PNG file (https://www.w3.org/TR/png-3/#5PNG-file-signature).
-PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
 class ImageClient(CompletionClient):
@@ -37,7 +36,7 @@ class ImageClient(CompletionClient):
         What each request asks for.
     """
 
-    path = PATH
+    path = IMAGES_PATH
 
     def __init__(
         self,
@@ -106,7 +105,7 @@ def count_images(answer: Any) -> int:
     try:
         files = [base64.b64decode(each["b64_json"], validate=True) for each in answer["data"]]
     except (LookupError, TypeError, binascii.Error) as error:
-        raise ValueError(f"the answer is not one of {PATH}: {error!r}") from error
+        raise ValueError(f"the answer is not one of {IMAGES_PATH}: {error!r}") from error
     for number, file in enumerate(files):
         if not file.startswith(PNG):
             raise ValueError(f"image {number} is not a PNG file")

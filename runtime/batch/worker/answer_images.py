@@ -24,6 +24,7 @@ from batch.contracts.shard import ShardLine, Usage
 from batch.worker.bucket_client import BucketClient
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.model_endpoint import Answer, EndpointFault, Failure
+from inference_blueprints.contracts import image_files
 
 #: An answer as bytes and as values, and one of its images.
 _COPIES: Final = 3
@@ -31,11 +32,8 @@ _COPIES: Final = 3
 #: go on.
 _UPLOADS: Final = 8
 _SUCCESS: Final = range(200, 300)
-#: First bytes of a file by the end of its name: the PNG signature, JPEG's start of image, and a RIFF
-#: container (https://www.w3.org/TR/png-3/#5PNG-file-signature,
-#: https://www.w3.org/Graphics/JPEG/itu-t81.pdf, table B.1,
-#: https://developers.google.com/speed/webp/docs/riff_container).
-_BEGINNINGS: Final = {"png": b"\x89PNG\r\n\x1a\n", "jpeg": b"\xff\xd8\xff", "webp": b"RIFF"}
+#: First bytes of a file by the end of its name.
+_BEGINNINGS: Final = {"png": image_files.PNG, "jpeg": image_files.JPEG, "webp": image_files.WEBP}
 _WEBP: Final = slice(8, 12)
 _SHOWN_BYTES: Final = 8
 

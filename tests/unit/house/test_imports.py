@@ -131,6 +131,7 @@ ALLOWED = {
         f"{LIBRARY}.resources",
     },
     f"{LIBRARY}/measurement": {
+        f"{LIBRARY}.contracts",
         f"{LIBRARY}.measurement",
         f"{LIBRARY}.pricing",
         f"{LIBRARY}.figures",

@@ -20,9 +20,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
+from inference_blueprints.contracts.image_files import PNG
+
 _BANDS: Final = 8
 _BYTES_PER_PIXEL: Final = 3
-_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 #: Truecolour of 8 bits, with the only compression and filter method, not interlaced
 #: (https://www.w3.org/TR/png-3/#11IHDR).
 _TRUECOLOUR: Final = (8, 2, 0, 0, 0)
@@ -171,7 +172,7 @@ def scripted_png(width: int, height: int, prompt: str, seed: int | None, number:
     rows = (b"\0" + colours[row * _BANDS // height] * width for row in range(height))
     return b"".join(
         (
-            _SIGNATURE,
+            PNG,
             _chunk(b"IHDR", struct.pack(">II5B", width, height, *_TRUECOLOUR)),
             _chunk(b"IDAT", zlib.compress(b"".join(rows))),
             _chunk(b"IEND", b""),

@@ -18,6 +18,7 @@ from typing import Any
 
 from aiohttp import web
 
+from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.targets.local.direct.scripted_images import (
     ImageRequestError,
     image_answer,
@@ -86,7 +87,7 @@ class ScriptedServer:
             paths.router.add_post("/v1/chat/completions", self._answer)
             paths.router.add_post("/v1/completions", self._answer)
         else:
-            paths.router.add_post("/v1/images/generations", self._make_images)
+            paths.router.add_post(IMAGES_PATH, self._make_images)
         return paths
 
     async def _health(self, _: web.Request) -> web.Response:
