@@ -44,6 +44,9 @@ class NeuronRoute:
         Memory of the KV cache below which a core's server does not start, in GiB.
     artefacts_variable
         Variable with the folder of compiled artefacts.
+    cores_variable, cores_source
+        Variable with the cores of a server that shares its instance with others, such as ``16-31``, and the
+        documents that say so.
     disaggregation
         Why prefill and decode cannot be separate here.
     """
@@ -60,6 +63,8 @@ class NeuronRoute:
     kv_share: float
     least_kv_gib: float
     artefacts_variable: str
+    cores_variable: str
+    cores_source: str
     disaggregation: str
 
 

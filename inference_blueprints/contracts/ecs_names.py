@@ -20,6 +20,8 @@ SYSTEM_PORT: Final = "system"
 POOL_ATTRIBUTE: Final = "inference-blueprints.pool"
 #: Folder of a host that its tasks share: group 0 may write to it.
 SHARED_FOLDER: Final = "/mnt/data/inference-blueprints"
+#: Folder of a host with Neuron devices, where each task locks those that it uses.
+NEURON_LOCKS_FOLDER: Final = f"{SHARED_FOLDER}/neuron"
 #: Keys of tags that a task may set on itself.
 TAG_KEYS: Final = (METRICS_ADDRESS_TAG,)
 #: Keys of the secret with the certificates of clients of the discovery store, by Dynamo's variable.

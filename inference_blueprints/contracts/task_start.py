@@ -8,12 +8,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 TaskNetwork = Literal["host", "awsvpc"]
 #: Ports that a task in the network of its host has for itself: positions of ``ports`` are below it.
 PORTS_OF_TASK: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuronPart:
+    """The part of its host's Neuron devices that a task takes when it starts.
+
+    Parameters
+    ----------
+    folder
+        Folder in which all tasks of the host lock their devices.
+    devices
+        Devices of the task.
+    of
+        Devices of the host.
+    cores
+        Logical cores of a device.
+    variable
+        Variable that gets the numbers of the task's cores.
+    """
+
+    folder: str
+    devices: int
+    of: int
+    cores: int
+    variable: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +65,8 @@ class TaskStart:
         Folder of the host whose entries the engine uses. None if it uses none.
     lock_entries
         The entries that no other task may delete meanwhile.
+    neuron
+        The Neuron devices that the engine uses. None without any.
     """
 
     network: TaskNetwork
@@ -50,6 +77,7 @@ class TaskStart:
     efa_interfaces: int = 0
     lock_folder: str | None = None
     lock_entries: tuple[str, ...] = ()
+    neuron: NeuronPart | None = None
 
     def as_text(self) -> str:
         """Return the value of the variable. Keys that the task does not need are left out."""
@@ -63,6 +91,7 @@ class TaskStart:
             "locks": {"folder": self.lock_folder, "entries": list(self.lock_entries)}
             if self.lock_folder
             else None,
+            "neuron": asdict(self.neuron) if self.neuron else None,
         }
         return json.dumps({name: value for name, value in values.items() if value}, separators=(",", ":"))
 

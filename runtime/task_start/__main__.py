@@ -15,6 +15,7 @@ from pathlib import Path
 
 from task_start.live_check import PORTS_FILE
 from task_start.nearest_interfaces import nearest_interfaces
+from task_start.neuron_cores import take_cores
 from task_start.own_tags import tag_task
 from task_start.placeholders import filled
 from task_start.port_block import take_block
@@ -48,6 +49,9 @@ def prepare(
         chosen = nearest_interfaces(document.interfaces, environment.get("NVIDIA_VISIBLE_DEVICES"))
         variables["FI_EFA_IFACE"] = ",".join(chosen)
     known = {str(Path(tempfile.gettempdir()) / PORTS_FILE): json.dumps({"address": address, "ports": ports})}
+    if document.neuron:
+        variables[document.neuron.variable] = take_cores(document.neuron)
+        print(f"NeuronCores {variables[document.neuron.variable]}", flush=True)
     for path, text in {**document.files, **known}.items():
         _write(Path(path), filled(text, address, ports))
     print(f"address {address}, ports {ports or 'of the engine'}", flush=True)

@@ -12,6 +12,9 @@ tag         tags of the task: key, and the port that follows the address: its   
 efa         ``{"interfaces": n}``: how many EFA interfaces the engine uses        all
 locks       ``{"folder": path, "entries": [...]}``: entries of the host's copies  none
             that the engine uses
+neuron      Neuron devices that the engine uses: ``{"folder": path of their locks,    none
+            "devices": n, "of": those of the host, "cores": per device,
+            "variable": name}``
 =========== ===================================================================== ==========
 """
 
@@ -33,6 +36,17 @@ class TaskStartError(Exception):
 
 
 @dataclass(frozen=True)
+class NeuronShare:
+    """What the key ``neuron`` says."""
+
+    folder: Path
+    devices: int
+    of: int
+    cores: int
+    variable: str
+
+
+@dataclass(frozen=True)
 class StartDocument:
     """What to prepare for the engine. The module's docstring describes each attribute."""
 
@@ -44,6 +58,7 @@ class StartDocument:
     interfaces: int | None
     folder: Path | None
     entries: tuple[str, ...]
+    neuron: NeuronShare | None
 
 
 def read_document(text: str) -> StartDocument:
@@ -76,7 +91,7 @@ def read_document(text: str) -> StartDocument:
         errors += [f"tag: {port!r} is not one of the ports" for port in missing]
     if errors:
         raise TaskStartError("TASK_START: " + "; ".join(sorted(errors)))
-    locks = values.get("locks")
+    locks, neuron = values.get("locks"), values.get("neuron")
     return StartDocument(
         network=values["network"],
         ports=values.get("ports", {}),
@@ -86,6 +101,7 @@ def read_document(text: str) -> StartDocument:
         interfaces=values["efa"]["interfaces"] if "efa" in values else None,
         folder=Path(locks["folder"]) if locks else None,
         entries=tuple(locks["entries"]) if locks else (),
+        neuron=NeuronShare(**{**neuron, "folder": Path(neuron["folder"])}) if neuron else None,
     )
 
 
@@ -130,6 +146,18 @@ def _are_locks(value: Any) -> bool:
     )
 
 
+def _is_share(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"folder", "devices", "of", "cores", "variable"}
+        and isinstance(value["folder"], str)
+        and isinstance(value["variable"], str)
+        and _is_number(value["of"], 1, 64)
+        and _is_number(value["devices"], 1, value["of"])
+        and _is_number(value["cores"], 1, 64)
+    )
+
+
 #: Key: whether a value is right, and what is right in words.
 _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "network": (lambda value: value in _NETWORKS, "one of host, awsvpc"),
@@ -139,4 +167,8 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "tag": (_are_tags, "keys with the name or the number of a port"),
     "efa": (_are_interfaces, "{interfaces: 1 to 64}"),
     "locks": (_are_locks, "{folder: a path, entries: a list of names}"),
+    "neuron": (
+        _is_share,
+        "{folder: a path, devices: 1 to 'of', of: 1 to 64, cores: 1 to 64, variable: a name}",
+    ),
 }

@@ -12,7 +12,12 @@ from constructs import Construct
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.ecs_hosts import EcsHostImage
-from inference_blueprints.contracts.ecs_names import POOL_ATTRIBUTE, SHARED_FOLDER, capacity_provider
+from inference_blueprints.contracts.ecs_names import (
+    NEURON_LOCKS_FOLDER,
+    POOL_ATTRIBUTE,
+    SHARED_FOLDER,
+    capacity_provider,
+)
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Pool
 from inference_constructs.capacity.efa_security_group import EfaSecurityGroup
@@ -130,7 +135,7 @@ class EcsCapacityStack(cdk.Stack):
             user_data=host_user_data(
                 cluster_name=self._cluster_name,
                 attributes={**hosts.labels, POOL_ATTRIBUTE: pool.name},
-                shared_folder=SHARED_FOLDER,
+                shared_folders=[SHARED_FOLDER, *([NEURON_LOCKS_FOLDER] if hosts.kind == "neuron" else [])],
                 images=hosts.images,
                 instance_store=hosts.uses_instance_store,
                 gpus=hosts.kind == "gpu",

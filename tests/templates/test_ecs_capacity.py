@@ -20,6 +20,7 @@ import app
 from inference_blueprints import catalog
 from inference_blueprints.catalog.ecs_hosts import ecs_host_image
 from inference_blueprints.catalog.efa import efa_layout
+from inference_blueprints.contracts.ecs_names import NEURON_LOCKS_FOLDER
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from stacks.ecs.capacity_stack import EcsCapacityStack
@@ -161,6 +162,15 @@ def test_neuron_hosts_boot_the_image_with_their_driver(capacity: Synthesised) ->
     name = f"/aws/service/ecs/optimized-ami/amazon-linux-2023/neuron/al2023-ami-ecs-neuron-hvm-{release}"
     assert _template(resources)["ImageId"].startswith(f"resolve:ssm:{name}")
     assert "nvidia" not in _user_data(resources)
+
+
+def test_tasks_of_a_host_with_neuron_devices_find_the_folder_of_their_locks(capacity: Synthesised) -> None:
+    """Docker would make it for root alone. It turns red if no task of the host can lock a device."""
+    script = _user_data(capacity(shipped="trn2")).splitlines()
+    for command in ("mkdir --parents", "chown 1000:0", "chmod 0770"):
+        [line] = [each for each in script if each.startswith(command) and NEURON_LOCKS_FOLDER in each.split()]
+        assert script.index(line) < script.index("systemctl start docker")
+    assert NEURON_LOCKS_FOLDER not in _user_data(capacity())
 
 
 def test_efa_hosts_have_every_interface_and_one_address(capacity: Synthesised) -> None:

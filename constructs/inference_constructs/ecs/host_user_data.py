@@ -59,7 +59,7 @@ def host_user_data(
     *,
     cluster_name: str,
     attributes: Mapping[str, str],
-    shared_folder: str,
+    shared_folders: Sequence[str],
     images: Sequence[str],
     instance_store: bool,
     gpus: bool,
@@ -75,8 +75,8 @@ def host_user_data(
         Cluster that the host joins.
     attributes
         Attributes of the container instance, for placement.
-    shared_folder
-        Folder that the workers of a host share.
+    shared_folders
+        Folders that the workers of a host share.
     images
         Images that the host pulls before it joins. Others are pulled when a task needs them.
     instance_store
@@ -84,16 +84,17 @@ def host_user_data(
     gpus
         Whether the host has GPUs.
     """
+    folders = shlex.join(shared_folders)
     script = [
         "#!/bin/bash",
         "set -o errexit -o nounset -o pipefail",
         "systemctl stop docker.socket docker",
         f"mkdir --parents {DATA_FOLDER}",
         *([_INSTANCE_STORE.rstrip()] if instance_store else []),
-        f"mkdir --parents {DATA_FOLDER}/docker {shlex.quote(shared_folder)}",
+        f"mkdir --parents {DATA_FOLDER}/docker {folders}",
         # Workers run as user 1000, group 0.
-        f"chown 1000:0 {shlex.quote(shared_folder)}",
-        f"chmod 0770 {shlex.quote(shared_folder)}",
+        f"chown 1000:0 {folders}",
+        f"chmod 0770 {folders}",
         _file("/etc/docker/daemon.json", json.dumps(_docker(gpus=gpus), indent=2)),
         _file("/etc/ecs/ecs.config", "\n".join(_agent(cluster_name, attributes, gpus=gpus))),
         _METADATA_UNIT.rstrip(),

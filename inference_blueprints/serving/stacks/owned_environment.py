@@ -103,7 +103,16 @@ OWNED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("SGLANG_DISAGGREGATION_NIXL_BACKEND", "TRTLLM_NIXL_KVCACHE_BACKEND"), _TRANSPORT),
         **dict.fromkeys(("DYN_MM_ALLOW_INTERNAL", "VLLM_MEDIA_URL_ALLOW_REDIRECTS"), _MEDIA),
         "DYN_TRUST_REMOTE_CODE": REMOTE_CODE,
-        **dict.fromkeys(("NEURON_COMPILED_ARTIFACTS", "NEURON_LOGICAL_NC_CONFIG"), _COMPILED),
+        **dict.fromkeys(
+            (
+                "NEURON_COMPILED_ARTIFACTS",
+                "NEURON_LOGICAL_NC_CONFIG",
+                "NEURON_RT_NUM_CORES",
+                "NEURON_RT_VISIBLE_CORES",
+                "NEURON_VISIBLE_DEVICES",
+            ),
+            _COMPILED,
+        ),
         **dict.fromkeys(("HF_ENDPOINT", "HF_HOME", "MODEL_EXPRESS_URL"), _WEIGHTS),
         **dict.fromkeys(
             (

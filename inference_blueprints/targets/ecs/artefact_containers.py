@@ -1,16 +1,15 @@
 """What a task on Neuron has to keep compiled artefacts in S3: ``runtime/weights/neuron_artefacts.py``.
 
-The artefacts are in a folder of the host that has their key in its name, because a volume of the task alone
-belongs to root, and the engine's user could not write to it. The first container makes the folder before
-Docker would, and empties it. No second worker of the host uses it: each has all devices of its host.
+The artefacts are in a volume of the task alone (Amazon ECS Developer Guide, "Bind mount examples": an empty
+data volume), so that workers of one host do not share them. Docker gives such a volume to root, so the first
+container, as root without capabilities, lets the engine's user write to it.
 """
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Final
 
-from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER, SHARED_FOLDER
+from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER
 from inference_blueprints.serving.types import CompiledArtefacts, Process
 from inference_blueprints.targets.ecs.task_environment import planned_environment
 from inference_blueprints.targets.ecs.task_program import (
@@ -26,21 +25,22 @@ from inference_blueprints.targets.ecs.tasks import (
     TaskVolume,
 )
 
+#: Container that prepares the volume.
+_OPEN_CONTAINER: Final = "artefacts-folder"
 #: Container that ends with the artefacts in their folder, or when this worker is the one that compiles them.
 LOAD_CONTAINER: Final = "artefacts-load"
 #: Container that stores what this worker compiled, once its server is healthy.
 _KEEP_CONTAINER: Final = "artefacts-keep"
 _PROGRAM: Final = "weights.neuron_artefacts"
-_CPU_UNITS, _MEMORY_MIB = 102, 512
+_CPU_UNITS, _MEMORY_MIB, _OPEN_MEMORY_MIB = 102, 512, 64
 #: Another worker may compile for as long as its claim counts, and a container gets at most this time.
 _LOAD_SECONDS: Final = 6 * 3600
 _STOP_SECONDS: Final = 30
-#: Name of the volume, and where the first container sees the folder that contains it.
-_VOLUME, _HOST, _MOUNT = "artefacts", "artefacts-host", PurePosixPath("/host")
+_VOLUME: Final = "artefacts"
 
 
 def artefact_containers(process: Process, user: str) -> tuple[RenderedContainer, ...]:
-    """Return both containers; none for a worker that keeps nothing.
+    """Return the containers in the order of their start; none for a worker that keeps nothing.
 
     Parameters
     ----------
@@ -53,17 +53,20 @@ def artefact_containers(process: Process, user: str) -> tuple[RenderedContainer,
     if kept is None:
         return ()
     return (
-        _container(
-            process,
-            kept,
-            user,
-            word="load",
-            mount=TaskMount(_HOST, str(_MOUNT)),
-            folder=str(_MOUNT / _host_folder(kept)),
+        RenderedContainer(
+            name=_OPEN_CONTAINER,
+            image=process.image,
+            entry_point=("chmod",),
+            command=("0777", kept.folder),
+            essential=False,
+            cpu_units=_CPU_UNITS,
+            memory_mib=_OPEN_MEMORY_MIB,
+            user="0:0",
+            mounts=artefact_mounts(process),
+            stop_timeout_seconds=_STOP_SECONDS,
         ),
-        _container(
-            process, kept, user, word="keep", mount=TaskMount(_VOLUME, kept.folder), folder=kept.folder
-        ),
+        _container(process, kept, user, word="load"),
+        _container(process, kept, user, word="keep"),
     )
 
 
@@ -74,21 +77,10 @@ def artefact_mounts(process: Process) -> tuple[TaskMount, ...]:
 
 def artefact_volumes(process: Process) -> tuple[TaskVolume, ...]:
     """Return the volumes of the task."""
-    if process.artefacts is None:
-        return ()
-    return (
-        TaskVolume(_HOST, SHARED_FOLDER),
-        TaskVolume(_VOLUME, f"{SHARED_FOLDER}/{_host_folder(process.artefacts)}"),
-    )
+    return (TaskVolume(_VOLUME),) if process.artefacts else ()
 
 
-def _host_folder(kept: CompiledArtefacts) -> str:
-    return f"artefacts/{kept.key}"
-
-
-def _container(
-    process: Process, kept: CompiledArtefacts, user: str, *, word: str, mount: TaskMount, folder: str
-) -> RenderedContainer:
+def _container(process: Process, kept: CompiledArtefacts, user: str, *, word: str) -> RenderedContainer:
     loads = word == "load"
     return RenderedContainer(
         name=LOAD_CONTAINER if loads else _KEEP_CONTAINER,
@@ -101,12 +93,13 @@ def _container(
         environment={
             "PYTHONUNBUFFERED": "1",
             **planned_environment(kept.environment).values,
-            "ARTEFACTS_FOLDER": folder,
             TASK_PROGRAM: task_program(_PROGRAM),
         },
         user=user,
-        mounts=(mount,),
-        depends_on=() if loads else (Dependency(MAIN_CONTAINER, "START"),),
+        mounts=artefact_mounts(process),
+        depends_on=(
+            Dependency(_OPEN_CONTAINER, "SUCCESS") if loads else Dependency(MAIN_CONTAINER, "START"),
+        ),
         start_timeout_seconds=_LOAD_SECONDS if loads else None,
         stop_timeout_seconds=_STOP_SECONDS,
     )

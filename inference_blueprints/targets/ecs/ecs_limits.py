@@ -12,7 +12,7 @@ from typing import Literal
 from inference_blueprints.catalog.ecs_hosts import host_kind
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.rules.deployments import each_workers
+from inference_blueprints.spec.rules.deployments import each_placement, each_workers
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.spec.wording import Path
@@ -134,10 +134,19 @@ def _neuron_counts(pool: Pool) -> set[int]:
     return {each.accelerator_count for each in types if host_kind(each) == "neuron"}
 
 
-def _neuron_parts(blueprint: Blueprint) -> Iterator[Path]:
-    counts = {pool.name: _neuron_counts(pool) for _, pool in usable(blueprint.spec.pools)}
-    for placed in each_workers(blueprint.spec):
-        if counts.get(placed.workers.pool, set()) - {placed.workers.accelerators}:
+def _neuron_types(blueprint: Blueprint) -> Iterator[Path]:
+    for index, pool in usable(blueprint.spec.pools):
+        types = known_instance_types(pool)
+        if _neuron_counts(pool) and len({(each.accelerator_count, each.vcpu) for each in types}) > 1:
+            yield ("spec", "pools", index, "instanceTypes")
+
+
+def _neuron_sizes(blueprint: Blueprint) -> Iterator[Path]:
+    sizes: dict[str, int] = {}
+    for placed, pool in each_placement(blueprint.spec):
+        if _neuron_counts(pool) and sizes.setdefault(pool.name, placed.workers.accelerators) != (
+            placed.workers.accelerators
+        ):
             yield (*placed.path, "tensorParallelSize")
 
 
@@ -292,13 +301,19 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         _arm,
     ),
     EcsLimit(
-        "neuron-parts",
-        "workers with a part of the Neuron devices of their host",
-        "a task names the devices of its host, and all tasks of a service name the same ones, so two of them "
-        "on one host would use the same devices",
-        "give a worker all devices of its host, with types that have the same number of them, or use "
-        "cluster: {eks: …}",
-        _neuron_parts,
+        "neuron-types",
+        "a pool of Inferentia or Trainium with types that differ in their devices or vCPUs",
+        "a task names the Neuron devices of its host, which ECS does not count, so a host gets as many tasks "
+        "as its vCPUs have room for",
+        "make one pool per type",
+        _neuron_types,
+    ),
+    EcsLimit(
+        "neuron-sizes",
+        "workers with different numbers of Neuron devices in one pool",
+        "ECS does not know which devices of a host are free, so each host is divided into equal parts",
+        "make one pool per 'tensorParallelSize'",
+        _neuron_sizes,
     ),
     EcsLimit(
         "neuron-health",

@@ -23,6 +23,7 @@ from inference_blueprints.targets.ecs.rendered_tasks import TaskPlace, deploymen
 from inference_blueprints.targets.ecs.rollout_percents import rollout_percents
 from inference_blueprints.targets.ecs.scaling_policies import service_scaling
 from inference_blueprints.targets.ecs.services import ProviderShare, RenderedDeployment, RenderedService
+from inference_blueprints.targets.ecs.task_devices import neuron_hosts
 from inference_blueprints.targets.ecs.tasks import Compute, RenderedTask
 from inference_blueprints.targets.target import Target
 
@@ -57,6 +58,7 @@ class EcsTarget(Target[RenderedDeployment]):
                 pool.name: catalog.instance_type(pool.instance_types[0]).efa_interfaces if pool.efa else 0
                 for pool in pools
             },
+            {pool.name: hosts for pool in pools if (hosts := neuron_hosts(pool))},
         )
 
     @classmethod

@@ -34,7 +34,13 @@ from inference_blueprints.targets.ecs.artefact_containers import (
     artefact_volumes,
 )
 from inference_blueprints.targets.ecs.named_ports import named_arguments, named_variables, port_positions
-from inference_blueprints.targets.ecs.task_devices import efa_devices, gpus, neuron_devices
+from inference_blueprints.targets.ecs.task_devices import (
+    NeuronHosts,
+    efa_devices,
+    gpus,
+    neuron_devices,
+    neuron_locks,
+)
 from inference_blueprints.targets.ecs.task_environment import (
     CACHE_FOLDER,
     DISCOVERY_ARGUMENTS,
@@ -88,11 +94,14 @@ class TaskPlace:
         What runs the hosts of each pool.
     efa_devices
         EFA interfaces of each host of a pool. 0 without EFA.
+    neuron_hosts
+        The hosts of each pool with Neuron devices.
     """
 
     platform: str
     computes: Mapping[str, Compute]
     efa_devices: Mapping[str, int]
+    neuron_hosts: Mapping[str, NeuronHosts]
 
 
 def deployment_tasks(deployment: DeploymentPlan, place: TaskPlace) -> tuple[RenderedTask, ...]:
@@ -185,6 +194,9 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         else serving_environment(process.environment, place.platform)
     )
     discovered = {} if reached else {"DYN_NAMESPACE": namespace_of(deployment.release)}
+    hosts = place.neuron_hosts.get(pool)
+    neuron = hosts.part(process) if hosts else None
+    lock_volumes, lock_mounts = neuron_locks(neuron)
     start = TaskStart(
         network=network,
         ports=port_positions(process.engine_ports),
@@ -194,9 +206,18 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         efa_interfaces=sizes.efa_interfaces if process.capabilities else 0,
         lock_folder=_NODE if cache else None,
         lock_entries=_entries(cache) if cache else (),
+        neuron=neuron,
     )
     compute = place.computes[pool]
     shared = sizes.shared_memory_mib if compute == "group" else 0
+    others = (
+        *((_fill(process, cache),) if cache else ()),
+        *((_wait(process, environment.values),) if process.awaits_weights else ()),
+        *artefact_containers(process, _USER),
+    )
+    cpu_units = sizes.cpu * _CPU_UNITS
+    if hosts and neuron:
+        cpu_units = hosts.cpu_units(neuron) - sum(each.cpu_units for each in others)
     main = RenderedContainer(
         name=MAIN_CONTAINER,
         image=process.image,
@@ -206,7 +227,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
             named_arguments(process.arguments, process.engine_ports),
             () if reached else DISCOVERY_ARGUMENTS,
         ),
-        cpu_units=sizes.cpu * _CPU_UNITS,
+        cpu_units=cpu_units,
         memory_mib=sizes.memory_mib,
         # Placement counts the shared memory in addition, and its pages count towards the limit.
         reservation_mib=sizes.memory_mib - shared if shared else None,
@@ -223,11 +244,11 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         shared_memory_mib=shared,
         devices=(
             *efa_devices(place.efa_devices[pool] if process.capabilities else 0),
-            *neuron_devices(process),
+            *neuron_devices(neuron),
         ),
         capabilities=process.capabilities,
         locks_memory="IPC_LOCK" in process.capabilities,
-        mounts=(*(_mounts(cache) if cache else ()), *artefact_mounts(process)),
+        mounts=(*(_mounts(cache) if cache else ()), *artefact_mounts(process), *lock_mounts),
         depends_on=(
             *((Dependency(NODE_CACHE_CONTAINER, "SUCCESS"),) if cache else ()),
             *((Dependency(WEIGHTS_CONTAINER, "SUCCESS"),) if process.awaits_weights else ()),
@@ -242,13 +263,8 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         compute=compute,
         network=network,
         architecture=process.architecture,
-        containers=(
-            *((_fill(process, cache),) if cache else ()),
-            *((_wait(process, environment.values),) if process.awaits_weights else ()),
-            *artefact_containers(process, _USER),
-            main,
-        ),
-        volumes=(*(_volumes(cache) if cache else ()), *artefact_volumes(process)),
+        containers=(*others, main),
+        volumes=(*(_volumes(cache) if cache else ()), *artefact_volumes(process), *lock_volumes),
         log_group=model_log_group(place.platform, deployment.model),
         log_prefix=service_name(deployment.name, process.name),
     )

@@ -28,7 +28,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "real-time": (),
     "spot-g6e": (),
     "streaming-g6e": (),
-    "trn2": ("neuron-parts",),
+    "trn2": (),
 }
 #: Pools that Managed Instances run, of those that run on ECS. Auto Scaling groups run the others.
 MANAGED: Mapping[str, tuple[str, ...]] = {
@@ -44,6 +44,7 @@ MANAGED: Mapping[str, tuple[str, ...]] = {
     "real-time": ("l40s",),
     "spot-g6e": ("l40s",),
     "streaming-g6e": ("l40s",),
+    "trn2": (),
 }
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER, TASK_START_VARIABLE
+from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER, NEURON_LOCKS_FOLDER, TASK_START_VARIABLE
 from inference_blueprints.contracts.task_tags import METRICS_PORT_TAG
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
@@ -123,22 +123,67 @@ def test_a_task_on_neuron_names_the_devices_of_its_host_and_requests_no_gpus(neu
 
 
 def test_artefacts_are_loaded_before_the_engine_and_kept_beside_it(neuron: RenderedService) -> None:
-    """It turns red if the engine starts without its artefacts, or sees those of another key."""
+    """It turns red if the engine starts without its artefacts, or sees those of another worker."""
     containers = {each.name: each for each in neuron.task.containers}
     volumes = {each.name: each.host_folder for each in neuron.task.volumes}
     load, keep, main = containers["artefacts-load"], containers["artefacts-keep"], main_of(neuron)
+    assert load.depends_on == (Dependency("artefacts-folder", "SUCCESS"),)
     assert Dependency("artefacts-load", "SUCCESS") in main.depends_on
     assert keep.depends_on == (Dependency(MAIN_CONTAINER, "START"),)
     assert not load.essential
     assert not keep.essential
-    [loaded] = load.mounts
-    [kept] = keep.mounts
-    assert kept in main.mounts
-    assert main.environment["NEURON_COMPILED_ARTIFACTS"] == kept.path
-    # What is written through the host's folder is what the engine sees.
-    written = str(load.environment["ARTEFACTS_FOLDER"]).replace(loaded.path, str(volumes[loaded.volume]))
-    assert written == volumes[kept.volume]
-    assert written.endswith(str(keep.environment["ARTEFACTS_KEY"]))
+    [mount] = load.mounts
+    assert volumes[mount.volume] is None
+    assert keep.mounts == containers["artefacts-folder"].mounts == (mount,)
+    assert mount in main.mounts
+    assert main.environment["NEURON_COMPILED_ARTIFACTS"] == mount.path
+    assert load.environment["ARTEFACTS_FOLDER"] == keep.environment["ARTEFACTS_FOLDER"] == mount.path
+
+
+def test_root_only_opens_the_volume_of_artefacts(neuron: RenderedService) -> None:
+    """Docker gives an empty volume to root. It turns red if another container runs as root."""
+    roots = [each for each in neuron.task.containers if each.user == "0:0"]
+    assert [(*each.entry_point, *each.command) for each in roots] == [("chmod", "0777", "/artefacts")]
+    assert not roots[0].capabilities
+
+
+@pytest.fixture(scope="module")
+def parts() -> RenderedService:
+    """Return the workers on Trainium2: four of a host."""
+    blueprint = parse_blueprint(on_ecs("trn2"), "own.yaml").blueprint
+    plan = build_plan(blueprint)
+    [service] = EcsTarget(blueprint, plan).render(plan.models[0])[0].services
+    return service
+
+
+def test_a_task_with_a_part_of_a_host_takes_its_cores_when_it_starts(parts: RenderedService) -> None:
+    """It turns red if two tasks of a host would use one core, or a task sees a part of the devices only."""
+    main = main_of(parts)
+    assert main.devices == tuple(f"/dev/neuron{index}" for index in range(16))
+    assert json.loads(str(main.environment[TASK_START_VARIABLE]))["neuron"] == {
+        "folder": "/neuron",
+        "devices": 4,
+        "of": 16,
+        "cores": 4,
+        "variable": "NEURON_VISIBLE_DEVICES",
+    }
+    # As many cores as vLLM splits layers over, which the plug-in asserts.
+    assert flag_values(main.command)["tensor-parallel-size"] == "16"
+    [locks] = [each for each in main.mounts if each.path == "/neuron"]
+    [volume] = [each for each in parts.task.volumes if each.name == locks.volume]
+    assert volume.host_folder == NEURON_LOCKS_FOLDER
+    assert not locks.read_only
+
+
+def test_each_way_of_serving_has_its_variable(neuron: RenderedService) -> None:
+    start = json.loads(str(main_of(neuron).environment[TASK_START_VARIABLE]))
+    assert start["neuron"] | {"folder": ""} == {
+        "folder": "",
+        "devices": 1,
+        "of": 1,
+        "cores": 2,
+        "variable": "NEURON_RT_VISIBLE_CORES",
+    }
 
 
 def test_the_program_of_artefacts_starts_from_its_variable(neuron: RenderedService) -> None:

@@ -55,9 +55,19 @@ def _two_hosts(spec: Document) -> None:
     model["deployments"][0]["aggregated"].update({"replicas": 1, "tensorParallelSize": 2})
 
 
-def _part_of_a_host(spec: Document) -> None:
-    """Give the model half of the devices of its host."""
+def _neuron_types(spec: Document) -> None:
+    """Give the pool hosts with one device and other vCPUs: ECS would place several tasks on the larger."""
+    _on_neuron(spec, devices=1)
+    spec["pools"][0]["instanceTypes"] = ["inf2.xlarge", "inf2.8xlarge"]
+
+
+def _neuron_sizes(spec: Document) -> None:
+    """Give the pool a worker with half of a host, and one with a third."""
     _on_neuron(spec, devices=6)
+    [model] = spec["models"]
+    other = {**model["deployments"][0], "name": "other"}
+    other["aggregated"] = {**other["aggregated"], "tensorParallelSize": 4}
+    model["deployments"].append(other)
 
 
 def _neuron_health(spec: Document) -> None:
@@ -83,7 +93,8 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "pools": _many_pools,
     "reservation-tags": _pool(purchase={"reservation": {"tags": {"team": "serving"}}}),
     "arm64": _pool(instanceTypes=["g5g.2xlarge"]),
-    "neuron-parts": _part_of_a_host,
+    "neuron-types": _neuron_types,
+    "neuron-sizes": _neuron_sizes,
     "neuron-health": _neuron_health,
     "sglang-ranks": _sglang,
     "shifted-floors": _shifted_floors,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
-from inference_blueprints.contracts.task_start import PORTS_OF_TASK, TaskStart, port_reference
+from inference_blueprints.contracts.task_start import PORTS_OF_TASK, NeuronPart, TaskStart, port_reference
 from inference_blueprints.resources import root, runtime_directory
 from inference_blueprints.serving.types import EnginePort
 from inference_blueprints.targets.ecs.named_ports import named_arguments, named_variables, port_positions
@@ -25,6 +27,7 @@ DOCUMENT = TaskStart(
     efa_interfaces=2,
     lock_folder="/node",
     lock_entries=("weights/model", "compiled/release"),
+    neuron=NeuronPart(folder="/neuron", devices=4, of=16, cores=4, variable="NEURON_VISIBLE_DEVICES"),
 )
 
 
@@ -38,6 +41,8 @@ def test_the_program_reads_it() -> None:
     assert read.ports == DOCUMENT.ports
     assert read.interfaces == 2
     assert read.entries == DOCUMENT.lock_entries
+    assert read.neuron is not None
+    assert asdict(read.neuron) == asdict(DOCUMENT.neuron or read.neuron) | {"folder": Path("/neuron")}
     assert read_document(TaskStart(network="awsvpc").as_text()).ports == {}
 
 
