@@ -89,7 +89,7 @@ def test_the_report_says_that_a_killed_worker_lost_no_stream(up: Run, report: di
     )
     assert 0 < loss["moved"] <= loss["streams"]
     assert loss["lost"] == 0
-    line = f"1 of 2 workers of qwen3-8b-main killed during {loss['streams']} streams"
+    line = f"1 of 2 workers of qwen3-8b-main killed during {loss['streams']} answers"
     assert line in " ".join(up.output.split())
     assert line in (up.run_directory / "report.html").read_text()
 

@@ -89,13 +89,13 @@ def objective_lines(model: ModelReport) -> list[str]:
 
 
 def worker_loss(loss: WorkerLoss) -> str:
-    """Return a sentence about a killed worker and its streams."""
+    """Return a sentence about a killed worker and the answers that it was writing."""
     kind = "worker" if loss.role == "worker" else f"{loss.role} worker"
     if not loss.killed:
-        return f"The only {kind} of {loss.deployment} was not killed: no other could continue its streams."
+        return f"The only {kind} of {loss.deployment} was not killed: no other could continue its answers."
     return (
         f"{loss.killed} of {loss.workers} {kind}s of {loss.deployment} killed during {loss.streams} "
-        f"streams: {loss.moved} moved to another worker, {loss.completed} complete, {loss.lost} lost."
+        f"answers: {loss.moved} moved to another worker, {loss.completed} complete, {loss.lost} lost."
     )
 
 

@@ -14,12 +14,12 @@ def milliseconds(value: float | None) -> str:
 
 
 def latency_rows(measurement: Measurement) -> list[tuple[str, Percentiles]]:
-    """Return the latencies with their names."""
-    return [
+    """Return the latencies with their names. Images have no tokens."""
+    of_tokens = [
         ("time to first token", measurement.ttft_ms),
         ("time per output token", measurement.time_per_output_token_ms),
-        ("end to end", measurement.end_to_end_ms),
     ]
+    return [*([] if measurement.images else of_tokens), ("end to end", measurement.end_to_end_ms)]
 
 
 def amount(count: int, noun: str) -> str:

@@ -16,7 +16,6 @@ _NO_PROFILE = (
     "Left out: the catalogue has no latency profile of this model on this accelerator, "
     "and the simulated engine's default speed matches no accelerator."
 )
-
 _ONLY_IMAGES = "Left out: the answers are images, which are not priced by tokens."
 _NO_TIMES = "Left out: a small model with random weights ran on processors, so times mean nothing."
 
@@ -167,13 +166,13 @@ def _cost(answered: Sequence[RequestOutcome], basis: Basis) -> tuple[PerTokens |
     usages = [outcome.usage for outcome in answered if outcome.usage is not None]
     if not basis.timed:
         return None, None, _NO_TIMES
+    if not usages and any(outcome.images for outcome in answered):
+        return None, None, _ONLY_IMAGES
     if basis.simulated and not basis.profiled:
         return None, None, _NO_PROFILE
     output = sum(usage.completion_tokens for usage in usages)
     both = output + sum(usage.prompt_tokens for usage in usages)
     accelerators, usd_per_hour = basis.capacity.accelerators, basis.capacity.usd_per_hour
-    if not usages and any(outcome.images for outcome in answered):
-        return None, None, _ONLY_IMAGES
     if not output or not accelerators:
         return None, None, "Left out: no tokens were counted, or the plan has no accelerators."
     per_gpu = basis.elapsed_seconds * accelerators

@@ -6,7 +6,7 @@ import io
 import pytest
 from rich.console import Console
 
-from inference_blueprints.local.report import print_report
+from inference_blueprints.local.report import print_report, render_html
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
@@ -85,7 +85,7 @@ def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> No
     )
     text = " ".join(printed(usual_run, worker_losses=losses).split())
     assert (
-        "2 of 12 prefill workers of a-main killed during 40 streams: 5 moved to another worker, "
+        "2 of 12 prefill workers of a-main killed during 40 answers: 5 moved to another worker, "
         "39 complete, 1 lost."
     ) in text
     assert "The only decode worker of a-main was not killed" in text
@@ -162,5 +162,8 @@ def test_images_are_counted_and_not_described_by_tokens(printed, report_of) -> N
     assert "images/generations" in report_of(run_of(result)).models[0].curl
     assert "not priced by tokens" in text
     assert "200 images, one per file." in text
-    for of_text in ("prefix cache", "Prompts", "throughput per accelerator", "token counts"):
+    page = render_html(report_of(run_of(result)), [run_of(result)])
+    for of_text in ("time to first token", "prefix cache", "Prompts", "throughput per accelerator"):
         assert of_text not in text
+        assert of_text not in page
+    assert "end to end" in page
