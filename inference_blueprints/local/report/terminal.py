@@ -109,7 +109,9 @@ def _print_explained(
     headings: tuple[str, str, str], rows: Sequence[tuple[Text, Text, Text]], console: Console
 ) -> None:
     """Print names, values and sentences: as columns, or as a block per row if columns would split words."""
-    if console.width >= _COLUMNS_WIDTH:
+    # Values do not wrap. A long one, such as an address, would leave no room for the other columns.
+    longest = max((value.cell_len for _, value, _ in rows), default=0)
+    if console.width >= _COLUMNS_WIDTH and longest <= console.width // 3:
         table = _table(*headings)
         table.columns[1].no_wrap = True
         for row in rows:

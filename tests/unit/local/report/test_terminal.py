@@ -78,6 +78,23 @@ def test_engines_on_processors_have_exceptions_and_no_times(printed, usual_run) 
     assert "2 requests, 1 failure" in text
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_long_value_leaves_room_for_its_setting(printed, usual_run, width: int) -> None:
+    """Bug: the address of a model pushed the names and reasons of all settings out of the terminal."""
+    address = (
+        "https://huggingface.co/Qwen/Qwen3-4B-GGUF/resolve/bc640142c66e1fdd12af0bd68f40445458f3869b/Q.gguf"
+    )
+    rows = (
+        Replacement("server", "--model-url", address, "none", "nothing is downloaded"),
+        Replacement("server", "--threads", "32", "1", "two processors"),
+    )
+    lines = printed(usual_run, replacements=rows, console={"width": width}).splitlines()
+    text = " ".join(" ".join(lines).split())
+    for shown in ("--model-url", "nothing is downloaded", "--threads", "32 → 1", "two processors"):
+        assert shown in text
+    assert address in text.replace(" ", "")
+
+
 def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> None:
     losses = (
         WorkerLoss("a-main", "prefill", workers=12, killed=2, streams=40, moved=5, lost=1),
