@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ from inference_blueprints.targets.local.llama_cpp.source_archive import (
 DATA = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data"
 IMAGE = "ghcr.io/ggml-org/llama.cpp"
 ARGUMENTS, SIZES, CLASSES = "common/arg.cpp", "tools/quantize/quantize.cpp", "conversion/*.py"
+#: Its tables have the bits of types for which the program itself states only those of their blocks.
+MEASURED = "tools/quantize/README.md"
 
 Flags = dict[str, dict[str, object]]
 
@@ -36,6 +39,8 @@ _OF_SERVER = ("LLAMA_EXAMPLE_SERVER", "LLAMA_EXAMPLE_COMMON")
 _PARAMETERS = 8_030_261_248
 _SIZE = re.compile(r'"(\w+)",\s*LLAMA_FTYPE_\w+,\s*" ([\d.]+)G, \S+ ppl @ Llama-3-8B"')
 _SIXTEEN_BITS = {"BF16": 16.0, "F16": 16.0}
+#: Types of files that keep the weights of a model as it is published, with the published type.
+_AS_PUBLISHED = {"MXFP4": "mxfp4"}
 _BITS_PER_GIB = 8 * 1024**3
 
 
@@ -73,6 +78,21 @@ def bits_per_weight(text: str) -> dict[str, float]:
     return _SIXTEEN_BITS | measured
 
 
+def measured_bits(text: str) -> dict[str, float]:
+    """Return the bits per weight that the tables of Llama 3.1 8B have, rounded up."""
+    found: dict[str, float] = {}
+    names: list[str] = []
+    for line in text.splitlines():
+        label, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if label == "Measure":
+            names = cells
+        elif label == "bits/weight":
+            found |= {
+                name: math.ceil(float(bits) * 100) / 100 for name, bits in zip(names, cells, strict=True)
+            }
+    return found
+
+
 def converted_classes(source: Path) -> Iterator[str]:
     """Yield the model classes that llama.cpp converts to GGUF."""
     for path in sorted(source.glob(CLASSES)):
@@ -104,14 +124,17 @@ def main() -> None:
     }
     text = json.dumps(head, indent=2).removesuffix("\n}") + ",\n" + _table("flags", flags) + "\n}\n"
     (DATA / "engines" / "llamaCpp.json").write_text(text, encoding="utf-8")
-    types = bits_per_weight((source / SIZES).read_text(encoding="utf-8"))
+    types = measured_bits((source / MEASURED).read_text(encoding="utf-8"))
+    types |= bits_per_weight((source / SIZES).read_text(encoding="utf-8"))
     gguf = {
         "source": f"llama.cpp {BUILD}: bits per weight are the sizes that {SIZES} states for Llama 3 8B, "
-        f"divided by its parameters; classes are those that {CLASSES} registers",
+        f"divided by its parameters, or else those that {MEASURED} has for Llama 3.1 8B; as_published are "
+        f"types of files that keep the published weights; classes are those that {CLASSES} registers",
         "date": today,
     }
     names = json.dumps(sorted(set(converted_classes(source))), indent=4).replace("\n]", "\n  ]")
     text = json.dumps(gguf, indent=2).removesuffix("\n}") + ",\n" + _table("bits_per_weight", types)
+    text += ",\n" + _table("as_published", _AS_PUBLISHED)
     (DATA / "gguf.json").write_text(f'{text},\n  "classes": {names}\n}}\n', encoding="utf-8")
     print(f"{len(flags)} flags, {len(types)} types of GGUF")
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from inference_blueprints.catalog.model import Model
 
@@ -20,7 +21,30 @@ _LEAST_OUTPUT_BITS = 6.5625
 
 def bits_per_weight() -> Mapping[str, float]:
     """Return the mean bits per weight of each type of GGUF that the catalogue knows."""
-    return MappingProxyType(_document()["bits_per_weight"])
+    return MappingProxyType(dict[str, float](_document()["bits_per_weight"]))
+
+
+def as_published() -> Mapping[str, str]:
+    """Return the types of files that keep a model's weights as they are published, with their type there."""
+    return MappingProxyType(dict[str, str](_document()["as_published"]))
+
+
+def gguf_types() -> tuple[str, ...]:
+    """Return every type of GGUF whose size the catalogue knows, those with a fixed size from the smallest."""
+    return (*sorted(bits_per_weight(), key=lambda kind: (bits_per_weight()[kind], kind)), *as_published())
+
+
+def sized_for(model: Model, kind: str) -> bool:
+    """Return whether the size of a model as a file of this type is known.
+
+    Parameters
+    ----------
+    model
+        The model with its published weights.
+    kind
+        One of `gguf_types`.
+    """
+    return model.weight_type == as_published().get(kind, "bf16")
 
 
 def converted_classes() -> frozenset[str]:
@@ -29,20 +53,23 @@ def converted_classes() -> frozenset[str]:
 
 
 def in_gguf(model: Model, kind: str) -> Model:
-    """Return a model as a file of GGUF holds it; itself if it is not published in 16 bits.
+    """Return a model as a file of GGUF holds it; itself if the size of this file is not known.
 
-    The projections take the type's mean bits. All other weights count with the 6.6 bits of the output layer
-    or more, which is at most a few percent too much.
+    A type that keeps the published weights has at most their size: llama.cpp stores what is not in this type
+    in 16 bits or fewer. Otherwise, the projections take the type's mean bits. All other weights count with
+    the 6.6 bits of the output layer or more, which is at most a few percent too much.
 
     Parameters
     ----------
     model
         The model with its published weights.
     kind
-        A key of `bits_per_weight`.
+        One of `gguf_types`.
     """
-    if model.weight_type != "bf16":
+    if not sized_for(model, kind):
         return model
+    if kind in as_published():
+        return replace(model, name=f"{model.name} in {kind}", weight_type="gguf", weight_block=0)
     bits = bits_per_weight()[kind]
     parameters = model.weight_bytes / 2
     others = parameters - model.matrix_parameters
@@ -58,6 +85,6 @@ def in_gguf(model: Model, kind: str) -> Model:
 
 
 @cache
-def _document() -> dict[str, Mapping[str, float]]:
-    document: dict[str, Mapping[str, float]] = json.loads(_FILE.read_text(encoding="utf-8"))
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
     return document

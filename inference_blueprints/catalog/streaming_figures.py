@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_FILE = Path(__file__).resolve().parent / "data" / "streaming.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +59,9 @@ class JobLoad:
     machine: str
     date: str
     source: str
+
+
+@cache
+def regions_without_flink_logs() -> frozenset[str]:
+    """Return the regions in which CloudFormation cannot give a Flink application its log stream."""
+    return frozenset(json.loads(_FILE.read_text(encoding="utf-8"))["regions_without_flink_logs"])

@@ -99,6 +99,7 @@ def _schedules(
     if not prefixes:
         return {}
     team, prefix = draw(st.sampled_from(prefixes))
+    [most] = [each.get("maxPriority", 1) for each in teams if each["name"] == team]
     owned = [signal["name"] for signal in signals if signal["team"] == team]
     signal = draw(_optional(signal=st.sampled_from(owned))) if owned else {}
     text = {"text": "Say: {{ text }}"}
@@ -112,7 +113,7 @@ def _schedules(
             _optional(
                 budgetUsd=st.just(5),
                 deadlineHours=st.just(0.5),
-                priority=st.just(1),
+                priority=st.just(min(1, most)),
                 skipInvalid=st.booleans(),
                 template=st.just(template),
             )

@@ -16,6 +16,8 @@ _TARGETS: dict[str, dict[str, float]] = {
     "prefill": {"tokensInFlight": 20_000, "queueLength": 2, "timeToFirstToken": 800},
     "decode": {"tokensInFlight": 20_000, "kvCacheUse": 0.5},
 }
+#: Loads that servers without a router report, by engine; those of others report all of the above.
+_REPORTED = {"llamaCpp": ("tokensInFlight", "queueLength"), "vllmOmni": ("queueLength",)}
 _TIMES = {"start": "0 7 * * 1-5", "end": "30 21 * * 1-5"}
 
 #: Times that a user may have measured.
@@ -26,29 +28,38 @@ _START = {"launchSeconds": st.sampled_from([1, 240]), "engineSeconds": st.sample
 def with_elastic_workers(draw: Draw, models: Sequence[Document]) -> list[Document]:
     """Return models of which some deployments are elastic, each in all of its roles."""
     return [
-        model | {"deployments": [draw(_elastic(deployment)) for deployment in model["deployments"]]}
+        model | {"deployments": [draw(_elastic(each, _reported(model))) for each in model["deployments"]]}
         for model in models
     ]
 
 
+def _reported(model: Document) -> dict[str, dict[str, float]]:
+    """Return the loads by which each role of a model may scale."""
+    [engine] = model.get("engine", {"vllm": {}})
+    named = _REPORTED.get(engine)
+    if named is None:
+        return _TARGETS
+    return {role: {each: loads[each] for each in named if each in loads} for role, loads in _TARGETS.items()}
+
+
 @st.composite
-def _elastic(draw: Draw, deployment: Document) -> Document:
+def _elastic(draw: Draw, deployment: Document, targets: dict[str, dict[str, float]]) -> Document:
     if not draw(st.booleans()):
         return deployment
     if "aggregated" in deployment:
-        return deployment | {"aggregated": draw(_scaled(deployment["aggregated"], "aggregated"))}
-    roles = {role: draw(_scaled(each, role)) for role, each in deployment["disaggregated"].items()}
+        return deployment | {"aggregated": draw(_scaled(deployment["aggregated"], targets["aggregated"]))}
+    roles = {role: draw(_scaled(each, targets[role])) for role, each in deployment["disaggregated"].items()}
     return deployment | {"disaggregated": roles}
 
 
 @st.composite
-def _scaled(draw: Draw, workers: Document, role: str) -> Document:
+def _scaled(draw: Draw, workers: Document, targets: dict[str, float]) -> Document:
     """Return workers with a range up to their number."""
     most = workers["replicas"]
     least = draw(st.integers(1, most))
     load: Document = {}
-    if metric := draw(st.sampled_from([None, *_TARGETS[role]])):
-        load |= {"metric": metric, "target": _TARGETS[role][metric]}
+    if metric := draw(st.sampled_from([None, *targets])):
+        load |= {"metric": metric, "target": targets[metric]}
     if least < most and draw(st.booleans()):
         zones = st.sampled_from([{}, {"timeZone": "Europe/Berlin"}])
         load["floors"] = [{**_TIMES, **draw(zones), "replicas": most}]

@@ -14,6 +14,7 @@ from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
 from tests.templates.batch_strategies import batches
+from tests.templates.direct_strategies import direct_models
 from tests.templates.elastic_strategies import shifts, with_elastic_workers
 from tests.templates.environment_strategies import environments
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_no_snapshot_can_be
@@ -22,15 +23,14 @@ from tests.templates.observability_strategies import observability, repairs
 from tests.templates.options import with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 from tests.templates.streaming_strategies import streams
+from tests.templates.weight_strategies import MIRROR, own_image, weights_of
 
 Document = dict[str, Any]
 Draw = Callable[..., Any]
 
 PLATFORM = "try"
 ACCOUNT = "111122223333"
-_MIRROR = "registry.example.com"
 _RELEASE = catalog.engine("vllm").version
-_COMMIT = "0a1b2c3d4e" * 4
 _DYNAMO_ROUTERS: list[Document] = [
     {},
     {"stack": {"dynamo": {}}, "routing": {"roundRobin": {}}},
@@ -38,7 +38,7 @@ _DYNAMO_ROUTERS: list[Document] = [
     {"routing": {"kvAware": {"overlapCredit": 0.5, "temperature": 0.2}}},
     {"routing": {"kvAware": {"busyCacheFraction": 0.9, "busyPrefillTokens": 100000}}},
     {"routing": {"kvAware": {"sessionAffinitySeconds": 600}}, "frontend": {"env": {"DYN_LOG": "debug"}}},
-    {"frontend": {"replicas": 1, "cpu": 1, "memoryGib": 2, "image": f"{_MIRROR}/dynamo-frontend:{_RELEASE}"}},
+    {"frontend": {"replicas": 1, "cpu": 1, "memoryGib": 2, "image": f"{MIRROR}/dynamo-frontend:{_RELEASE}"}},
 ]
 #: The router of llm-d has one way of routing, and vLLM alone behind it.
 _ROUTERS: list[Document] = [
@@ -56,7 +56,7 @@ _MEDIA = st.fixed_dictionaries(
     optional={"allowedDomains": st.just(["images.example.com", "files.example.com"])},
 )
 #: Engines whose images read weights from S3, and all of them.
-_IMAGE = {"name": f"{_MIRROR}/runtime:{_RELEASE}", "release": _RELEASE}
+_IMAGE = own_image("vllm")
 _STREAMING_ENGINES: list[Document] = [
     {"vllm": {}},
     {"vllm": {"args": {"max-model-len": 2048}, "env": {"NCCL_DEBUG": "INFO"}}},
@@ -156,10 +156,13 @@ def _some(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:
 def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Document], list[Document]]:
     """Return pools, and models of which each deployment has room on one of them."""
     names = draw(_names("pool", most=3))
+    called = draw(_names("model", most=2))
+    # Few draws come here, so half of them do: the last model has a pool to itself.
+    apart = called.pop() if draw(st.booleans()) else None
     chosen = [draw(_instance_types(accelerated=True)) for _ in names]
     sizes: list[list[int]] = [[] for _ in chosen]
     models = []
-    for model in draw(_names("model", most=3)):
+    for model in called:
         entry, placements = draw(st.sampled_from(_fitting_models(chosen)))
         deployments = []
         for deployment in draw(_names("d", most=2)):
@@ -184,6 +187,12 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         for model in models:
             if "kvCache" in model and "vllm" in model.get("engine", {"vllm": {}}):
                 _keep_further(draw, model)
+    if apart:
+        free = next(name for name in (f"pool-{index}" for index in range(4)) if name not in names)
+        direct = draw(direct_models(apart, free, region, ACCOUNT))
+        pools.append(draw(_pools(free, direct.types, direct.sizes, zones)) | direct.pool)
+        models.append(direct.model)
+        pull_where_no_snapshot_can_be(pools, models)
     if draw(st.booleans()):
         pools.append(draw(_pools("unused", draw(_instance_types(accelerated=False)), [], zones)))
     return pools, models
@@ -322,7 +331,7 @@ def _purchases(types: list[catalog.InstanceType]) -> list[Document]:
 def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
     """Return a model without its deployments."""
     workload = _SHORT_WORKLOAD | draw(_some(sharedPrefixRatio=st.sampled_from([0.0, 0.5])))
-    weights = draw(_weights(entry, region))
+    weights = draw(weights_of(entry, region, ACCOUNT))
     streamed = not weights.keys().isdisjoint({"s3", "mirror"})
     engine = draw(_some(engine=st.sampled_from(_STREAMING_ENGINES if streamed else _ENGINES)))
     routed = draw(st.sampled_from(_ROUTERS if "vllm" in engine.get("engine", "vllm") else _DYNAMO_ROUTERS))
@@ -375,26 +384,3 @@ def _has_memory_to_spare(instance_type: catalog.InstanceType) -> bool:
         return False
     each = accelerator.memory_bytes / 2**20 + 27 * 1024
     return 0.85 * instance_type.memory_mib >= each * instance_type.accelerator_count
-
-
-@st.composite
-def _weights(draw: Draw, entry: str, region: str) -> Document:
-    """Return where the weights come from: S3, or the Hub, copied first or not, with a token where gated."""
-    if draw(st.booleans()):
-        stored = {"s3": f"s3://acme-models/{entry}/", "catalog": entry}
-        is_plain = catalog.models()[entry].weight_type == "bf16"
-        return stored | draw(st.sampled_from([{}, {"type": "fp8"}] if is_plain else [{}]))
-    weights = draw(
-        st.sampled_from(
-            [
-                {"huggingFace": entry},
-                {"huggingFace": entry, "revision": "main"},
-                {"huggingFace": entry, "revision": _COMMIT},
-                {"huggingFace": entry, "revision": _COMMIT, "mirror": {}},
-            ]
-        )
-    )
-    if catalog.models()[entry].gated or draw(st.booleans()):
-        token = f"arn:aws:secretsmanager:{region}:{ACCOUNT}:secret:hub-AbCdEf"
-        weights = weights | {"tokenSecretArn": token}
-    return weights

@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from inference_blueprints.catalog.streaming_figures import regions_without_flink_logs
+
 Document = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -36,7 +38,8 @@ def streams(
         Where the platform is, and how many zones it has.
     """
     teams = [team["name"] for team in jobs.get("teams", ())]
-    if not models or not teams or not draw(st.booleans()):
+    possible = models and teams and region not in regions_without_flink_logs()
+    if not possible or not draw(st.booleans()):
         return {}
     store = jobs.get("signalStore") or {
         "valkey": {"maxGb": 1},

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
+from inference_blueprints import catalog
+from inference_blueprints.catalog.streaming_figures import regions_without_flink_logs
 from inference_blueprints.resources import root
 from inference_constructs.code_staging import stage_packages
 from inference_constructs.streaming.job_program import JOB_MODULE, copy_sources
@@ -58,3 +62,14 @@ def test_the_build_makes_the_module_that_the_sources_have() -> None:
     pom = (root() / "runtime" / "java" / "pom.xml").read_text("utf-8")
     assert f"<module>{JOB_MODULE}</module>" in pom
     assert (root() / "runtime" / "java" / JOB_MODULE / "pom.xml").is_file()
+
+
+def test_flink_applications_have_logs_in_every_other_region() -> None:
+    """The resource schemas of AWS, as cfn-lint has them, say which regions lack the type of resource."""
+    kind = "AWS::KinesisAnalyticsV2::ApplicationCloudWatchLoggingOption"
+    without = {
+        region
+        for region in catalog.regions()
+        if kind not in PROVIDER_SCHEMA_MANAGER.get_resource_types(region)
+    }
+    assert regions_without_flink_logs() == without

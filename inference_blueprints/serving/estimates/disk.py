@@ -22,6 +22,7 @@ from inference_blueprints.serving.estimates.node_copies import (
 )
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.weights_loading import STREAMING_ENGINES
 from inference_blueprints.spec.types import NvmeKvCache
 
 _MIB_PER_GIB = 1024
@@ -80,6 +81,8 @@ def _replicas(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
 
 def _too_small(resolved: ResolvedWorkers) -> str | None:
     """Report the type on which images and the workers' files other than KV cache do not fit."""
+    can_stream = resolved.model.engine.chosen in STREAMING_ENGINES
+    streamed = ", or stream the weights from S3" if can_stream else ""
     for instance_type in resolved.instance_types:
         replicas = min(_replicas(resolved, instance_type), resolved.workers.most)
         needed = IMAGES_MIB + _node_cache_mib(resolved) + replicas * own_disk_mib(resolved)
@@ -91,7 +94,7 @@ def _too_small(resolved: ResolvedWorkers) -> str | None:
             return (
                 f"got pool '{resolved.pool.name}', whose {instance_type.name} has "
                 f"{available // _MIB_PER_GIB} GiB of disk; the images and the files of {replicas} replicas "
-                f"per node need {gib} GiB; {remedy}, or stream the weights from S3"
+                f"per node need {gib} GiB; {remedy}{streamed}"
             )
     return None
 

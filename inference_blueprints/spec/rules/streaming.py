@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inference_blueprints import catalog
+from inference_blueprints.catalog.streaming_figures import regions_without_flink_logs
 from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob
-from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
+from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
 
 JOBS: Path = ("spec", "streaming")
 _MILLIS = 1000
@@ -27,6 +29,18 @@ def streaming_has_kafka(spec: Spec) -> Iterator[Finding]:
     if spec.kafka and not spec.streaming:
         message = "no job reads from the cluster; add a job to spec.streaming, or remove this section"
         yield Finding(("spec", "kafka"), message)
+
+
+def jobs_are_logged(spec: Spec) -> Iterator[Finding]:
+    """Check that CloudFormation can create the jobs with their logs in the region."""
+    without, region = regions_without_flink_logs(), spec.environment.region
+    if spec.streaming and region in without:
+        known = sorted(catalog.regions().keys() - without)
+        message = (
+            f"CloudFormation cannot create Flink applications with logs in {quote(region)}; choose one of "
+            f"{listing(known)} as the region, or remove this section"
+        )
+        yield Finding(JOBS, message)
 
 
 def jobs_differ(spec: Spec) -> Iterator[Finding]:

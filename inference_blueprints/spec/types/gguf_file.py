@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import StringConstraints
 
+from inference_blueprints.catalog.gguf_types import gguf_types
 from inference_blueprints.spec import formats
 from inference_blueprints.spec.types.section import Section
 
-GgufType = Literal[
-    "Q4_0", "Q4_1", "Q4_K_S", "Q4_K_M", "Q5_0", "Q5_1", "Q5_K_S", "Q5_K_M", "Q6_K", "Q8_0", "F16", "BF16"
-]
+if TYPE_CHECKING:
+    GgufType = str
+else:
+    # The catalogue's data names the types once, with their sizes.
+    GgufType = Literal[gguf_types()]
 GgufFile = Annotated[str, StringConstraints(pattern=formats.GGUF_FILE, max_length=255)]
 
 
@@ -21,4 +24,5 @@ class Gguf(Section):
     file: GgufFile
     """Path of the file in the repository, such as `Qwen3-4B-Q4_K_M.gguf`."""
     type: GgufType
-    """Type of its weights, from which their size is computed. It is a part of the file's usual name."""
+    """Type of its weights, from which their size is computed. It is a part of the file's usual name. `MXFP4`
+    is for models that are published in this type."""

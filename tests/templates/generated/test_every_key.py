@@ -16,22 +16,6 @@ from tests.templates.strategies import Document, blueprints
 LEFT_OUT: dict[str, str] = {
     "spec.cluster.ecs": "tests/unit/targets/ecs turns every shipped blueprint to ECS",
     **{f"spec.cluster.ecs.{key}": "the same" for key in keys(EcsCluster)},
-    "spec.models[].stack.direct": "tests/templates/test_model_stack.py synthesises it",
-    "spec.models[].routing.leastRequests": "the only routing of that stack, and its default",
-    **{
-        f"spec.models[].engine.{engine}{key}": f"drawn models write text on GPUs; {place}"
-        for engine, place in (
-            ("vllmNeuron", "tests/charts/test_direct_model.py renders it"),
-            ("llamaCpp", "tests/unit/serving/test_llama_cpp.py plans it"),
-            ("vllmOmni", "tests/unit/serving/test_vllm_omni.py plans it"),
-        )
-        for key in ("", ".args", ".env", ".image", ".image.name", ".image.release")
-    },
-    **{
-        f"spec.models[].workload.images{key}": "only vllmOmni makes images"
-        for key in ("", ".perRequest", ".size", ".steps")
-    },
-    **{f"spec.models[].weights.gguf{key}": "only llamaCpp reads it" for key in ("", ".file", ".type")},
 }
 
 
