@@ -163,7 +163,10 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
     sizes: list[list[int]] = [[] for _ in chosen]
     models = []
     for model in called:
-        entry, placements = draw(st.sampled_from(_fitting_models(chosen)))
+        fitting = _fitting_models(chosen)
+        # Few models read images, so they come oftener.
+        reading = [each for each in fitting if catalog.model(each[0]).vision]
+        entry, placements = draw(st.sampled_from(fitting + 3 * reading))
         deployments = []
         for deployment in draw(_names("d", most=2)):
             roles = draw(_roles(placements))
