@@ -127,13 +127,15 @@ def _supply(scene: Scene) -> list[Flow]:
     way_out = "gateway" if scene.has_own_vpc else "pools"
     through = "through the NAT gateways" if scene.has_own_vpc else "through the VPC's internet access"
     weights = "weights from the Hugging Face Hub and " if scene.uses_hugging_face else ""
+    compiled = " The first compiles the model, and others load the result from S3."
     arrows = [
         Flow(
             "internet",
             way_out,
             "row",
             (way_out, 0.5),
-            f"A starting worker gets {weights}container images from {', '.join(scene.registries)} {through}.",
+            f"A starting worker gets {weights}container images from {', '.join(scene.registries)} {through}."
+            f"{compiled if scene.keeps_compiled else ''}",
             dashed=True,
         )
     ]

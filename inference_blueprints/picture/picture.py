@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.placement import NEURON_SCHEDULER
 from inference_blueprints.contracts.ecs_names import DISCOVERY_MEMBERS
 from inference_blueprints.picture import glyphs
 from inference_blueprints.picture.batch_blocks import batch_frame, teams_card
@@ -25,7 +26,7 @@ from inference_blueprints.picture.flows import draw_flows, flows
 from inference_blueprints.picture.legend import Legend
 from inference_blueprints.picture.node_blocks import Tag, TaggedLines, tags
 from inference_blueprints.picture.pool_blocks import pools_frame
-from inference_blueprints.picture.scene import Scene, counted
+from inference_blueprints.picture.scene import OWN_BUCKET, Scene, counted
 from inference_blueprints.picture.streaming_blocks import events_card, streaming_frame
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
@@ -144,6 +145,7 @@ def _services(scene: Scene) -> Block:
     cards = [
         Card("CloudFormation", ("stacks of the blueprint",), glyphs.STACKS, "stacks"),
         *weights,
+        *([Card("Compiled programs", (f"S3, {OWN_BUCKET}",), glyphs.BUCKET)] if scene.keeps_compiled else []),
         *_of_cluster(scene),
         *_telemetry(scene),
     ]
@@ -261,6 +263,8 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
         for model, plan, deployment in served
     ]
     child = grid(cards, columns=3 if are_many else 2, gap=8)
+    if not scene.has_routers:
+        return Frame("Models", child, _GROUP, note="behind the load balancer", anchor="frontends")
     return Frame("Frontends and routers", child, _GROUP, note=scene.system_note, anchor="frontends")
 
 
@@ -308,6 +312,8 @@ def _controllers(scene: Scene, columns: int) -> Block:
     cards = [Card("Karpenter", (), glyphs.CONTROLLER), Card("Dynamo operator", (), glyphs.ROUTER)]
     if scene.plan.is_elastic or _pods_of_batch_scale(spec):
         cards.append(Card("KEDA", (), glyphs.CONTROLLER))
+    if NEURON_SCHEDULER in scene.plan.schedulers:
+        cards.append(Card("Neuron scheduler", (), glyphs.CONTROLLER))
     if spec.queueing and spec.queueing.kueue:
         cards.append(Card("Kueue", (), glyphs.QUEUE))
     wide = Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER)

@@ -10,7 +10,7 @@ from inference_blueprints.serving.types import KvTransfer, ServingPlan
 from inference_blueprints.spec.domains import models_domain
 from inference_blueprints.spec.types import Blueprint
 
-_OWN_BUCKET = "the platform's bucket"
+OWN_BUCKET = "the platform's bucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,11 @@ class Scene:
         return any(model.routing.chosen == "leastRequests" for model in self.blueprint.spec.models)
 
     @property
+    def has_routers(self) -> bool:
+        """Whether any model has frontends or a router between the load balancer and its workers."""
+        return "frontends" in self.entry_points
+
+    @property
     def entry_points(self) -> str:
         """What the load balancer passes requests to: frontends, the workers of direct models, or both."""
         words = {
@@ -165,10 +170,20 @@ class Scene:
         """Buckets that weights come from."""
         sources = (model.weights for model in self.blueprint.spec.models)
         names = (
-            _OWN_BUCKET if source.mirror else source.s3.split("/")[2] if source.s3 else None
+            OWN_BUCKET if source.mirror else source.s3.split("/")[2] if source.s3 else None
             for source in sources
         )
         return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
+    def keeps_compiled(self) -> bool:
+        """Whether workers keep what they compiled for their accelerators in the platform's bucket."""
+        return any(
+            process.artefacts
+            for model in self.plan.models
+            for deployment in model.deployments
+            for process in deployment.processes
+        )
 
     @property
     def uses_hugging_face(self) -> bool:

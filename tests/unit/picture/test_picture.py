@@ -6,6 +6,7 @@ import re
 from itertools import combinations
 from xml.etree import ElementTree
 
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.picture.drawing import Area, Arrow, Rectangle, Text
 from inference_blueprints.picture.picture import WIDTH, draw, picture
 from inference_blueprints.picture.scene import Scene
@@ -324,3 +325,25 @@ def test_kafka_its_topics_jobs_and_the_store_are_shown(shipped_scene, changed):
     assert "ElastiCache for Valkey" in words
     assert "Event sources" in words
     assert "Near real time" not in _words(changed(lambda spec: spec))
+
+
+def test_a_platform_on_neuron_shows_its_scheduler_and_where_compiled_programs_are() -> None:
+    words = " ".join(_words(_shipped("trn2")).split())
+    for shown in (
+        "Neuron scheduler",
+        "Compiled programs",
+        "others load the result from S3",
+        "behind the load balancer",
+    ):
+        assert shown in words
+    assert "Frontends and routers" not in words
+    assert "Neuron" not in _words(_shipped("inf2")).split("Pools")[0], "its workers have whole nodes"
+
+
+def test_a_platform_with_routers_names_them(scene) -> None:
+    assert ("Frontends and routers" in _words(scene)) == scene.has_routers
+
+
+def _shipped(name: str) -> Scene:
+    blueprint = load_blueprint(name).blueprint
+    return Scene(blueprint, build_plan(blueprint))
