@@ -87,20 +87,28 @@ def _planned(
     return None
 
 
-def is_of(words: Sequence[str], process: Process, temporary: str) -> bool:
+def is_of(
+    words: Sequence[str],
+    process: Process,
+    temporary: str,
+    *,
+    further: Sequence[str] = DISCOVERY_ARGUMENTS,
+) -> bool:
     """Whether a task's words are those of a planned process, whatever its ports.
 
     Parameters
     ----------
     words
-        Arguments of the image's Python.
+        Arguments of the image's Python, or of its server.
     process
         The planned process.
     temporary
         The task's folder of temporary files.
+    further
+        Arguments that a task has beside those of the plan.
     """
     planned = with_cache_folder(named_arguments(process.arguments, process.engine_ports))
-    expected = [*process.command[1:], *planned, *DISCOVERY_ARGUMENTS]
+    expected = [*process.command[1:], *planned, *further]
     return len(words) == len(expected) and all(
         re.fullmatch(
             _PLACEHOLDER.sub(r"\\d+", re.escape(part)), word.replace(f"{temporary}/cache", CACHE_FOLDER)

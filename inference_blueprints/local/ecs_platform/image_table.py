@@ -11,7 +11,8 @@ Prometheus                  real     Prometheus 3, built from its Go module
 CloudWatch agent            absent   a process that does nothing: no recorded series reaches CloudWatch
 NVIDIA's exporter           stand-in lists the GPUs of its host
 batch workers'              real     the workers' package in this machine's Python
-an engine's                 stand-in its Python runs the programs of the task; the engine is simulated
+an engine's                 stand-in its Python runs the programs of the task; the engine is simulated, and an
+                                     engine's own server is scripted
 =========================== ======== ====================================================================
 """
 
@@ -28,7 +29,7 @@ from inference_blueprints.catalog.ecs_images import ecs_image
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.ecs_platform import engine_stand_in, gpu_exporter
+from inference_blueprints.local.ecs_platform import engine_stand_in, gpu_exporter, server_stand_in
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage, repository_of
 from inference_blueprints.resources import runtime_directory
 from inference_blueprints.serving.resolved import shape_of
@@ -57,6 +58,9 @@ for word in "$@"; do
   esac
 done
 exec {prometheus} serve "$configuration" "$storage" "$address"
+"""
+_SERVER = """#!/bin/sh
+exec {python} -m {stand_in} "$@"
 """
 _PYTHON = """#!/bin/sh
 # The image's Python. The engine's module is replaced, everything else runs as it is.
@@ -98,8 +102,15 @@ def task_images(
     python = programs / "python3"
     python.write_text(_PYTHON.format(python=sys.executable, stand_in=engine_stand_in.__name__))
     python.chmod(0o755)
-    dynamo = StandInImage(
+    servers = {}
+    for path in server_stand_in.SERVERS:
+        server = programs / Path(path).name
+        server.write_text(_SERVER.format(python=sys.executable, stand_in=server_stand_in.__name__))
+        server.chmod(0o755)
+        servers[path] = str(server)
+    engine = StandInImage(
         folders=(str(programs),),
+        programs=servers,
         scratch=(CACHE_FOLDER, FILES_FOLDER),
         environment={
             **{name: value for name, (value, _) in EXCEPTIONS.items()},
@@ -111,7 +122,7 @@ def task_images(
     )
     etcd = build.program(artefacts.ETCD, report) / artefacts.ETCD.name
     images = {
-        repository_of(process.image): dynamo
+        repository_of(process.image): engine
         for model in plan.models
         for deployment in model.deployments
         for process in deployment.processes

@@ -1,9 +1,10 @@
 """A stand-in for the Application Load Balancer of tasks: rules, targets, health checks, draining.
 
-Sources: listener-rules.html (rules in the order of their priority; host-header conditions; weights of
-forward actions), load-balancer-troubleshooting.html (502: the target does not answer or closes the
-connection; 503: no registered targets), and those of `target_health`. TLS is left out: it listens on one
-loopback port outside the namespace of the tasks, and on port 80 of an address that tasks reach.
+Sources: listener-rules.html (rules in the order of their priority; weights of forward actions),
+rule-condition-types.html (host headers and paths), load-balancer-troubleshooting.html (502: the target does
+not answer or closes the connection; 503: no registered targets), and those of `target_health`. TLS is left
+out: it listens on one loopback port outside the namespace of the tasks, and on port 80 of an address that
+tasks reach.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class LoadBalancer:
                 await asyncio.sleep(settings.interval / self._speed)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        group = self._group(request.host)
+        group = self._group(request.host, request.path)
         if group is None:
             return web.Response(status=404)
         target = self._table.choose(group, least_outstanding=self._settings(group).least_outstanding)
@@ -179,21 +180,25 @@ class LoadBalancer:
         async with answer:
             return await carry(answer, request)
 
-    def _group(self, host: str) -> str | None:
+    def _group(self, host: str, path: str) -> str | None:
         """Return the target group of the first rule whose conditions hold; None for the default action."""
         name = host.partition(":")[0]
         numbered = [rule for rule in self._rules() if str(rule.get("Priority")) != "default"]
         for rule in sorted(numbered, key=lambda each: int(each["Priority"])):
-            if all(_holds(condition, name) for condition in rule["Conditions"]):
+            if all(_holds(condition, name, path) for condition in rule["Conditions"]):
                 return _weighted(rule["Actions"])
         return None
 
 
-def _holds(condition: Mapping[str, Any], host: str) -> bool:
-    """Whether a host-header condition holds; ``*`` and ``?`` are wildcards, and case does not count."""
-    if condition["Field"] != "host-header":
-        raise ValueError(f"the stand-in for the load balancer has no condition {condition['Field']}")
-    return any(fnmatch.fnmatchcase(host.lower(), value.lower()) for value in condition["Values"])
+def _holds(condition: Mapping[str, Any], host: str, path: str) -> bool:
+    """Whether a condition holds; ``*`` and ``?`` are wildcards. Case counts in paths, and not in hosts."""
+    field, values = condition["Field"], condition.get("Values") or ()
+    if field == "host-header":
+        return any(fnmatch.fnmatchcase(host.lower(), value.lower()) for value in values)
+    if field == "path-pattern":
+        values = values or condition["PathPatternConfig"]["Values"]
+        return any(fnmatch.fnmatchcase(path, value) for value in values)
+    raise ValueError(f"the stand-in for the load balancer has no condition {field}")
 
 
 def _weighted(actions: Sequence[Mapping[str, Any]]) -> str | None:

@@ -70,14 +70,14 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def balancer() -> Iterator[tuple[LoadBalancer, Callable[[str], tuple[int, bytes]]]]:
+def balancer() -> Iterator[tuple[LoadBalancer, Callable[..., tuple[int, bytes]]]]:
     delay = {"deregistration_delay.timeout_seconds": "1"}
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         found = LoadBalancer([listener], lambda: RULES, lambda _: settings(**delay), 100)
 
-        def ask(host: str) -> tuple[int, bytes]:
-            request = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Host": host})
+        def ask(host: str, path: str = "/") -> tuple[int, bytes]:
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": host})
             try:
                 with urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS) as answer:  # noqa: S310
                     return answer.status, answer.read()
@@ -102,6 +102,21 @@ def test_the_rule_of_the_host_chooses_the_targets(balancer: Any, server: Server)
     until(lambda: found.is_healthy(GROUP, "127.0.0.1", server.port))
     assert ask("model.internal") == (200, b"here")
     assert ask("other.internal")[0] == 404
+
+
+@pytest.mark.parametrize(("path", "code"), [("/v1/models", 200), ("/V1/models", 404), ("/metrics", 404)])
+def test_the_rule_of_the_path_chooses_the_targets(
+    balancer: Any, server: Server, monkeypatch: pytest.MonkeyPatch, path: str, code: int
+) -> None:
+    monkeypatch.setitem(
+        RULES[1],
+        "Conditions",
+        [*RULES[1]["Conditions"], {"Field": "path-pattern", "PathPatternConfig": {"Values": ["/v1/*"]}}],
+    )
+    found, ask = balancer
+    found.register(GROUP, "127.0.0.1", server.port)
+    until(lambda: found.is_healthy(GROUP, "127.0.0.1", server.port))
+    assert ask("model.internal", path)[0] == code
 
 
 def test_a_target_that_does_not_answer_is_a_bad_gateway(balancer: Any, server: Server) -> None:

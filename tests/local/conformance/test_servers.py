@@ -1,0 +1,135 @@
+"""Engines' own servers as tasks on ECS: images on GPUs, and llama.cpp on processors.
+
+The load balancer reaches them itself. The servers are scripted; a task whose arguments are not those of the
+plan ends with an error.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import psutil
+import pytest
+
+from inference_blueprints.contracts.ecs_names import service_name
+from inference_blueprints.local.ecs_platform.ecs_platform import EcsPlatform
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.direct.scripted_images import scripted_png
+from tests.local.conformance.platforms import WORKERS, ConformingFile, blueprint, eventually
+
+pytestmark = [pytest.mark.ecs, pytest.mark.timeout(1800)]
+
+IMAGES = ConformingFile("image-generation", "z-image-turbo", ("server",), "server", "server")
+PROCESSORS = ConformingFile("graviton-llama-cpp", "qwen3-4b", ("server",), "server", "server")
+
+
+class Servers:
+    """A platform on ECS with one model, whose servers have no router before them."""
+
+    def __init__(
+        self, directory: Path, file: ConformingFile, change: Callable[[dict[str, Any]], None]
+    ) -> None:
+        loaded = blueprint({"ecs": {}}, directory, change, file)
+        run = directory / "run"
+        run.mkdir()
+        self.file = file
+        self.platform = EcsPlatform(loaded, build_plan(loaded.blueprint), run, report=print)
+        self.platform.__enter__()
+        self.ecs = self.platform.emulator.client("ecs")
+        self.service = service_name(file.release, "server")
+
+    @property
+    def client(self) -> openai.OpenAI:
+        return openai.OpenAI(
+            base_url=f"{self.platform.emulator.models_url}/v1",
+            api_key="none",
+            max_retries=0,
+            default_headers={"Host": self.platform.host_name(self.file.model)},
+        )
+
+    def running(self) -> dict[str, int]:
+        """Return the process of each task that runs."""
+        cluster = self.platform.cluster
+        arns = self.ecs.list_tasks(cluster=cluster, serviceName=self.service, desiredStatus="RUNNING")[
+            "taskArns"
+        ]
+        tasks = self.ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"] if arns else []
+        names = [each["taskArn"].rpartition("/")[2] for each in tasks if each["lastStatus"] == "RUNNING"]
+        return {
+            name: self.platform.emulator.task_fault("Processes", task=name)["processes"]["main"]
+            for name in names
+        }
+
+
+def _alone(content: dict[str, Any]) -> None:
+    """Leave the servers, without jobs and teams."""
+    del content["spec"]["batch"], content["spec"]["teams"]
+
+
+def _mirrored(content: dict[str, Any]) -> None:
+    """Let the stand-in for the Hub have the weights."""
+    _alone(content)
+    content["spec"]["models"][0]["weights"]["mirror"] = {}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    servers = Servers(tmp_path_factory.mktemp("images"), IMAGES, _mirrored)
+    yield servers
+    servers.platform.stop()
+
+
+@pytest.fixture(scope="module")
+def processors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    servers = Servers(tmp_path_factory.mktemp("processors"), PROCESSORS, _alone)
+    yield servers
+    servers.platform.stop()
+
+
+def test_image_tasks_answer_with_images(images: Servers) -> None:
+    assert len(images.running()) == WORKERS
+    made = images.client.images.generate(
+        model=IMAGES.model,
+        prompt="a cup",
+        size="64x64",
+        n=2,
+        extra_body={"seed": 3},  # type: ignore[arg-type]
+    )
+    files = [base64.b64decode(each.b64_json or "") for each in made.data or ()]
+    assert files == [scripted_png(64, 64, "a cup", 3, number) for number in range(2)]
+
+
+def test_processor_tasks_answer_chats(processors: Servers) -> None:
+    assert len(processors.running()) == WORKERS
+    answer = processors.client.chat.completions.create(
+        model=PROCESSORS.model, messages=[{"role": "user", "content": "hello"}], max_tokens=7
+    )
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens == 7
+
+
+def test_a_killed_image_server_is_replaced(images: Servers) -> None:
+    _lose_one(images)
+
+
+def test_a_killed_processor_server_is_replaced(processors: Servers) -> None:
+    _lose_one(processors)
+
+
+def _lose_one(servers: Servers) -> None:
+    before = servers.running()
+    killed = min(before)
+    psutil.Process(before[killed]).kill()
+
+    def look() -> dict[str, int] | None:
+        found = servers.running()
+        return found if len(found) == WORKERS and found.keys() - before.keys() else None
+
+    after = eventually(look, "replacement")
+    assert killed not in after
+    assert len(after.keys() & before.keys()) == WORKERS - 1
+    assert [each.id for each in servers.client.models.list().data] == [servers.file.model]
