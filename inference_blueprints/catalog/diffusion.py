@@ -56,6 +56,8 @@ class Pipeline:
         Tokens of a prompt that are read; the rest is cut off.
     pixels_per_token
         Width and height in pixels of the square that is one token of the transformer.
+    side_tokens
+        Most tokens along the width and along the height, for which the transformer has positions.
     decoder_channels
         Channels of the largest feature map of the decoder, which has the pixels of the image.
     default_pixels
@@ -69,6 +71,7 @@ class Pipeline:
     vae: PipelinePart
     prompt_tokens: int
     pixels_per_token: int
+    side_tokens: int
     decoder_channels: int
     default_pixels: int
     split_sizes: tuple[int, ...]

@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from inference_blueprints import catalog
+
 
 def observability(region: str, account: str) -> st.SearchStrategy[dict[str, Any]]:
     """Return what is kept of metrics, logs and traces, and who is told of alarms."""
@@ -27,15 +29,17 @@ def observability(region: str, account: str) -> st.SearchStrategy[dict[str, Any]
 @st.composite
 def repairs(draw: Callable[..., Any], pools: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return GPU health or nothing, and name who repairs each pool: Karpenter all of them or none."""
-    if draw(st.booleans()):
+    known = catalog.instance_types()
+    watched = [pool for pool in pools if any(known[name].device_count for name in pool["instanceTypes"])]
+    if not watched or draw(st.booleans()):
         return {}
     action = draw(st.sampled_from(["observe", "replace"]))
     if action == "replace" or draw(st.booleans()):
         owners = st.sampled_from(["gpuHealth", "nvSentinel", "nobody"])
         for pool in pools:
-            pool["repairedBy"] = draw(owners)
+            pool["repairedBy"] = draw(owners) if pool in watched else "nobody"
         if action == "replace":
-            pools[0]["repairedBy"] = "gpuHealth"
+            watched[0]["repairedBy"] = "gpuHealth"
     limits: dict[str, st.SearchStrategy[Any]] = {
         "maxUnhealthyPercent": st.integers(1, 50),
         "replacementsPerHour": st.integers(1, 100),

@@ -23,13 +23,18 @@ def with_options(draw: Draw, section: Document, entry: str) -> Document:
         possible.append({"quantization": "fp8"})
     if engine == "vllm" and all(map(_is_whole, section["deployments"])):
         # Few models have layers or a draft that guess, so all of them do.
-        drafts = [name for name, draft in catalog.drafts().items() if _guesses_for(draft, entry)]
+        drafts = drafts_for(entry)
         if drafts and "huggingFace" in section["weights"]:
             return _from_the_hub(section) | {"speculation": {"eagle": draw(_eagle(drafts))}}
         if "kvCache" not in section:
             possible.append({"speculation": {"nGram": {"tokens": 2}}})
             possible = [{"speculation": {"mtp": {"tokens": 1}}}] if model.predicted_layers else possible
     return draw(_as_embedding_model(section | draw(st.sampled_from(possible)), entry))
+
+
+def drafts_for(entry: str) -> list[str]:
+    """Return the drafts of the catalogue that were trained for a model."""
+    return [name for name, draft in catalog.drafts().items() if _guesses_for(draft, entry)]
 
 
 def _eagle(drafts: list[str]) -> st.SearchStrategy[Document]:

@@ -20,7 +20,7 @@ from tests.templates.environment_strategies import environments
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_no_snapshot_can_be
 from tests.templates.network_strategies import networks, vpcs
 from tests.templates.observability_strategies import observability, repairs
-from tests.templates.options import with_options
+from tests.templates.options import drafts_for, with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 from tests.templates.streaming_strategies import streams
 from tests.templates.weight_strategies import MIRROR, own_image, weights_of
@@ -164,9 +164,9 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
     models = []
     for model in called:
         fitting = _fitting_models(chosen)
-        # Few models read images, so they come oftener.
-        reading = [each for each in fitting if catalog.model(each[0]).vision]
-        entry, placements = draw(st.sampled_from(fitting + 3 * reading))
+        # Few models read images or have a draft, so they come oftener.
+        rare = [each for each in fitting if catalog.model(each[0]).vision or drafts_for(each[0])]
+        entry, placements = draw(st.sampled_from(fitting + 3 * rare))
         deployments = []
         for deployment in draw(_names("d", most=2)):
             roles = draw(_roles(placements))

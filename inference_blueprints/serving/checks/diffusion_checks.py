@@ -36,7 +36,8 @@ def diffusion_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     memory = worker_memory(resolved)
     if not memory.fits:
         yield Finding((*resolved.path, "tensorParallelSize"), _does_not_fit(resolved, pipeline))
-    if not reads_node_copy(resolved):
+    # The rules report a file of GGUF, which has no copy.
+    if not reads_node_copy(resolved) and not resolved.model.weights.gguf:
         yield Finding((*resolved.model_path, "weights"), _loads_main(resolved))
     slow = _too_slow(resolved)
     if slow:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.neuron import device_groups
 from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines.worker_sizing import (
     engine_of,
     insisted_length,
     insisted_utilization,
     worker_memory,
+    worker_sizing,
 )
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate, kv_tokens_needed
 from inference_blueprints.serving.estimates.request_estimates import (
@@ -53,7 +55,26 @@ def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
     if not _fits(memory, resolved):
         path = (*resolved.path, "tensorParallelSize")
         return [Finding(path, f"{_does_not_fit(memory, resolved)}; {_remedy(resolved)}")]
-    return [*_workload_findings(memory, resolved), *_tail_findings(memory, resolved)]
+    return [*_sequence_findings(memory, resolved)] or [
+        *_workload_findings(memory, resolved),
+        *_tail_findings(memory, resolved),
+    ]
+
+
+def _sequence_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check that the sequences that the user sets fit, where each has a part of the cache of its own."""
+    engine, sizing = engine_of(resolved), worker_sizing(resolved)
+    name, length = engine.argument_names.sequences, sizing.max_model_len
+    given = resolved.model.engine.arguments.get(name)
+    if given is None or engine.places(resolved, memory.kv_tokens, length) is None:
+        return
+    if sizing.max_num_seqs * length > memory.kv_tokens:
+        message = (
+            f"got {given}, but the cache of a worker holds {memory.kv_tokens} tokens, and each of the "
+            f"sequences has a part for {length} of them; set at most {max(1, memory.kv_tokens // length)}"
+        )
+        path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "args", name)
+        yield Finding(path, message)
 
 
 def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
@@ -112,31 +133,45 @@ def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
 def _remedy(resolved: ResolvedWorkers) -> str:
     """Suggest the smallest tensor parallel size that fits, else the cheapest instance types."""
     devices = min(instance_type.accelerator_count for instance_type in resolved.instance_types)
-    size = _smallest_size(resolved, resolved.accelerator, devices)
+    size = _smallest_size(resolved, devices)
     if size:
         return f"set tensorParallelSize: {size}"
     fitting = [
-        f"{instance_type.name} with {size}"
-        for instance_type in sorted(catalog.instance_types().values(), key=_price)
-        if instance_type.accelerator
-        and instance_type.accelerator.resource_name == resolved.accelerator.resource_name
-        and (size := _smallest_size(resolved, instance_type.accelerator, instance_type.accelerator_count))
+        f"{kind.name} with {size}" if kind.device_count else kind.name
+        for kind in sorted(catalog.instance_types().values(), key=_price)
+        if kind.accelerator
+        and kind.accelerator.resource_name == resolved.accelerator.resource_name
+        and (size := _smallest_size(_moved(resolved, kind, kind.accelerator), kind.accelerator_count))
     ]
     if not fitting:
+        spans = engine_of(resolved).spans_nodes
+        several = "several nodes with pipelineParallelSize, or " if spans else ""
         return (
-            "it does not fit on one node of any instance type in the catalogue; use several nodes with "
-            "pipelineParallelSize, or a smaller model or weight type"
+            f"it does not fit on one node of any instance type in the catalogue; use {several}a smaller "
+            "model or weight type"
         )
     several = ", but it may fit on several with pipelineParallelSize" if resolved.pool.efa else ""
     types = ", ".join(fitting[:_SUGGESTED_INSTANCE_TYPES])
     return f"it does not fit on one node of this pool{several}; the cheapest types on which it fits: {types}"
 
 
-def _smallest_size(resolved: ResolvedWorkers, accelerator: catalog.Accelerator, devices: int) -> int | None:
-    """Return the smallest tensor parallel size that fits, up to a number of devices; None if none fits."""
+def _moved(
+    resolved: ResolvedWorkers, kind: catalog.InstanceType, accelerator: catalog.Accelerator
+) -> ResolvedWorkers:
+    """Return the workers on another instance type."""
+    return replace(resolved, instance_types=(kind,), accelerator=accelerator)
+
+
+def _smallest_size(resolved: ResolvedWorkers, devices: int) -> int | None:
+    """Return the smallest tensor parallel size that fits and that a node can give; None if none does."""
+    cores = resolved.accelerator.cores
     for size in _TENSOR_PARALLEL_SIZES:
-        if size <= devices and resolved.shape.attention_heads % (size * accelerator.cores) == 0:
-            candidate = _with_size(replace(resolved, accelerator=accelerator), size)
+        given = all(
+            each.accelerator_count % size == 0 and size in (device_groups(each) or (size,))
+            for each in resolved.instance_types
+        )
+        if given and size <= devices and resolved.shape.attention_heads % (size * cores) == 0:
+            candidate = _with_size(resolved, size)
             if _fits(worker_memory(candidate), candidate):
                 return size
     return None

@@ -52,10 +52,12 @@ def _quantization(model: spec.Model) -> _Found:
     entry, got = model.weights.entry, f"got {quote(model.quantization)}"
     if model.quantization not in ENGINES[model.engine.chosen].online_types:
         able = " or ".join(name for name, each in ENGINES.items() if each.online_types)
+        other = f"serve a quantised repository, or set the engine {able}"
+        if model.makes_images or model.weights.gguf:
+            other = "remove it, and name a smaller type of file" if model.weights.gguf else "remove it"
         yield (
             ("quantization",),
-            f"{got}, but {model.engine.chosen} quantises no weights while it loads them here; serve a "
-            f"quantised repository, or set the engine {able}",
+            f"{got}, but {model.engine.chosen} quantises no weights while it loads them here; {other}",
         )
     elif entry and entry.weight_type != "bf16":
         yield ("quantization",), f"{got}, but the weights are {entry.weight_type} already; remove it"

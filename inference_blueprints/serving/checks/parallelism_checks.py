@@ -113,8 +113,8 @@ def _engine_spans_nodes(resolved: ResolvedWorkers) -> str | None:
 
 
 def _stack_spans_nodes(resolved: ResolvedWorkers) -> str | None:
-    if resolved.nodes == 1 or resolved.model.stack.direct is None:
-        return None
+    if resolved.nodes == 1 or resolved.model.stack.direct is None or not engine_of(resolved).spans_nodes:
+        return None  # if the engine cannot either, it is reported once
     return (
         f"a worker with {resolved.workers.accelerators} accelerators needs {resolved.nodes} nodes, but "
         "workers of 'direct' must fit on one; use fewer accelerators, or stack: {dynamo: {}}"

@@ -85,13 +85,20 @@ def image_model_is_a_pipeline(spec: Spec) -> Iterator[Finding]:
 
 
 def image_size_suits_the_model(spec: Spec) -> Iterator[Finding]:
-    """Check that the largest image consists of whole tokens of the model."""
+    """Check that the largest image consists of whole tokens, for which the model has positions."""
     for path, model in _making_images(spec):
         images, entry = model.workload.images, model.weights.entry
         if images is None or entry is None or entry.pipeline is None:
             continue
         side = entry.pipeline.pixels_per_token
-        if images.width % side or images.height % side:
+        most = side * entry.pipeline.side_tokens
+        if max(images.width, images.height) > most:
+            message = (
+                f"got {quote(images.size)}, but {entry.name} has positions for {most} pixels of width and of "
+                f"height; set at most '{most}x{most}'"
+            )
+            yield Finding((*path, "workload", "images", "size"), message)
+        elif images.width % side or images.height % side:
             message = (
                 f"got {quote(images.size)}, but width and height of images of {entry.name} are multiples of "
                 f"{side}; set '{_rounded(images.width, side)}x{_rounded(images.height, side)}'"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
 
@@ -59,6 +60,28 @@ def replacing_has_a_pool(spec: Spec) -> Iterator[Finding]:
     if not any(pool.repaired_by == "gpuHealth" for _, pool in usable(spec.pools)):
         message = "got 'replace', and no pool has 'repairedBy: gpuHealth'; set it on pools, or say 'observe'"
         yield Finding(("spec", "gpuHealth", "action"), message)
+
+
+def health_has_devices(spec: Spec) -> Iterator[Finding]:
+    """Check that GPU health has accelerators to watch, on the platform and in each pool that it repairs."""
+    if spec.gpu_health is None:
+        return
+    without = {
+        pool.name
+        for _, pool in usable(spec.pools)
+        if (known := known_instance_types(pool)) and not any(each.device_count for each in known)
+    }
+    if spec.pools and len(without) == len(spec.pools):
+        message = "no pool has accelerators, so there is nothing to watch; remove this section"
+        yield Finding(("spec", "gpuHealth"), message)
+        return
+    for index, pool in usable(spec.pools):
+        if pool.repaired_by == "gpuHealth" and pool.name in without:
+            message = (
+                f"got 'gpuHealth', but the nodes of {quote(pool.name)} have no accelerators that it could "
+                "watch; say 'nobody', and replace broken nodes by hand"
+            )
+            yield Finding(("spec", "pools", index, "repairedBy"), message)
 
 
 def blocks_have_a_spare(spec: Spec) -> Iterator[Finding]:

@@ -156,6 +156,7 @@ RULES: tuple[Rule, ...] = (
     repairs.repairs_have_one_owner,
     repairs.repaired_pool_has_health,
     repairs.replacing_has_a_pool,
+    repairs.health_has_devices,
     repairs.blocks_have_a_spare,
     repairs.observed_pools_are_repaired,
     weights.one_source,

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Model, Spec
+from inference_blueprints.spec.types.stacks import STACK_OF_ENGINE
 from inference_blueprints.spec.wording import quote
 
 _DYNAMO = "set 'stack: {dynamo: {}}'"
+
+
+def _or_dynamo(model: Model) -> str:
+    """Return the other remedy of a model on ``direct``; nothing if its engine runs on no other stack."""
+    return "" if model.engine.chosen in STACK_OF_ENGINE else f", or {_DYNAMO}"
 
 
 def stack_routes_like_that(spec: Spec) -> Iterator[Finding]:
@@ -28,7 +34,7 @@ def _wrong_routing(model: Model) -> str | None:
     if stack.direct and not routing.least_requests:
         return (
             "'direct' has no router: the load balancer sends each request to the worker with the fewest open "
-            f"requests; remove it, or {_DYNAMO}"
+            f"requests; remove it{_or_dynamo(model)}"
         )
     if stack.dynamo and routing.least_requests:
         return "only the stack 'direct' routes like that; remove it, or set 'stack: {direct: {}}'"
@@ -52,7 +58,8 @@ def frontends_are_dynamo_s(spec: Spec) -> Iterator[Finding]:
         instead = (
             "a router instead of frontends, and its size is fixed" if model.stack.llm_d else "no frontends"
         )
-        message = f"{quote(model.stack.chosen)} has {instead}; remove it, or {_DYNAMO}"
+        other = _or_dynamo(model) if model.stack.direct else f", or {_DYNAMO}"
+        message = f"{quote(model.stack.chosen)} has {instead}; remove it{other}"
         yield Finding(("spec", "models", index, "frontend"), message)
 
 
@@ -66,12 +73,12 @@ def direct_workers_are_whole(spec: Spec) -> Iterator[Finding]:
             if deployment.disaggregated:
                 message = (
                     "got 'disaggregated', but 'direct' has no router that names a prefill worker; make it "
-                    f"'aggregated', or {_DYNAMO}"
+                    f"'aggregated'{_or_dynamo(model)}"
                 )
                 yield Finding((*path, "deployments", place, "disaggregated"), message)
         if model.kv_cache:
             message = (
-                "'direct' has no router that sends a session to the worker with its cache; remove it, or "
-                f"{_DYNAMO}"
+                "'direct' has no router that sends a session to the worker with its cache; remove "
+                f"it{_or_dynamo(model)}"
             )
             yield Finding((*path, "kvCache"), message)

@@ -11,6 +11,7 @@ from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob
+from inference_blueprints.spec.types.stacks import STACK_OF_ENGINE
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
 
 JOBS: Path = ("spec", "streaming")
@@ -187,9 +188,11 @@ def answers_build_on_a_cache(spec: Spec) -> Iterator[Finding]:
         model = _model(spec, job)
         if model and model.routing.kv_aware is None:
             routing = f"routing: {{{model.routing.chosen}: {{}}}}"
+            alone = model.engine.chosen in STACK_OF_ENGINE
+            remedy = f"{model.engine.chosen} has no router, vllm has one" if alone else "route it 'kvAware'"
             message = (
                 f"{quote(job.model)} has {quote(routing)}, so a session's next prompt seldom "
-                "meets the cache of its former one; route it 'kvAware'"
+                f"meets the cache of its former one; {remedy}"
             )
             yield Finding((*JOBS, index, "model"), message, "warning")
 

@@ -205,6 +205,22 @@ REFUSED: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
         (("catalog: Qwen/Qwen3-4B", "catalog: openai/gpt-oss-20b"),),
         "set 'type: MXFP4'",
     ),
+    "more sequences than the memory holds": (
+        (("{llamaCpp: {}}", "{llamaCpp: {args: {parallel: 4000}}}"),),
+        "each of the sequences has a part for 3072 of them; set at most 123",
+    ),
+    "a node that is too small": (
+        (("c8g.8xlarge", "c8g.xlarge"), ("Qwen3-4B-Q4_K_M.gguf, type: Q4_K_M", "a.gguf, type: BF16")),
+        "the cheapest types on which it fits: r8g.large, m8g.xlarge",
+    ),
+    "a quantisation while loading": (
+        (("    workload:", "    quantization: fp8\n    workload:"),),
+        "remove it, and name a smaller type of file",
+    ),
+    "GPU health without a GPU": (
+        (("  models:", "  observability: {}\n  gpuHealth: {action: observe}\n  models:"),),
+        "no pool has accelerators, so there is nothing to watch",
+    ),
     "types of different sizes": ((("[c8g.8xlarge]", "[c8g.8xlarge, c8g.16xlarge]"),), "vCPUs"),
     "two nodes per server": ((("tensorParallelSize: 1", "tensorParallelSize: 2"),), "tensorParallelSize"),
     "a router": (
@@ -267,6 +283,21 @@ def test_a_small_disk_is_not_answered_with_weights_in_s3_which_llama_cpp_does_no
     text = edited(("    nodes: {max: 3}\n", "    nodes: {max: 3}\n    disk: {sizeGib: 50}\n"))
     assert "set its disk.sizeGib to" in refused(text)
     assert "stream the weights" not in refused(text)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["kvCache: {hostMemoryGib: 4}", "routing: {kvAware: {}}", "frontend: {replicas: 2}"],
+)
+def test_no_answer_names_a_stack_that_does_not_run_llama_cpp(settings: str) -> None:
+    message = refused(edited(("    workload:", f"    {settings}\n    workload:")))
+    assert "remove it" in message
+    assert "dynamo" not in message
+
+
+def test_as_many_sequences_as_the_memory_holds_are_served() -> None:
+    values = flag_values(worker(edited(("{llamaCpp: {}}", "{llamaCpp: {args: {parallel: 123}}}"))).arguments)
+    assert int(values["ctx-size"]) == 123 * 3072
 
 
 def test_vllm_does_not_run_on_graviton() -> None:

@@ -271,6 +271,9 @@ REFUSED: list[tuple[str, int, dict[str, Any], str]] = [
         {"args": {"num-gpu-blocks-override": 4}},
         "the plan sets 'num-gpu-blocks-override' itself",
     ),
+    # Eight devices do not divide the twelve of inf2.48xlarge.
+    ("inf2.8xlarge", 1, {"weights": LLAMA_70B}, "the cheapest types on which it fits: trn1.32xlarge with 8"),
+    ("inf2.8xlarge", 1, {"args": {"max-num-seqs": 4000}}, "got 4000, but the cache of a worker holds "),
     ("inf2.8xlarge", 1, {"stack": {"dynamo": {}}}, "got 'dynamo' with the engine 'vllmNeuron', which runs"),
 ]
 
@@ -280,7 +283,7 @@ def test_what_cannot_work_is_refused(
     instance_type: str, devices: int, changes: dict[str, Any], message: str, on_neuron: Make
 ) -> None:
     found = errors(on_neuron(instance_type, devices, **changes))
-    assert any(each.startswith(message) for each in found), found
+    assert any(message in each for each in found), found
 
 
 @pytest.mark.parametrize(

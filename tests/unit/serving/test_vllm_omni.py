@@ -174,6 +174,10 @@ class TestMemory:
         assert "Tongyi-MAI/Z-Image-Turbo does not fit: each l4 needs 19.1 GiB for weights" in message
         assert "the cheapest types on which it fits: " in message
 
+    def test_an_image_has_at_most_the_sides_that_the_transformer_has_positions_for(self) -> None:
+        parse_blueprint(edited(("1024x1024", "8192x1024")), "a")
+        assert "positions for 8192 pixels" in refused(edited(("1024x1024", "8208x1024")))
+
     def test_two_small_devices_hold_what_one_does_not(self) -> None:
         message = refused(edited(("g7e.2xlarge", "g6.12xlarge")))
         assert message.endswith("set tensorParallelSize: 2")
