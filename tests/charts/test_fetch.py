@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def repository(
         yield Served(replace(chart, repository=f"oci://{host}/charts/sample"), content, archive)
 
 
-def fetched(repository: Served, folder: Path, **pins: str) -> Path:
+def fetched(repository: Served, folder: Path, **pins: Any) -> Path:
     [archive] = fetch({"sample": replace(repository.chart, **pins)}, folder)
     assert archive.digest == repository.digest
     return archive.path

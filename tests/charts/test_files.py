@@ -9,7 +9,8 @@ import pytest
 
 from inference_blueprints.serving.types import DeploymentPlan, FilePath
 from inference_blueprints.targets.eks.model_values import deployment_values
-from tests.charts.conftest import BUCKET, Manifest, Render, of_chart
+from tests.charts.conftest import Manifest, Render, of_chart
+from tests.charts.llm_d import BUCKET
 
 
 @pytest.fixture

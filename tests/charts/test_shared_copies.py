@@ -19,7 +19,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TOKEN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"  # noqa: S105 -- an ARN
 HUB = {"huggingFace": "Qwen/Qwen3-8B", "revision": COMMIT, "tokenSecretArn": TOKEN}
 MIRRORED = {**HUB, "mirror": {}}
-CASES = {
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "dynamo-vllm": ({}, HUB),
     "dynamo-sglang": ({"engine": {"sglang": {}}}, HUB),
     "dynamo-sglang-mirrored": ({"engine": {"sglang": {}}}, MIRRORED),

@@ -32,6 +32,7 @@ def allocatable(instance_type: catalog.InstanceType) -> dict[str, str]:
         "pods": str(PODS),
     }
     if instance_type.accelerator:
+        assert instance_type.accelerator.resource_name is not None
         resources[instance_type.accelerator.resource_name] = str(instance_type.accelerator_count)
     if instance_type.efa_interfaces:
         resources[EFA_RESOURCE] = str(instance_type.efa_interfaces)

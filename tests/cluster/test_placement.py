@@ -90,9 +90,11 @@ def test_every_pod_runs_on_its_pool(
 ) -> None:
     for name in platforms:
         wanted = cluster.wanted(name)
-        kubectl.wait_until(
-            lambda name=name, wanted=wanted: ready_pods(kubectl, name) == wanted, f"every pod of {name} runs"
-        )
+
+        def all_run(name: str = name, wanted: int = wanted) -> bool:
+            return ready_pods(kubectl, name) == wanted
+
+        kubectl.wait_until(all_run, f"every pod of {name} runs")
 
         placed = Counter(
             (cluster.pool_by_node[pod["spec"]["nodeName"]], named_pool(pod)) for pod in pods(kubectl, name)

@@ -153,7 +153,7 @@ async def _all(
 
 def stream_while(
     urls: Sequence[str],
-    disturb: Callable[[], None],
+    disturb: Callable[[], object],
     *,
     streams: int = 12,
     words: int = 600,

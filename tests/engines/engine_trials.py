@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,9 @@ def _run(model: str, log: Path, trial: Mapping[str, Any]) -> dict[str, Any]:
     """Run the engines of one trial in processes of their own, and end them."""
     results, worker = _FORK.Pipe(duplex=False)
     handed_over, hand_over = _FORK.Pipe(duplex=False)
-    starts = [(_answer, (model, log, trial["engine"], handed_over if "prefill" in trial else None, worker))]
+    starts: list[tuple[Callable[..., None], tuple[object, ...]]] = [
+        (_answer, (model, log, trial["engine"], handed_over if "prefill" in trial else None, worker))
+    ]
     if "prefill" in trial:
         starts.append((_compute_prompts, (model, log, trial["prefill"], hand_over, worker)))
     processes = [_FORK.Process(target=target, args=arguments) for target, arguments in starts]
@@ -88,6 +90,7 @@ def _run(model: str, log: Path, trial: Mapping[str, Any]) -> dict[str, Any]:
             process.terminate()
             process.join(30)
             with contextlib.suppress(ProcessLookupError):
+                assert process.pid is not None, "it was started"
                 os.killpg(process.pid, signal.SIGKILL)
             process.join()
     return result

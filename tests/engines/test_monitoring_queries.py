@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ from tests.local.monitoring.live import LivePlatform, live_platform, watched
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600)]
 
-_STACKS = ({"dynamo": {}}, {"llmD": {}})
+_STACKS: tuple[dict[str, Any], ...] = ({"dynamo": {}}, {"llmD": {}})
 #: A busy machine answers late, and that is no fault: only what takes minutes is late.
 _OBJECTIVES = Objectives(time_to_first_token_p90_ms=400_000, time_per_output_token_p90_ms=70_000)
 #: Metrics that queries name and simulated engines do not report: llm-d has no simulated workers here.

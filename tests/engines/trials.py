@@ -97,7 +97,7 @@ def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict
 
         network = open_isolation(lambda command, pipes: start("network", command, pipes))
         python = vllm_python(print)
-        command = [python, _PROGRAM, directory, json.dumps(placed)]
+        command: list[str | Path] = [python, _PROGRAM, directory, json.dumps(placed)]
         program = start("trials", network.command(command))
         program.popen.wait(_SECONDS)
     lines = (directory / "trials.out").read_text(encoding="utf-8").splitlines()

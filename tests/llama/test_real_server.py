@@ -27,7 +27,7 @@ pytestmark = pytest.mark.llama
 SERVED = "graviton-llama-cpp"
 MODELS = {"qwen2": TinyModel(4096), "llama": TinyModel(2048, "llama", 3, 128, 8, 4, 256, 11)}
 SECONDS = 60
-TOOLS = [
+TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
         "function": {

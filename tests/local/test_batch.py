@@ -204,7 +204,7 @@ def test_damaged_parquet_fails_its_job_with_the_reason(client: openai.OpenAI, da
     assert batch.status == "failed"
     assert batch.errors is not None
     messages = {error.code: error.message for error in batch.errors.data or []}
-    assert messages["unreadable_input"].startswith(f"s3://{DATA}/damaged.parquet: ")
+    assert (messages["unreadable_input"] or "").startswith(f"s3://{DATA}/damaged.parquet: ")
     [error] = rows(client, batch.error_file_id)
     assert error["error"]["code"] == "unreadable_input"
 
@@ -301,7 +301,7 @@ def test_commands_sign_their_requests_and_know_what_was_spent(up: Up, client: op
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     costs = json.loads(ran.stdout)
-    jobs = [each.to_dict() for each in client.batches.list()]
+    jobs: list[dict[str, Any]] = [each.to_dict() for each in client.batches.list()]
     assert (costs["team"], costs["running_usd"]) == (up.batch.team, 0)
     assert costs["spent_usd"] == pytest.approx(sum(each["cost_usd"] for each in jobs))
     assert costs["spent_usd"] > 0

@@ -73,7 +73,8 @@ class Life:
 
     def has_saved(self) -> bool:
         """Whether it is still there."""
-        return self._storage.list_objects_v2(Bucket=self._bucket(), Prefix=SAVED)["KeyCount"] == 1
+        count: int = self._storage.list_objects_v2(Bucket=self._bucket(), Prefix=SAVED)["KeyCount"]
+        return count == 1
 
     def remove(self) -> set[str]:
         """Take every stack away, and return what stays."""

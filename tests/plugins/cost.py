@@ -105,5 +105,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workerinput"):
-        session.config.workeroutput[_COST] = tree_seconds()
+    output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:  # this is a process of pytest-xdist
+        output[_COST] = tree_seconds()

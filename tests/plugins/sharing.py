@@ -14,7 +14,7 @@ _TOGETHER = frozenset({"templates", "local"})
 _LONGEST = ("tests/local/", "tests/templates/", "tests/unit/house/test_style.py")
 
 
-class LayerScheduling(LoadScopeScheduling):
+class LayerScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
     """Runs each file, and each of the layers above, in one process.
 
     The mark ``xdist_group`` has no effect: pytest-xdist 3.8 adds the group to an attribute of the test that

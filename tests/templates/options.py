@@ -29,7 +29,8 @@ def with_options(draw: Draw, section: Document, entry: str) -> Document:
         if "kvCache" not in section:
             possible.append({"speculation": {"nGram": {"tokens": 2}}})
             possible = [{"speculation": {"mtp": {"tokens": 1}}}] if model.predicted_layers else possible
-    return draw(_as_embedding_model(section | draw(st.sampled_from(possible)), entry))
+    chosen: Document = draw(_as_embedding_model(section | draw(st.sampled_from(possible)), entry))
+    return chosen
 
 
 def drafts_for(entry: str) -> list[str]:
@@ -58,7 +59,8 @@ def _guesses_for(draft: catalog.Model, entry: str) -> bool:
 
 def _is_whole(deployment: Document) -> bool:
     """Whether each worker does everything, in one stage."""
-    return deployment.get("aggregated", {"pipelineParallelSize": 2}).get("pipelineParallelSize", 1) == 1
+    stages: int = deployment.get("aggregated", {"pipelineParallelSize": 2}).get("pipelineParallelSize", 1)
+    return stages == 1
 
 
 @st.composite
@@ -66,7 +68,10 @@ def _as_embedding_model(draw: Draw, section: Document, entry: str) -> Document:
     """Return a model that computes vectors instead of answers, or the model itself where that cannot be."""
     chooses = draw(st.integers(0, 3)) == 0
     settings = {"media", "kvCache", "speculation", "parsers", "objectives", "realTime"}
-    routed = [{"stack": {"llmD": {}}}, {"stack": {"dynamo": {}}, "routing": {"roundRobin": {}}}]
+    routed: list[Document] = [
+        {"stack": {"llmD": {}}},
+        {"stack": {"dynamo": {}}, "routing": {"roundRobin": {}}},
+    ]
     whole = all(map(_is_undivided, section["deployments"]))
     if not chooses or "vllm" not in section.get("engine", {"vllm": {}}) or not whole:
         return section
@@ -74,7 +79,8 @@ def _as_embedding_model(draw: Draw, section: Document, entry: str) -> Document:
         return section
     kept = {key: value for key, value in section.items() if key not in settings | {"frontend", "routing"}}
     workload = {key: section["workload"][key] for key in ("inputTokens", "peakRequestsPerSecond")}
-    return kept | {"task": "embed", "workload": workload} | draw(st.sampled_from(routed))
+    router: Document = draw(st.sampled_from(routed))
+    return kept | {"task": "embed", "workload": workload} | router
 
 
 def _is_undivided(deployment: Document) -> bool:

@@ -82,7 +82,8 @@ class Ground:
 def blueprints(draw: Draw) -> Document:
     """Return a valid blueprint, as YAML would give it."""
     ground = draw(grounds(st.sampled_from(sorted(catalog.regions()))))
-    return draw(blueprints_on(ground))
+    blueprint: Document = draw(blueprints_on(ground))
+    return blueprint
 
 
 @st.composite
@@ -184,7 +185,9 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         section |= {"media": draw(_MEDIA)} if _may_read_images(section, entry) else {}
         whole = draw(split(section, entry, dict(zip(names, chosen, strict=True))))
         models.append(draw(with_options(whole, entry)))
-    pools = [draw(_pools(name, *each, zones)) for name, *each in zip(names, chosen, sizes, strict=True)]
+    pools = [
+        draw(_pools(name, types, held, zones)) for name, types, held in zip(names, chosen, sizes, strict=True)
+    ]
     pull_where_no_snapshot_can_be(pools, models)
     if _have_nvme_to_spare(chosen, pools):
         for model in models:
@@ -226,7 +229,10 @@ def _instance_types(draw: Draw, *, accelerated: bool) -> list[catalog.InstanceTy
             kind = (accelerator.name if accelerator else "", instance_type.architecture)
             kinds.setdefault(kind, []).append(instance_type)
     types = kinds[draw(st.sampled_from(sorted(kinds)))]
-    return draw(st.lists(st.sampled_from(types), min_size=1, max_size=3, unique_by=lambda each: each.name))
+    drawn: list[catalog.InstanceType] = draw(
+        st.lists(st.sampled_from(types), min_size=1, max_size=3, unique_by=lambda each: each.name)
+    )
+    return drawn
 
 
 def _fitting_models(chosen: list[list[catalog.InstanceType]]) -> list[tuple[str, list[tuple[int, int]]]]:
@@ -338,13 +344,14 @@ def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
     streamed = not weights.keys().isdisjoint({"s3", "mirror"})
     engine = draw(_some(engine=st.sampled_from(_STREAMING_ENGINES if streamed else _ENGINES)))
     routed = draw(st.sampled_from(_ROUTERS if "vllm" in engine.get("engine", "vllm") else _DYNAMO_ROUTERS))
-    return {"name": name, "weights": weights, "workload": workload, **engine, **routed} | draw(
+    settings: Document = draw(
         _some(
             parsers=_some(reasoning=st.just("none"), toolCall=st.sampled_from(["none", "hermes"])),
             objectives=_some(timeToFirstTokenP90Ms=st.just(2000.0), timePerOutputTokenP90Ms=st.just(60.0)),
             realTime=st.just({"deadlineMillis": 300.0, "fallbackPercent": 2.0}),
         )
     )
+    return {"name": name, "weights": weights, "workload": workload, **engine, **routed, **settings}
 
 
 def _kept(types: list[list[catalog.InstanceType]]) -> st.SearchStrategy[Document]:

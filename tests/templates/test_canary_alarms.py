@@ -6,6 +6,7 @@ The reports are those that the function prints. The alarm is that of the templat
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 
 import aws_cdk as cdk
@@ -52,7 +53,7 @@ def _lines(rounds: Sequence[str | None], model: str, monkeypatch: pytest.MonkeyP
     for back, error in zip(range(len(rounds), 0, -1), rounds, strict=True):
         if error is not None:
             at = NOW - 60 * EVERY_MINUTES * back + 30
-            monkeypatch.setattr(model_questions.time, "time", lambda at=at: at)
+            monkeypatch.setattr(time, "time", lambda at=at: at)
             report = model_questions.report(PLATFORM, model, 800.0, error)
             lines.append(json.dumps(report))
     return lines

@@ -49,7 +49,7 @@ def _given(*, replaces: bool) -> set[str]:
     role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     HostAccess(cluster_name=PLATFORM, replaces=replaces).give(stack, role)
     (policy,) = Template.from_stack(stack).find_resources("AWS::IAM::Policy").values()
-    return {action for each in statements(policy) for action in listed(each["Action"])}
+    return {action for each in statements(dict(policy)) for action in listed(each["Action"])}
 
 
 def _allowed(templates: Templates) -> list[dict[str, Any]]:

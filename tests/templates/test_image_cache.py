@@ -15,7 +15,7 @@ from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
 SNAPSHOT = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
-NOT_YET = {"ebsSnapshot": {}}
+NOT_YET: dict[str, Any] = {"ebsSnapshot": {}}
 
 
 def accelerated(how: dict[str, Any], **fields: Any) -> Any:
@@ -30,7 +30,8 @@ def node_class(templates: Templates) -> dict[str, Any]:
 
 def data_volume(templates: Templates) -> dict[str, Any]:
     devices = node_class(templates)["blockDeviceMappings"]
-    return {each["deviceName"]: each["ebs"] for each in devices}[image_cache.DATA_DEVICE]
+    volumes: dict[str, dict[str, Any]] = {each["deviceName"]: each["ebs"] for each in devices}
+    return volumes[image_cache.DATA_DEVICE]
 
 
 @pytest.fixture(scope="module")

@@ -21,14 +21,14 @@ def stacks(shipped_name: str, shipped_templates: Templates) -> tuple[str, dict[s
     return load_blueprint(shipped_name).blueprint.metadata.name, found
 
 
-def test_every_stack_carries_the_platform_s_tag(stacks):
+def test_every_stack_carries_the_platform_s_tag(stacks: tuple[str, dict[str, Any]]) -> None:
     platform, artifacts = stacks
     assert {each["properties"]["tags"]["inference-blueprints:platform"] for each in artifacts.values()} == {
         platform
     }
 
 
-def test_what_a_stack_stands_on_is_deleted_later(stacks):
+def test_what_a_stack_stands_on_is_deleted_later(stacks: tuple[str, dict[str, Any]]) -> None:
     platform, artifacts = stacks
     upside_down = [
         (name, other)
@@ -39,7 +39,7 @@ def test_what_a_stack_stands_on_is_deleted_later(stacks):
     assert upside_down == []
 
 
-def test_the_doctor_asks_for_the_bootstrap_that_the_stacks_need(stacks):
+def test_the_doctor_asks_for_the_bootstrap_that_the_stacks_need(stacks: tuple[str, dict[str, Any]]) -> None:
     _, artifacts = stacks
     needed = {each["properties"]["requiresBootstrapStackVersion"] for each in artifacts.values()}
     assert needed == {REQUIRED_BOOTSTRAP_VERSION}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_every_protected_stack_is_on_record(base_templates: Templates) -> None:
 
 
 def test_options_rename_nothing(synthesise: Synthesise, base_templates: Templates) -> None:
-    def options(spec):
+    def options(spec: dict[str, Any]) -> None:
         spec["environment"].update(account="111122223333", availabilityZones=["us-west-2a", "us-west-2b"])
         spec["cluster"]["eks"].update(version="1.36", endpointAccess="publicAndPrivate")
         spec["pools"].append({"name": "spare", "instanceTypes": ["g6e.4xlarge"], "nodes": {"max": 2}})

@@ -57,9 +57,9 @@ def test_subnets_lie_in_the_vpc_and_apart(synthesise: Synthesise, cidr: str, zon
         spec["network"] = {"cidr": cidr}
 
     subnets = [
-        ipaddress.ip_network(s["CidrBlock"]) for s in synthesise(change).properties("AWS::EC2::Subnet")
+        ipaddress.IPv4Network(s["CidrBlock"]) for s in synthesise(change).properties("AWS::EC2::Subnet")
     ]
-    assert all(subnet.subnet_of(ipaddress.ip_network(cidr)) for subnet in subnets)
+    assert all(subnet.subnet_of(ipaddress.IPv4Network(cidr)) for subnet in subnets)
     assert not any(a.overlaps(b) for a in subnets for b in subnets if a != b)
     assert len(set(subnets)) == 2 * zones
 

@@ -77,7 +77,8 @@ def test_workers_may_open_their_devices(whole_nodes: Templates, base_templates: 
 
     def settings(templates: Templates, pool: str) -> dict[str, Any]:
         found = templates.manifest("Capacity", "EC2NodeClass", pool)["spec"]["userData"]
-        return tomllib.loads(found)["settings"]
+        configured: dict[str, Any] = tomllib.loads(found)["settings"]
+        return configured
 
     assert settings(whole_nodes, "inferentia")["kubernetes"] == {
         "device-ownership-from-security-context": True

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from tests.templates.checks.exports import exports
 from tests.templates.conftest import Synthesise
@@ -125,5 +126,5 @@ RECORDED = ("batch-g6e", "capacity-and-health", "llm-d-disaggregated", "p5en-clu
 
 
 @pytest.mark.parametrize("shipped_name", RECORDED, indirect=True)
-def test_snapshot(shipped_templates: Templates, snapshot_json) -> None:
+def test_snapshot(shipped_templates: Templates, snapshot_json: SnapshotAssertion) -> None:
     assert shipped_templates.by_stack == snapshot_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
 import aws_cdk as cdk
@@ -17,6 +17,8 @@ from inference_blueprints.spec.types import Blueprint, Cluster
 from inference_blueprints.targets import cluster_targets
 from inference_blueprints.targets.cluster_targets import CLUSTER_TARGETS
 from inference_blueprints.targets.target import Target
+from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
+from inference_constructs.batch.worker_image import WorkerImage
 from stacks import platform
 from stacks.target_stacks import TargetStacks
 from stacks.worker_compute import WorkerCompute
@@ -39,7 +41,9 @@ class DummyTarget(Target[tuple[str, ...]]):
 class DummyCompute(WorkerCompute):
     waits_for_image = False
 
-    def add_workers(self, stack, workers, count, image) -> None:
+    def add_workers(
+        self, stack: cdk.Stack, workers: Sequence[ModelWorker], count: WorkerCount, image: WorkerImage
+    ) -> None:
         for worker in workers:
             cdk.CfnOutput(stack, f"Dummy-{worker.model}", value=f"{count.most} workers of {image.uri}")
 

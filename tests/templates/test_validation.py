@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_sqs as sqs
 
@@ -47,7 +48,9 @@ def test_a_finding_is_one_line_with_rule_and_resource(base: dict[str, Any], tmp_
     broken = app.build_app(
         load_blueprint(str(tmp_path / "blueprint.yaml")), outdir=tmp_path / "cdk.out", context=CONTEXT
     )
-    sqs.CfnQueue(broken.node.find_child("try-Data"), "Forgotten")
+    data = broken.node.find_child("try-Data")
+    assert isinstance(data, cdk.Stack)
+    sqs.CfnQueue(data, "Forgotten")
     with pytest.raises(UserError) as caught:
         app.synthesise(broken)
     lines = str(caught.value).splitlines()

@@ -35,8 +35,9 @@ def weights_of(draw: Draw, entry: str, region: str, account: str) -> Document:
     if draw(st.booleans()):
         stored = {"s3": f"s3://acme-models/{entry}/", "catalog": entry}
         is_plain = catalog.models()[entry].weight_type == "bf16"
-        return stored | draw(st.sampled_from([{}, {"type": "fp8"}] if is_plain else [{}]))
-    weights = draw(
+        types: list[Document] = [{}, {"type": "fp8"}] if is_plain else [{}]
+        return {**stored, **draw(st.sampled_from(types))}
+    weights: Document = draw(
         st.sampled_from(
             [
                 {"huggingFace": entry},

@@ -24,6 +24,9 @@ _EXISTING = {
 }
 
 
+ChangedScene = Callable[[Callable[[dict[str, Any]], Any]], Scene]
+
+
 def _scene(document: dict[str, Any]) -> Scene:
     blueprint = Blueprint.model_validate(document)
     return Scene(blueprint, build_plan(blueprint))
@@ -31,11 +34,13 @@ def _scene(document: dict[str, Any]) -> Scene:
 
 @pytest.fixture(scope="session")
 def quickstart_document() -> dict[str, Any]:
-    return yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text(encoding="utf-8"))
+    text = (blueprints_directory() / "quickstart-g6e.yaml").read_text(encoding="utf-8")
+    document: dict[str, Any] = yaml.safe_load(text)
+    return document
 
 
 @pytest.fixture
-def changed(quickstart_document) -> Callable[[Callable[[dict[str, Any]], Any]], Scene]:
+def changed(quickstart_document: dict[str, Any]) -> ChangedScene:
     """Return the quickstart after a change to its spec."""
 
     def change(function: Callable[[dict[str, Any]], Any]) -> Scene:
@@ -78,13 +83,16 @@ def shipped_scene() -> Callable[[str], Scene]:
 
 
 @pytest.fixture(scope="session", params=["quickstart", "six-five", "fifty-forty", "varied", *shipped()])
-def scene(request, quickstart_document, shipped_scene) -> Scene:
-    if request.param in shipped():
-        return shipped_scene(request.param)
+def scene(
+    request: pytest.FixtureRequest, quickstart_document: dict[str, Any], shipped_scene: Callable[[str], Scene]
+) -> Scene:
+    name: str = request.param
+    if name in shipped():
+        return shipped_scene(name)
     documents = {
         "quickstart": lambda: quickstart_document,
         "six-five": lambda: generated_blueprint(6, 5),
         "fifty-forty": lambda: generated_blueprint(50, 40),
         "varied": lambda: _varied(5, 4),
     }
-    return _scene(documents[request.param]())
+    return _scene(documents[name]())

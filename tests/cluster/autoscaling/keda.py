@@ -61,7 +61,7 @@ def keda(control_plane: ControlPlane) -> Iterator[KedaMetrics]:
     folder = certificate_folder(control_plane, "keda")
     shutil.copy(control_plane.authority.certificate, folder / "ca.crt")
     health, own_metrics, service, adapter, adapter_metrics = free_ports(5)
-    operator_command = [
+    operator_command: list[str | Path] = [
         build.program(artefacts.KEDA_OPERATOR, print) / "keda-operator",
         *("--leader-elect=false", "--enable-cert-rotation=false", f"--cert-dir={folder}"),
         f"--metrics-service-bind-address={LOOPBACK}:{service}",
@@ -69,7 +69,7 @@ def keda(control_plane: ControlPlane) -> Iterator[KedaMetrics]:
         f"--metrics-bind-address={LOOPBACK}:{own_metrics}",
         *("--kube-api-qps=200", "--kube-api-burst=300"),
     ]
-    adapter_command = [
+    adapter_command: list[str | Path] = [
         build.program(artefacts.KEDA_METRICS_ADAPTER, print) / "keda-adapter",
         *(f"--bind-address={LOOPBACK}", f"--secure-port={adapter}", f"--port={adapter_metrics}"),
         *(f"--cert-dir={folder}", f"--tls-cert-file={folder / 'tls.crt'}"),

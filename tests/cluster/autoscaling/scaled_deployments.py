@@ -27,7 +27,7 @@ def in_namespace(manifest: dict[str, Any], namespace: str) -> dict[str, Any]:
 def branch_deployment(branch: Branch, namespace: str) -> dict[str, Any]:
     """Return the Deployment of a branch. Its pods find no node if the branch is not to be ready."""
     labels = {"app": branch.name}
-    specification = {"containers": [{"name": "worker", "image": "worker"}]}
+    specification: dict[str, Any] = {"containers": [{"name": "worker", "image": "worker"}]}
     if not branch.ready:
         specification |= {"nodeSelector": {"none": "such"}}
     deployment = {

@@ -82,7 +82,7 @@ def test_the_official_client_gets_images_at_once_and_from_a_job(up: Run, report:
             prompt="a cup",
             size="64x64",
             n=2,
-            extra_body={"seed": 3},  # type: ignore[arg-type]
+            extra_body={"seed": 3},
         )
         files = [base64.b64decode(each.b64_json or "") for each in made.data or ()]
         assert files == [scripted_png(64, 64, "a cup", 3, number) for number in range(2)]

@@ -97,7 +97,7 @@ def test_image_tasks_answer_with_images(images: Servers) -> None:
         prompt="a cup",
         size="64x64",
         n=2,
-        extra_body={"seed": 3},  # type: ignore[arg-type]
+        extra_body={"seed": 3},
     )
     files = [base64.b64decode(each.b64_json or "") for each in made.data or ()]
     assert files == [scripted_png(64, 64, "a cup", 3, number) for number in range(2)]

@@ -44,10 +44,11 @@ class StackEnd:
 
 
 Resources = dict[str, tuple[str, dict[str, Any]]]
+ApplyStack = Callable[[str, Resources], StackEnd]
 
 
 @pytest.fixture
-def apply_stack(client: Callable[[str], Any]) -> Callable[[str, Resources], StackEnd]:
+def apply_stack(client: Callable[[str], Any]) -> ApplyStack:
     """Create or update a stack of plain resources (name to type and properties), without the CDK CLI."""
     cloudformation = client("cloudformation")
     known: set[str] = set()
@@ -70,4 +71,5 @@ def apply_stack(client: Callable[[str], Any]) -> Callable[[str, Resources], Stac
 
 
 def _status(cloudformation: Any, name: str) -> str:
-    return cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+    status: str = cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+    return status

@@ -1,6 +1,7 @@
 """A small CDK app with everything that the emulator's handlers and the Kubernetes seam must take."""
 
 from pathlib import Path
+from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -31,7 +32,7 @@ class ClusterStack(cdk.Stack):
         self.vpc = ec2.Vpc(self, "Vpc", max_azs=2, nat_gateways=1)
         self.vpc.add_flow_log("FlowLog")
         layer = KubectlV35Layer(self, "Kubectl")
-        self.cluster = eks.Cluster(
+        made = eks.Cluster(
             self,
             "Cluster",
             version=eks.KubernetesVersion.V1_35,
@@ -40,7 +41,9 @@ class ClusterStack(cdk.Stack):
             default_capacity=0,
             kubectl_provider_options=eks.KubectlProviderOptions(kubectl_layer=layer),
         )
-        self.cluster.add_nodegroup_capacity("System", instance_types=[ec2.InstanceType("m7i.large")])
+        # aws-cdk-lib declares ICluster.kubectl_provider_options, and not that its own Cluster has it.
+        self.cluster = cast("eks.ICluster", made)
+        made.add_nodegroup_capacity("System", instance_types=[ec2.InstanceType("m7i.large")])
         eks.Addon(self, "CoreDns", cluster=self.cluster, addon_name="coredns")
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("pods.eks.amazonaws.com"))
         eks.AccessEntry(self, "Entry", cluster=self.cluster, principal=role.role_arn, access_policies=[])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_children_of_a_stopped_execution_are_let_go_and_not_tried_again(machines
     sent = eventually(lambda: machines.received(queue))
     machines.states.stop_execution(executionArn=execution)
     for message in sent:
-        eventually(lambda token=message["token"]: is_let_go(machines, token))
+        eventually(partial(is_let_go, machines, message["token"]))
     time.sleep(1)
     assert machines.received(queue) == []
     assert machines.ended(execution)["status"] == "ABORTED"

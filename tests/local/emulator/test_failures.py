@@ -14,19 +14,20 @@ from botocore.exceptions import ClientError
 
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.emulator.emulator_deploy import DeployError, deploy
+from tests.local.emulator.conftest import ApplyStack
 
 MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"
 CHART = "Custom::AWSCDK-EKS-HelmChart"
 Client = Callable[[str], Any]
 
 
-def _manifest(cluster: str, *objects: dict, **properties: object) -> tuple[str, dict]:
+def _manifest(cluster: str, *objects: dict[str, Any], **properties: object) -> tuple[str, dict[str, Any]]:
     return MANIFEST, {
         "ServiceToken": "none", "ClusterName": cluster, "Manifest": json.dumps(objects), **properties
     }  # fmt: skip
 
 
-def _config_map(name: str, **fields: object) -> dict:
+def _config_map(name: str, **fields: object) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **fields}
 
 
@@ -63,7 +64,7 @@ def test_cdk_deploy_reports_the_failed_resource_and_its_reason(
 
 
 def test_a_resource_type_that_nothing_handles_fails_before_anything_is_made(
-    client: Client, apply_stack: Callable
+    client: Client, apply_stack: ApplyStack
 ) -> None:
     resources = {"Queue": ("AWS::SQS::Queue", {"QueueName": "never"}), "Odd": ("AWS::EC2::Wormhole", {})}
     with pytest.raises(ClientError, match=r"Unrecognized resource types: \[AWS::EC2::Wormhole\]"):
@@ -72,7 +73,7 @@ def test_a_resource_type_that_nothing_handles_fails_before_anything_is_made(
 
 
 def test_a_failed_update_restores_what_was_deployed(
-    emulator: Emulator, cluster: str, apply_stack: Callable
+    emulator: Emulator, cluster: str, apply_stack: ApplyStack
 ) -> None:
     apply_stack("bad-update", {"Map": _manifest(cluster, _config_map("kept", data={"version": "first"}))})
     changed = _manifest(cluster, _config_map("kept", data={"version": "second"}))
@@ -87,7 +88,7 @@ def test_a_failed_update_restores_what_was_deployed(
 
 
 def test_two_owners_of_one_object_are_refused(
-    emulator: Emulator, cluster: str, apply_stack: Callable
+    emulator: Emulator, cluster: str, apply_stack: ApplyStack
 ) -> None:
     apply_stack("owner", {"Map": _manifest(cluster, _config_map("owned"))})
     end = apply_stack("thief", {"Map": _manifest(cluster, _config_map("owned"))})
@@ -105,13 +106,13 @@ def published_chart(client: Client) -> str:
     return "s3://charts/web.zip"
 
 
-def _release(cluster: str, name: str, url: str, **values: object) -> tuple[str, dict]:
+def _release(cluster: str, name: str, url: str, **values: object) -> tuple[str, dict[str, Any]]:
     properties = {"ServiceToken": "none", "ClusterName": cluster, "Release": name, "ChartAssetURL": url}
     return CHART, {**properties, "Values": json.dumps(values)}
 
 
 def test_values_that_a_charts_schema_refuses_fail_with_helms_own_words(
-    published_chart: str, cluster: str, apply_stack: Callable
+    published_chart: str, cluster: str, apply_stack: ApplyStack
 ) -> None:
     end = apply_stack("bad-values", {"Web": _release(cluster, "bad", published_chart, replicas="two")})
     assert end.status == "ROLLBACK_COMPLETE"
@@ -119,14 +120,14 @@ def test_values_that_a_charts_schema_refuses_fail_with_helms_own_words(
     assert "got string, want integer" in end.reasons[0]
 
 
-def test_a_chart_that_was_not_published_is_named(cluster: str, apply_stack: Callable) -> None:
+def test_a_chart_that_was_not_published_is_named(cluster: str, apply_stack: ApplyStack) -> None:
     end = apply_stack("no-chart", {"Web": _release(cluster, "absent", "s3://nowhere/absent.zip")})
     assert "the chart asset s3://nowhere/absent.zip was not published" in end.reasons[0]
 
 
 @pytest.mark.parametrize("kind", ["KubernetesPatch", "KubernetesObjectValue"])
 def test_what_needs_live_objects_is_refused_rather_than_pretended(
-    kind: str, cluster: str, apply_stack: Callable
+    kind: str, cluster: str, apply_stack: ApplyStack
 ) -> None:
     properties = {"ServiceToken": "none", "ClusterName": cluster}
     end = apply_stack(f"live-{kind}", {"Live": (f"Custom::AWSCDK-EKS-{kind}", properties)})
@@ -134,7 +135,7 @@ def test_what_needs_live_objects_is_refused_rather_than_pretended(
 
 
 def test_a_custom_resource_whose_function_crashes_fails_at_once(
-    client: Client, apply_stack: Callable
+    client: Client, apply_stack: ApplyStack
 ) -> None:
     """Without the patch the stack waits an hour for an answer, and this test runs into its time limit."""
     function = client("lambda").create_function(
@@ -152,6 +153,6 @@ def test_a_custom_resource_whose_function_crashes_fails_at_once(
     assert "no cheese" in end.reasons[0]
 
 
-def test_a_stub_refuses_what_lacks_a_required_property(apply_stack: Callable) -> None:
+def test_a_stub_refuses_what_lacks_a_required_property(apply_stack: ApplyStack) -> None:
     end = apply_stack("stub", {"Nat": ("AWS::EC2::NatGateway", {})})
     assert "AWS::EC2::NatGateway Nat lacks SubnetId" in end.reasons[0]

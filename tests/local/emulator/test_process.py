@@ -114,6 +114,7 @@ def test_a_killed_emulator_takes_its_workers_along_and_is_noticed(tmp_path: Path
 def test_a_killed_supervisor_takes_the_emulator_and_its_workers_along(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _SUPERVISOR, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
         pids = [int(word) for word in supervisor.stdout.readline().split()]
         assert all(psutil.pid_exists(pid) for pid in pids)
         supervisor.kill()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -11,13 +12,13 @@ from inference_blueprints.local.emulator.emulator_deploy import deploy, destroy
 from tests.local.emulator import sample_app
 
 
-def _recorded(folder: Path) -> dict[str, dict]:
+def _recorded(folder: Path) -> dict[str, dict[str, Any]]:
     return {
         str(file.relative_to(folder)): yaml.safe_load(file.read_text()) for file in folder.rglob("*.yaml")
     }
 
 
-def _outputs(cloudformation, stack: str) -> dict[str, str]:
+def _outputs(cloudformation: Any, stack: str) -> dict[str, str]:
     outputs = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
     return {output["OutputKey"]: output["OutputValue"] for output in outputs}
 
@@ -30,7 +31,7 @@ def _deploy(emulator: Emulator, assembly: Path) -> list[ResourceEvent]:
 
 
 def test_an_app_is_deployed_changed_and_destroyed(
-    emulator: Emulator, client: Callable, tmp_path: Path
+    emulator: Emulator, client: Callable[[str], Any], tmp_path: Path
 ) -> None:
     first = sample_app.synthesise(tmp_path / "first", replicas=2, extra=True)
 

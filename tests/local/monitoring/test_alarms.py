@@ -146,7 +146,7 @@ def alarm_minutes(
         for alarm in alarms
     ]
     asked = set(re.findall(r"\w+", " ".join(alarm.query for alarm in alarms)))
-    needed = []
+    needed: list[RecordingRule] = []
     for rule in reversed(found):  # a rule uses only those before it
         if rule.record in asked:
             needed.insert(0, rule)

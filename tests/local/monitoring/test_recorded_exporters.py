@@ -190,7 +190,7 @@ def test_recorded_counters_of_efa_under_the_documented_names() -> None:
     ]
     (insight,) = [each for row in dashboard_rows() for each in row.insights]
     asked = {"graph": Template(insight.query).substitute(cluster=PLATFORM)}
-    answers = _answers(series, asked | alarm_queries(quickstart()))
+    answers = _answers(series, {**asked, **alarm_queries(quickstart())})
     # Four interfaces without drops are one node without drops.
     assert answers["graph"] == {frozenset({("@resource.k8s.node.name", "node-1")}): 0}
     assert "efa-drops" not in answers

@@ -41,8 +41,8 @@ def _traced(ratio: float, folder: Path, log_format: str) -> Iterator[tuple[Measu
             folder / "frontend",
             model=model,
             processes=processes,
-            variables={"DYN_LOGGING_CONSOLE_FORMAT": log_format} | sink.variables,
-            worker_variables=_tracing(worker) | sink.variables,
+            variables={"DYN_LOGGING_CONSOLE_FORMAT": log_format, **sink.variables},
+            worker_variables={**_tracing(worker), **sink.variables},
         )
         frontend.wait()
         yield frontend, sink

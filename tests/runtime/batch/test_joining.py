@@ -23,11 +23,11 @@ def check(sizes: dict[str, int]) -> int:
     for part in copied:
         assert LEAST_PART_BYTES <= part.end - part.start <= MOST_PART_BYTES
         bytes_of[part.key] += part.end - part.start
-    for part in read:
-        for key in part.keys:
+    for small in read:
+        for key in small.keys:
             bytes_of[key] += sizes[key]
-    for part in read[:-1]:
-        assert LEAST_PART_BYTES <= sum(sizes[key] for key in part.keys) <= MOST_PART_BYTES
+    for small in read[:-1]:
+        assert LEAST_PART_BYTES <= sum(sizes[key] for key in small.keys) <= MOST_PART_BYTES
     assert bytes_of == sizes
     starts = {(part.key, part.start) for part in copied}
     assert len(starts) == len(copied)

@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmark.ask import prompt
@@ -40,16 +42,19 @@ def app():
     sys.exit(1 if "--fails" in sys.argv else 0)
 """
 
+#: Returns the process, and what the stand-in was told.
+RunAiperf = Callable[..., tuple[subprocess.CompletedProcess[str], dict[str, Any]]]
+
 
 @pytest.fixture
-def run(tmp_path: Path):
+def run(tmp_path: Path) -> RunAiperf:
     """Runs the program with requests and arguments."""
     package = tmp_path / "site" / "aiperf"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "cli.py").write_text(STAND_IN)
 
-    def start(*arguments: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], dict]:
+    def start(*arguments: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
         asked = [Question(0.1 * number, ((3, number), (2, 99)), 4) for number in range(3)]
         document = json.loads(
             gzip.decompress(LoadTest("http://host", "qwen", one_token_words(), asked).packed("builtin"))
@@ -72,7 +77,9 @@ def run(tmp_path: Path):
     return start
 
 
-def test_requests_are_sent_at_their_times_and_come_back_without_what_nobody_reads(run) -> None:
+def test_requests_are_sent_at_their_times_and_come_back_without_what_nobody_reads(
+    run: RunAiperf,
+) -> None:
     result, seen = run()
     assert result.returncode == 0, result.stderr
     assert [line["timestamp"] for line in seen["requests"]] == [0.0, 100.0, 200.0]
@@ -86,7 +93,9 @@ def test_requests_are_sent_at_their_times_and_come_back_without_what_nobody_read
     assert len(result.stdout) < 1000, "not the time of every token"
 
 
-def test_the_key_is_on_no_command_line_and_in_no_environment_of_what_aiperf_starts(run) -> None:
+def test_the_key_is_on_no_command_line_and_in_no_environment_of_what_aiperf_starts(
+    run: RunAiperf,
+) -> None:
     result, seen = run(API_KEY=KEY)
     assert seen["argv"][-2:] == ["--api-key", KEY]
     assert KEY not in seen["command"]
@@ -94,23 +103,23 @@ def test_the_key_is_on_no_command_line_and_in_no_environment_of_what_aiperf_star
     assert KEY not in result.stdout + result.stderr
 
 
-def test_without_a_key_none_is_sent(run) -> None:
+def test_without_a_key_none_is_sent(run: RunAiperf) -> None:
     assert "--api-key" not in run()[1]["argv"]
 
 
-def test_nothing_is_written_outside_of_its_folder(run, tmp_path: Path) -> None:
+def test_nothing_is_written_outside_of_its_folder(run: RunAiperf, tmp_path: Path) -> None:
     _, seen = run()
     assert {seen["environment"][name] for name in ("HOME", "TMPDIR")} == {str(tmp_path / "work")}
 
 
-def test_what_aiperf_wrote_counts_and_not_its_exit_code(run) -> None:
+def test_what_aiperf_wrote_counts_and_not_its_exit_code(run: RunAiperf) -> None:
     """It fails where every request did, and that is what is to be known."""
     result, _ = run("--fails")
     assert result.returncode == 0
     assert len(aiperf.outcomes(result.stdout)) == 3
 
 
-def test_without_records_its_last_words_are_told(run) -> None:
+def test_without_records_its_last_words_are_told(run: RunAiperf) -> None:
     result, _ = run("--nothing")
     assert result.returncode == 1
     assert result.stdout == ""

@@ -95,7 +95,7 @@ def new_ecs_platform(configuration: ShiftConfiguration) -> EcsShiftPlatform:
 def recorded() -> Iterator[list[tuple[str, dict[str, Any]]]]:
     """Record the calls of AWS within the block, with their parameters."""
     calls: list[tuple[str, dict[str, Any]]] = []
-    call = BaseClient._make_api_call  # type: ignore[attr-defined]
+    call = BaseClient._make_api_call
 
     def record(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
         calls.append((operation, parameters))

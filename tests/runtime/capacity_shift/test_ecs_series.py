@@ -29,14 +29,14 @@ class Asked(CloudWatchPromql):
         super().__init__(
             "http://127.0.0.1:1", lambda _method, _address, headers, _body: headers, failure=MetricsError
         )
-        self.queries: dict[str, tuple[float, ...]] = {}
+        self.times: dict[str, tuple[float, ...]] = {}
 
     def instant(self, query: str, at: float) -> tuple[MetricSeries, ...]:
-        self.queries[query] = (at,)
+        self.times[query] = (at,)
         return ()
 
     def range(self, query: str, start: float, end: float, step_seconds: float) -> tuple[MetricSeries, ...]:
-        self.queries[query] = (start, end, step_seconds)
+        self.times[query] = (start, end, step_seconds)
         return ()
 
 
@@ -47,7 +47,7 @@ def asked() -> dict[str, set[str]]:
     DemandReader(PLATFORM, configuration.workers, metrics, boto3.client("cloudwatch")).histories(NOW)
     CellReader(PLATFORM, configuration, platform.numbers(), metrics).read(NOW)
     found = {}
-    for query in metrics.queries:
+    for query in metrics.times:
         parts = re.fullmatch(r"sum by \(([\w, ]+)\) \((\w+)\{(\w+)=\"\w+\"\}\)", query)
         assert parts is not None, query
         found[parts[2]] = {*parts[1].split(", "), parts[3]}

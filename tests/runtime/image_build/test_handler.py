@@ -141,7 +141,7 @@ def test_where_it_has_to_wait_the_end_of_the_build_is_the_answer(
     words: str,
 ) -> None:
     builds = Builds(*itertools.islice(states, 10))
-    monkeypatch.setattr(handler.boto3, "client", lambda _: builds)
+    monkeypatch.setattr(boto3, "client", lambda _: builds)
     monkeypatch.setattr(handler, "_LOOK_SECONDS", 0)
     url, received = answers
     handle(event("Update", url, "image", Wait="true"), Time(600_000, 300_000, 20_000))

@@ -5,6 +5,7 @@ The stand-in writes each command down and fails when it is told to; ctr itself a
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,11 @@ esac
 """
 
 
+PullScript = Callable[..., tuple[int, list[str]]]
+
+
 @pytest.fixture
-def run(tmp_path: Path):
+def run(tmp_path: Path) -> PullScript:
     """Run the document's script; returns exit code and the commands that reached the host."""
     program = tmp_path / "bin" / "apiclient"
     program.parent.mkdir()
@@ -54,7 +58,7 @@ CTR = "sheltie ctr --address /run/containerd/containerd.sock --namespace k8s.io"
 PULL = f"{CTR} images pull --local --snapshotter soci --label io.cri-containerd.image=managed"
 
 
-def test_each_image_is_pulled_and_looked_at_while_kubelet_stands_still(run) -> None:
+def test_each_image_is_pulled_and_looked_at_while_kubelet_stands_still(run: PullScript) -> None:
     code, calls = run()
     assert code == 0
     assert calls == [
@@ -69,20 +73,20 @@ def test_each_image_is_pulled_and_looked_at_while_kubelet_stands_still(run) -> N
     ]
 
 
-def test_a_pull_that_fails_once_is_tried_again(run) -> None:
+def test_a_pull_that_fails_once_is_tried_again(run: PullScript) -> None:
     code, calls = run(FLAKY="nvcr.io/b@sha256:0a1b")
     assert code == 0
     assert calls.count(f"{PULL} nvcr.io/b@sha256:0a1b") == 2
     assert calls[-1] == "sheltie sync"
 
 
-def test_an_image_that_there_is_not_fails_the_command(run) -> None:
+def test_an_image_that_there_is_not_fails_the_command(run: PullScript) -> None:
     code, calls = run(BROKEN="nvcr.io/a:1")
     assert code == 1
     assert calls[2:] == [f"{PULL} nvcr.io/a:1"] * 3
 
 
-def test_an_image_that_is_not_whole_fails_the_command(run) -> None:
+def test_an_image_that_is_not_whole_fails_the_command(run: PullScript) -> None:
     code, calls = run(HALF="nvcr.io/a:1")
     assert code != 0
     assert not any("prune" in call for call in calls)

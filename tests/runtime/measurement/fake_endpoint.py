@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 
@@ -24,7 +25,7 @@ class FakeEndpoint:
 
     faults: list[str] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
-    bodies: list[dict] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
     first_token_seconds: float = 0.0
     cached_tokens: int | None = 3
     remembers: bool = False
@@ -65,12 +66,20 @@ class FakeEndpoint:
         await self._stream(response, request, body, fault, cached)
         return response
 
-    async def _stream(self, response, request, body, fault, cached) -> None:
+    async def _stream(
+        self,
+        response: web.StreamResponse,
+        request: web.Request,
+        body: dict[str, Any],
+        fault: str,
+        cached: int | None,
+    ) -> None:
         prompt = body["messages"][0]["content"]
         await response.write(b": keep-alive\n\n")
         await _event(response, {"choices": [{"delta": {"role": "assistant", "content": ""}}]})
         for position in range(0 if fault == "no tokens" else body["max_tokens"]):
             if position == 1 and fault == "reset":
+                assert request.transport is not None
                 request.transport.abort()
                 return
             if position == 1 and fault == "malformed":
@@ -94,15 +103,16 @@ class FakeEndpoint:
 
     async def stop(self) -> None:
         self.stopping.set()
+        assert self.runner is not None, "it serves"
         await self.runner.cleanup()
 
 
-async def _event(response: web.StreamResponse, value: dict) -> None:
+async def _event(response: web.StreamResponse, value: dict[str, Any]) -> None:
     await response.write(f"data: {json.dumps(value)}\n\n".encode())
 
 
 @asynccontextmanager
-async def serving(**settings) -> AsyncIterator[FakeEndpoint]:
+async def serving(**settings: Any) -> AsyncIterator[FakeEndpoint]:
     """Serve on a port that the operating system chooses."""
     endpoint = FakeEndpoint(**settings)
     application = web.Application(client_max_size=64 * 1024 * 1024)

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from inference_blueprints.measurement.completions import completion_client as replay_client
-from inference_blueprints.measurement.replay.open_loop import UNREACHABLE_IN_A_ROW
+from inference_blueprints.measurement.replay.open_loop import UNREACHABLE_IN_A_ROW, ReplayProgress
+from inference_blueprints.measurement.replay.replay_result import ReplayResult
 from inference_blueprints.measurement.replay.scaled_trace import ReplayError
 from inference_blueprints.measurement.replay.trace_replay import replay_async
 from inference_blueprints.spec.types import Workload
@@ -18,15 +20,15 @@ SECONDS = 0.5
 REQUESTS = 20
 
 
-async def replayed(endpoint: FakeEndpoint, **options):
+async def replayed(endpoint: FakeEndpoint, **options: Any) -> ReplayResult:
     options = {"seconds": SECONDS, "seed": 1} | options
     return await replay_async(endpoint.base_url, "qwen", WORKLOAD, CONTEXT, **options)
 
 
-def replay_with(faults: list[str], **options):
+def replay_with(faults: list[str], **options: Any) -> tuple[ReplayResult, FakeEndpoint]:
     settings = options.pop("settings", {})
 
-    async def run():
+    async def run() -> tuple[ReplayResult, FakeEndpoint]:
         async with serving(faults=faults, **settings) as endpoint:
             return await replayed(endpoint, **options), endpoint
 
@@ -38,9 +40,12 @@ def test_a_healthy_endpoint_gets_the_workload_it_was_promised() -> None:
     assert len(result.outcomes) == REQUESTS
     assert result.failure_reasons == {}
     assert result.template_tokens == TEMPLATE_TOKENS
-    prompts = [outcome.usage.prompt_tokens for outcome in result.outcomes]
-    assert sum(prompts) / len(prompts) == pytest.approx(WORKLOAD.input_tokens, abs=1)
-    assert sum(outcome.usage.completion_tokens for outcome in result.outcomes) == sum(
+    usages = [outcome.usage for outcome in result.outcomes if outcome.usage]
+    assert len(usages) == REQUESTS
+    assert sum(usage.prompt_tokens for usage in usages) / REQUESTS == pytest.approx(
+        WORKLOAD.input_tokens, abs=1
+    )
+    assert sum(usage.completion_tokens for usage in usages) == sum(
         request.output_tokens for request in result.scaled.requests
     )
     for body in endpoint.bodies:
@@ -92,6 +97,9 @@ def test_a_slow_first_token_shows_in_the_time_to_first_token_only() -> None:
     slow = 0.4
     result, _ = replay_with(["slow"] + [""] * REQUESTS, settings={"first_token_seconds": slow})
     first = result.outcomes[0]
+    assert first.time_to_first_token_ms is not None
+    assert first.end_to_end_ms is not None
+    assert first.time_per_output_token_ms is not None
     assert first.time_to_first_token_ms >= slow * 1000
     assert first.end_to_end_ms >= first.time_to_first_token_ms
     assert first.time_per_output_token_ms < slow * 1000
@@ -121,7 +129,7 @@ def test_hanging_requests_fill_the_room_and_the_next_ones_count_as_not_sent() ->
 
 
 def test_nobody_listening_is_said_at_once() -> None:
-    async def run():
+    async def run() -> None:
         async with serving() as endpoint:
             base_url = endpoint.base_url
         with pytest.raises(ReplayError, match=rf"{base_url} did not answer .*{replay_client.REFUSED}"):
@@ -131,12 +139,12 @@ def test_nobody_listening_is_said_at_once() -> None:
 
 
 def test_an_endpoint_that_dies_ends_the_replay_early() -> None:
-    endings = []
+    endings: list[asyncio.Task[None]] = []
 
-    async def run():
+    async def run() -> None:
         async with serving() as endpoint:
 
-            def stop_after_three(progress) -> None:
+            def stop_after_three(progress: ReplayProgress) -> None:
                 if progress.done == 3 and not endings:
                     endings.append(asyncio.get_running_loop().create_task(endpoint.stop()))
 
@@ -156,7 +164,7 @@ def test_an_endpoint_that_dies_ends_the_replay_early() -> None:
 
 
 def test_cancelling_a_replay_leaves_no_request_behind() -> None:
-    async def run():
+    async def run() -> None:
         async with serving(faults=["hang"] * REQUESTS) as endpoint:
             replaying = asyncio.create_task(replayed(endpoint))
             while len(endpoint.bodies) < 3:
@@ -171,9 +179,9 @@ def test_cancelling_a_replay_leaves_no_request_behind() -> None:
 
 
 def test_the_progress_is_told_from_the_first_request_to_the_last() -> None:
-    seen = []
+    seen: list[ReplayProgress] = []
 
-    async def run():
+    async def run() -> ReplayResult:
         async with serving() as endpoint:
             return await replay_async(
                 f"{endpoint.base_url}/v1/",

@@ -22,6 +22,7 @@ PAGE = (root() / "docs" / "signals.md").read_text(encoding="utf-8")
 
 
 def fence(language: str, holding: str) -> str:
+    found: str
     [found] = [
         body for body in re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S) if holding in body
     ]

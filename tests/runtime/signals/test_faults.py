@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from valkey.connection import AbstractConnection
@@ -103,8 +104,8 @@ def many(reader: SignalReader) -> SignalRecord | None:
 def test_a_connection_that_ends_before_the_answer_is_made_again(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, read_signal: Callable[[SignalReader], SignalRecord | None]
 ) -> None:
-    plain = AbstractConnection.send_packed_command
-    ended = []
+    plain: Callable[..., Any] = AbstractConnection.send_packed_command
+    ended: list[AbstractConnection] = []
 
     def send(self: AbstractConnection, *arguments: object, **options: object) -> None:
         plain(self, *arguments, **options)

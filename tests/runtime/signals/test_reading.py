@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN,
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Whatever clients send from now on: an entry is what an answer is waited for after."""
     entries: list[object] = []
-    plain = AbstractConnection.send_packed_command
+    plain: Callable[..., Any] = AbstractConnection.send_packed_command
 
     def send(self: Any, command: Any, *arguments: Any, **options: Any) -> Any:
         entries.append(command)

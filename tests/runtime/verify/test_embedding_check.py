@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -26,9 +28,9 @@ MODEL = Model.model_validate(
 GOOD = [[0.5, 0.25, -1.0], [0.5, 0.5, 1.0]]
 
 
-def asked(body: str, status: int = 200) -> tuple[list[CheckResult], list[tuple[str, object]]]:
+def asked(body: str, status: int = 200) -> tuple[list[CheckResult], list[tuple[str, Any]]]:
     """Return the results of the checks on an endpoint with this answer, and the requests it got."""
-    requests: list[tuple[str, object]] = []
+    requests: list[tuple[str, Any]] = []
 
     async def answer(request: web.Request) -> web.Response:
         requests.append((request.path, await request.json()))
@@ -53,7 +55,7 @@ def asked(body: str, status: int = 200) -> tuple[list[CheckResult], list[tuple[s
     return asyncio.run(run()), requests
 
 
-def of_vectors(vectors: object) -> str:
+def of_vectors(vectors: Iterable[object]) -> str:
     """Return an answer of ``/v1/embeddings`` (https://platform.openai.com/docs/api-reference/embeddings)."""
     data = [{"object": "embedding", "index": index, "embedding": each} for index, each in enumerate(vectors)]
     return json.dumps({"object": "list", "data": data, "model": "vectors"})

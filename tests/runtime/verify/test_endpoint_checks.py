@@ -1,6 +1,7 @@
 """A model is asked after its deployment: healthy answers pass, and each failure is named."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ MODEL = {
 Asked = tuple[list[CheckResult], FakeEndpoint]
 
 
-def asked(faults: list[str] | None = None, *, model: dict | None = None, **settings) -> Asked:
+def asked(faults: list[str] | None = None, *, model: dict[str, Any] | None = None, **settings: Any) -> Asked:
     """What the checks see of an endpoint with faults, and the endpoint."""
 
     async def run() -> tuple[list[CheckResult], FakeEndpoint]:

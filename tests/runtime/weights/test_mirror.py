@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import boto3
 import botocore.awsrequest
 import pytest
 
 from tests.runtime.weights.conftest import BUCKET, FILES, Published, objects, unfinished
 from tests.runtime.weights.fake_hub import COMMIT
-from weights import bucket as bucket_module
 from weights import mirror, wait
 from weights.hub import CorruptFileError
 
@@ -133,14 +133,14 @@ def test_throttling_by_s3_is_waited_for(
         response._content = body
         return response
 
-    create = bucket_module.boto3.client
+    create = boto3.client
 
     def client(*words: Any, **options: Any) -> Any:
         made = create(*words, **options)
         made.meta.events.register_first("before-send.s3.UploadPart", throttle)
         return made
 
-    monkeypatch.setattr(bucket_module.boto3, "client", client)
+    monkeypatch.setattr(boto3, "client", client)
     assert mirror.main(published.environment) == 0
     assert len(refused) == 4
     assert copied(s3, published) == FILES

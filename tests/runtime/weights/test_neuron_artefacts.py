@@ -68,7 +68,9 @@ def claim_time(s3: Any) -> datetime:
 def age_claim(s3: Any) -> None:
     """Make the claim an hour old, as S3 would show it."""
     backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
-    backend.get_object(BUCKET, f"{KEY}/claim").last_modified -= timedelta(hours=1)
+    claim = backend.get_object(BUCKET, f"{KEY}/claim")
+    assert claim is not None
+    claim.last_modified -= timedelta(hours=1)
 
 
 def neff_of(settings: ArtefactSettings) -> str:

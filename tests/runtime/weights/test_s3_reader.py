@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -246,7 +247,7 @@ def test_a_node_waits_for_the_mirrors_manifest(
         waits.append(seconds)
         server.objects[f"{published.prefix}.json"] = manifest
 
-    monkeypatch.setattr(node_cache.time, "sleep", appear)
+    monkeypatch.setattr(time, "sleep", appear)
     started(node(tmp_path, mirrored))
     assert waits
     assert (tmp_path / "weights" / "model" / SHARD).exists()

@@ -96,7 +96,14 @@ def _write(blueprint: Path, name: str, folder: Path) -> None:
                 json.dumps(deployment_values(deployment, weights_bucket="weights")), encoding="utf-8"
             )
             chart = stage_chart(charts_directory() / deployment.chart, folder / "charts")
-            command = [helm(), "template", deployment.release, chart, "--namespace", _NAMESPACE]
+            command: list[str | Path] = [
+                helm(),
+                "template",
+                deployment.release,
+                chart,
+                "--namespace",
+                _NAMESPACE,
+            ]
             rendered = subprocess.run(
                 [*command, "--values", values], capture_output=True, text=True, check=True
             ).stdout

@@ -69,7 +69,9 @@ def test_what_a_trace_has_beyond_the_bounds_is_left_out_and_said(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("tokens_per_word", "template"), [(1.0, 0), (1.7, 9), (2.53, 30)])
-def test_words_give_the_wanted_tokens_and_equal_blocks_stay_equal(tokens_per_word, template) -> None:
+def test_words_give_the_wanted_tokens_and_equal_blocks_stay_equal(
+    tokens_per_word: float, template: int
+) -> None:
     workload = Workload(
         input_tokens=3000, output_tokens=50, shared_prefix_ratio=0.5, peak_requests_per_second=8.0
     )

@@ -24,7 +24,7 @@ _FIGURES = {
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A package with two benchmarks, one that fails, and two modules that are none."""
     folder = tmp_path / "made_up_benchmarks"
     (folder / "harness").mkdir(parents=True)
@@ -44,7 +44,7 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(package, tmp_path, monkeypatch):
+def run(package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(runner, "benchmarks", package)
 
     def call(only: str = "") -> tuple[int, list[dict], str]:
@@ -55,19 +55,19 @@ def run(package, tmp_path, monkeypatch):
     return call
 
 
-def test_benchmarks_are_the_modules_of_the_folder(package):
+def test_benchmarks_are_the_modules_of_the_folder(package) -> None:
     assert list(discover(package)) == ["broken", "fast", "slow"]
     assert discover(package)["fast"].description == "What fast measures."
 
 
-def test_every_shipped_benchmark_is_found_and_says_what_it_measures():
+def test_every_shipped_benchmark_is_found_and_says_what_it_measures() -> None:
     found = discover(benchmarks)
     files = {path.stem for path in Path(benchmarks.__file__).parent.glob("*.py")} - {"__init__", "__main__"}
     assert set(found) == files
     assert all(each.description.endswith(".") for each in found.values())
 
 
-def test_results_have_the_stated_fields(run):
+def test_results_have_the_stated_fields(run) -> None:
     code, entries, _ = run("fast")
     assert code == 0
     assert len(entries) == 1
@@ -84,7 +84,7 @@ def test_results_have_the_stated_fields(run):
     }
 
 
-def test_only_keeps_the_results_of_the_others(run):
+def test_only_keeps_the_results_of_the_others(run) -> None:
     run("fast")
     code, entries, _ = run("slow")
     assert code == 1, "slow misses its goal"
@@ -93,34 +93,36 @@ def test_only_keeps_the_results_of_the_others(run):
     assert len(run("fast")[1]) == 3
 
 
-def test_a_figure_that_is_no_longer_measured_leaves_the_results(run, tmp_path):
+def test_a_figure_that_is_no_longer_measured_leaves_the_results(run, tmp_path: Path) -> None:
     _, entries, _ = run()
     left = [{**entries[0], "name": name} for name in ("fast_once", "slow_once")]
     (tmp_path / "out" / "results.json").write_text(json.dumps([*entries, *left]))
     assert [entry["name"] for entry in run("fast")[1]] == ["fast", "slow", "slow_once", "slow_total"]
 
 
-def test_a_figure_is_that_of_the_longest_name_that_it_begins_with():
+def test_a_figure_is_that_of_the_longest_name_that_it_begins_with() -> None:
     names = ["gpu_health", "gpu_health_month"]
     assert benchmark_of("gpu_health_month, wrong drains", names) == "gpu_health_month"
     assert benchmark_of("gpu_health false drains", names) == "gpu_health"
     assert benchmark_of("other", names) is None
 
 
-def test_every_recorded_figure_is_of_a_benchmark():
+def test_every_recorded_figure_is_of_a_benchmark() -> None:
     recorded = json.loads((ROOT / "benchmarks" / "results.json").read_text())
     names = discover(benchmarks)
     assert [each["name"] for each in recorded if benchmark_of(each["name"], names) is None] == []
 
 
-def test_a_benchmark_that_fails_does_not_stop_the_others(run, capsys):
+def test_a_benchmark_that_fails_does_not_stop_the_others(run, capsys: pytest.CaptureFixture[str]) -> None:
     code, entries, _ = run()
     assert code == 1
     assert [entry["name"] for entry in entries] == ["fast", "slow", "slow_total"]
     assert "broken: " in capsys.readouterr().err
 
 
-def test_an_unknown_name_is_one_sentence(package, tmp_path, monkeypatch, capsys):
+def test_an_unknown_name_is_one_sentence(
+    package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(runner, "benchmarks", package)
     results = tmp_path / "results.json"
     assert runner.main(["--only", "fats", "--results", str(results), "--page", str(tmp_path / "page")]) == 2
@@ -130,7 +132,7 @@ def test_an_unknown_name_is_one_sentence(package, tmp_path, monkeypatch, capsys)
         choose(discover(package), ["fats"])
 
 
-def test_the_page_shows_every_figure_and_what_is_measured(run):
+def test_the_page_shows_every_figure_and_what_is_measured(run) -> None:
     run("fast")
     page = run("slow")[2]
     assert page.startswith("# Benchmarks\n\n`make bench` writes this page")
@@ -150,5 +152,5 @@ def test_the_page_shows_every_figure_and_what_is_measured(run):
         (Figure("a", 3.0, "s", baseline=2.0), None),
     ],
 )
-def test_a_goal_bounds_the_ratio_or_without_baseline_the_value(figure, met):
+def test_a_goal_bounds_the_ratio_or_without_baseline_the_value(figure, *, met: bool | None) -> None:
     assert figure.met is met

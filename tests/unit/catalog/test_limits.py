@@ -15,7 +15,7 @@ from inference_blueprints.serving.engines import ENGINES
 
 @pytest.mark.parametrize("purchase", ["onDemand", "spot"])
 @pytest.mark.parametrize("instance", catalog.instance_types().values(), ids=lambda entry: entry.name)
-def test_one_quota_counts_each_instance_type(instance, purchase):
+def test_one_quota_counts_each_instance_type(instance, purchase: str) -> None:
     counting = [quota.name for quota in catalog.quotas().values() if quota.counts(instance, purchase)]
     # AWS publishes none that counts P6 spot instances, and none is guessed.
     is_unpublished = purchase == "spot" and instance.family.startswith("p6")
@@ -37,21 +37,21 @@ def test_one_quota_counts_each_instance_type(instance, purchase):
         ("m7i.xlarge", "onDemand", "L-1216C47A"),
     ],
 )
-def test_known_quotas(name, purchase, code):
+def test_known_quotas(name: str, purchase: str, code: str) -> None:
     assert catalog.quotas()[code].counts(catalog.instance_type(name), purchase)
 
 
-def test_quota_codes_have_their_form():
+def test_quota_codes_have_their_form() -> None:
     assert all(re.fullmatch(r"L-[0-9A-F]{8}", code) for code in catalog.quotas())
 
 
-def test_every_endpoint_says_what_needs_it():
+def test_every_endpoint_says_what_needs_it() -> None:
     endpoints = catalog.endpoints().values()
     assert {endpoint.kind for endpoint in endpoints} == {"interface", "gateway"}
     assert all(endpoint.needed_by for endpoint in endpoints)
 
 
-def test_every_engine_s_image_has_an_entry():
+def test_every_engine_s_image_has_an_entry() -> None:
     current = {
         f"{engine.image}:{engine.version}{variant}"
         for name, engine in catalog.engines().items()
@@ -68,7 +68,7 @@ def test_every_engine_s_image_has_an_entry():
     assert images == set(catalog.images())
 
 
-def test_prices_are_of_known_types_in_known_regions():
+def test_prices_are_of_known_types_in_known_regions() -> None:
     tables = shipped().prices
     assert REFERENCE_REGION in tables
     assert set(tables) <= set(catalog.regions())
@@ -78,7 +78,7 @@ def test_prices_are_of_known_types_in_known_regions():
         assert table.source
 
 
-def test_every_region_has_the_layer_with_pyarrow_and_tests_have_the_same():
+def test_every_region_has_the_layer_with_pyarrow_and_tests_have_the_same() -> None:
     assert set(catalog.regions()) <= set(catalog.parquet_layers())
     document = json.loads((shipped().directory / "parquet_layers.json").read_text(encoding="utf-8"))
     assert document["pyarrow"] == version("pyarrow")
@@ -91,13 +91,13 @@ def test_every_region_has_the_layer_with_pyarrow_and_tests_have_the_same():
 @pytest.mark.parametrize(
     "name", ["quotas.json", "service_quotas.json", "network_quotas.json", "endpoints.json", "images.json"]
 )
-def test_data_says_whence_and_when(name):
+def test_data_says_whence_and_when(name: str) -> None:
     document = json.loads((shipped().directory / name).read_text(encoding="utf-8"))
     assert document["source"]
     assert re.fullmatch(r"20\d\d-\d\d", document["date"])
 
 
-def test_quotas_of_services_name_their_page_and_differ_by_region_where_they_say_so():
+def test_quotas_of_services_name_their_page_and_differ_by_region_where_they_say_so() -> None:
     for quota in (*catalog.service_quotas().values(), *catalog.network_quotas().values()):
         assert quota.source.startswith("https://docs.aws.amazon.com/")
         assert quota.value > 0

@@ -28,14 +28,14 @@ def _plan(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_own_rates_come_first(tmp_path):
+def test_own_rates_come_first(tmp_path: Path) -> None:
     (tmp_path / "rates.yaml").write_text(_RATES, encoding="utf-8")
     plan = json.loads(_plan("--rates", "rates.yaml", "--output", "json", folder=tmp_path).stdout)
     assert plan["pools"][0]["usdPerHourUsed"] == 2.0
     assert plan["prices"]["note"].startswith("Your rates take precedence: a test, 2026-11. ")
 
 
-def test_faulty_rates_are_lines_and_no_traceback(tmp_path):
+def test_faulty_rates_are_lines_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "rates.yaml").write_text(_RATES.replace("{onDemand: 1}", "{onDemand: x}"), encoding="utf-8")
     ran = _plan("--rates", "rates.yaml", folder=tmp_path)
     assert (ran.returncode, ran.stdout) == (1, "")
@@ -43,7 +43,7 @@ def test_faulty_rates_are_lines_and_no_traceback(tmp_path):
     assert "Traceback" not in ran.stderr
 
 
-def test_a_page_is_written_beside_the_tables(tmp_path):
+def test_a_page_is_written_beside_the_tables(tmp_path: Path) -> None:
     ran = _plan("--page", "site/plan.html", folder=tmp_path)
     assert ran.returncode == 0
     assert "quickstart in us-west-2" in ran.stdout

@@ -39,13 +39,13 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
+def cache(tmp_path_factory: pytest.TempPathFactory):
     """Replays that the commands of this file share: all but a few ask for the same ones."""
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture
-def run(tmp_path, cache):
+def run(tmp_path: Path, cache):
     (tmp_path / "platform.yaml").write_text(BLUEPRINT, encoding="utf-8")
 
     def start(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +57,7 @@ def run(tmp_path, cache):
     return start
 
 
-def test_the_choice_is_explained_and_said_to_be_simulated(run):
+def test_the_choice_is_explained_and_said_to_be_simulated(run) -> None:
     result = run("platform.yaml")
     assert result.returncode == 0, result.stderr
     assert "All figures are simulated" in result.stdout
@@ -65,7 +65,7 @@ def test_the_choice_is_explained_and_said_to_be_simulated(run):
     assert "seed" in result.stdout, "an argument that the replay knows nothing of"
 
 
-def test_json_is_for_machines(run):
+def test_json_is_for_machines(run) -> None:
     result = run("platform.yaml", "--output", "json")
     document = json.loads(result.stdout)
     best = document["best"]
@@ -77,7 +77,7 @@ def test_json_is_for_machines(run):
     )
 
 
-def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run, tmp_path):
+def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run, tmp_path: Path) -> None:
     document = json.loads(run("platform.yaml", "--output", "json", "--write").stdout)
     [deployment] = document["best"]["deployments"]
     replicas = deployment["aggregated"]["replicas"]
@@ -98,7 +98,7 @@ def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run, tmp_p
     assert price["usdPerMillionTokens"] == pytest.approx(document["best"]["usdPerMillionTokens"])
 
 
-def test_the_page_needs_nothing_else(run, tmp_path):
+def test_the_page_needs_nothing_else(run, tmp_path: Path) -> None:
     assert run("platform.yaml", "--page", "tune.html").returncode == 0
     page = (tmp_path / "tune.html").read_text(encoding="utf-8")
     assert "<svg" in page
@@ -106,7 +106,7 @@ def test_the_page_needs_nothing_else(run, tmp_path):
     assert "simulated" in page
 
 
-def test_an_embedding_model_is_not_tuned_by_answers(run, tmp_path):
+def test_an_embedding_model_is_not_tuned_by_answers(run, tmp_path: Path) -> None:
     """The replay simulates answers, and this model writes none."""
     text = BLUEPRINT.replace("outputTokens: 100, ", "").replace(
         "    objectives: {timeToFirstTokenP90Ms: 1000, timePerOutputTokenP90Ms: 60}\n",
@@ -118,13 +118,13 @@ def test_an_embedding_model_is_not_tuned_by_answers(run, tmp_path):
     assert "with 'task: embed'; this command measures answers" in result.stderr
 
 
-def test_a_model_that_makes_images_is_not_tuned_by_answers(run):
+def test_a_model_that_makes_images_is_not_tuned_by_answers(run) -> None:
     result = run("image-generation")
     assert result.returncode == 1
     assert "with 'task: images'; this command measures answers of tokens" in result.stderr
 
 
-def test_without_a_choice_the_exit_code_says_so(run, tmp_path):
+def test_without_a_choice_the_exit_code_says_so(run, tmp_path: Path) -> None:
     file = tmp_path / "platform.yaml"
     text = file.read_text(encoding="utf-8").replace(
         "timePerOutputTokenP90Ms: 60", "timePerOutputTokenP90Ms: 2"
@@ -147,14 +147,14 @@ def test_without_a_choice_the_exit_code_says_so(run, tmp_path):
     ],
     ids=["model", "engine", "trace", "shipped", "page"],
 )
-def test_what_is_wrong_is_said_in_a_line(run, arguments, message):
+def test_what_is_wrong_is_said_in_a_line(run, arguments, message: str) -> None:
     result = run(*arguments)
     assert result.returncode == 1
     assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch):
+def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tune_command, "find_spec", lambda name: None if name == "dynamo" else object())
     with pytest.raises(UserError, match=r"in a clone run `make setup`") as raised:
         tune_command.demand_replay()
@@ -166,7 +166,7 @@ def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch):
     assert all(requirement in page for requirement in pinned)
 
 
-def test_a_trace_with_wrong_lines_names_them(run, tmp_path):
+def test_a_trace_with_wrong_lines_names_them(run, tmp_path: Path) -> None:
     lines = ["timestamp,input,output", "0,100,10", "1,many,10", "2,100"]
     Path(tmp_path / "trace.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     result = run("platform.yaml", "--trace", "trace.csv")
@@ -175,7 +175,7 @@ def test_a_trace_with_wrong_lines_names_them(run, tmp_path):
     assert "trace.csv:4:1: got 2 columns, the first line has 3" in result.stderr
 
 
-def test_a_trace_is_replayed_in_place_of_the_workload(run, tmp_path):
+def test_a_trace_is_replayed_in_place_of_the_workload(run, tmp_path: Path) -> None:
     rows = [f"{second / 4},1500,80" for second in range(400)]
     Path(tmp_path / "trace.csv").write_text("\n".join(["timestamp,input,output", *rows]), encoding="utf-8")
     document = json.loads(run("platform.yaml", "--trace", "trace.csv", "--output", "json").stdout)

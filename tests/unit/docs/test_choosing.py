@@ -25,12 +25,12 @@ def place(pattern: str, columns: str = "baseline: before | value: after") -> str
     return f"<!-- figures: {pattern} | {columns} -->\nold\n<!-- end of figures -->\n"
 
 
-def test_the_page_is_current():
+def test_the_page_is_current() -> None:
     assert SCRIPT["page_text"](PAGE, BENCHMARKS) == PAGE, "run: make generate"
     assert PAGE.count("<!-- figures: ") == 4
 
 
-def test_the_second_value_is_compared_with_the_first():
+def test_the_second_value_is_compared_with_the_first() -> None:
     text = SCRIPT["page_text"](place("race *"), MEASURED)
     assert "| simulated | before | after | difference |" in text
     assert "| one | 50 requests/s | 20 requests/s | -60 % |" in text
@@ -41,6 +41,6 @@ def test_the_second_value_is_compared_with_the_first():
     assert "two" not in turned
 
 
-def test_a_name_without_figures_is_refused():
+def test_a_name_without_figures_is_refused() -> None:
     with pytest.raises(ValueError, match=r"got figures 'none \*'"):
         SCRIPT["page_text"](place("none *"), MEASURED)

@@ -115,13 +115,13 @@ def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_is_covered(page):
+def test_every_command_is_covered(page) -> None:
     unknown = [" ".join(words) for words in commands(page) if kind(words) == "unknown"]
     assert unknown == [], "run it in this test, or name what covers it"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_a_page_s_commands_work_one_after_the_other(page, tmp_path):
+def test_a_page_s_commands_work_one_after_the_other(page, tmp_path: Path) -> None:
     for words in commands(page):
         if kind(words) == "run":
             ran = run(words, tmp_path)
@@ -132,7 +132,7 @@ def test_a_page_s_commands_work_one_after_the_other(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_make_targets_exist(page):
+def test_make_targets_exist(page) -> None:
     makefile = (root() / "Makefile").read_text(encoding="utf-8")
     documented = set(re.findall(r"^((?:[a-z]+ ?)+):.* ## ", makefile, re.MULTILINE))
     targets = {target for targets in documented for target in targets.split()}
@@ -141,7 +141,7 @@ def test_make_targets_exist(page):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_scripts_and_their_options_exist(page):
+def test_scripts_and_their_options_exist(page) -> None:
     for words in commands(page):
         if kind(words) == "script":
             place, name = next((at, word) for at, word in enumerate(words) if word.startswith("scripts/"))
@@ -151,7 +151,7 @@ def test_scripts_and_their_options_exist(page):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_requests_are_those_that_the_local_tests_send(page):
+def test_requests_are_those_that_the_local_tests_send(page) -> None:
     sent = "".join(path.read_text(encoding="utf-8") for path in (root() / "tests" / "local").rglob("*.py"))
     served = {load_blueprint(name).blueprint.spec.models[0].name for name in shipped()}
     for words in commands(page):
@@ -163,13 +163,13 @@ def test_requests_are_those_that_the_local_tests_send(page):
             assert all(body["model"] in served for body in bodies)
 
 
-def test_the_readme_shows_the_plan_that_the_command_prints(tmp_path):
+def test_the_readme_shows_the_plan_that_the_command_prints(tmp_path: Path) -> None:
     printed = run(["blueprints", "plan", "quickstart-g6e"], tmp_path).stdout
     shown = [body.strip() for language, body in fences(root() / "README.md") if language == "text"]
     assert "\n".join(line.rstrip() for line in printed.splitlines()).strip() in shown
 
 
-def test_the_integration_run_covers_the_readme_s_make_targets():
+def test_the_integration_run_covers_the_readme_s_make_targets() -> None:
     lines = (root() / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     ran = {target for line in lines for target in re.findall(r"\bmake ([a-z-]+)", line.partition("#")[0])}
     targets = {words[1] for words in commands(root() / "README.md") if kind(words) == "make"}
@@ -178,7 +178,7 @@ def test_the_integration_run_covers_the_readme_s_make_targets():
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_kubectl_knows_the_arguments(page):
+def test_kubectl_knows_the_arguments(page) -> None:
     for words in commands(page):
         if kind(words) == "kubectl":
             command = [str(tools.kubectl()), *words[1:], "--help"]
@@ -187,7 +187,7 @@ def test_kubectl_knows_the_arguments(page):
 
 
 @pytest.mark.parametrize("line", ["make bake", "curl https://example.org | sh", "blueprints remove x"])
-def test_an_uncovered_command_is_noticed(line, tmp_path):
+def test_an_uncovered_command_is_noticed(line: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     fenced = (
         f"```sh\n# why\n{line}\n```\n\n```console\n$ {line}\noutput\n```\n"

@@ -48,13 +48,13 @@ def exists(path: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_lead_somewhere(page) -> None:
     text = page.read_text(encoding="utf-8")
     assert [link for link in links(text) if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_headings_that_exist(page):
+def test_links_lead_to_headings_that_exist(page) -> None:
     text = _FENCED.sub("", page.read_text(encoding="utf-8"))
     found = [(link, anchor) for link, anchor in _ANCHOR.findall(text) if "://" not in link]
     wrong = [
@@ -66,17 +66,17 @@ def test_links_lead_to_headings_that_exist(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_paths_exist(page):
+def test_paths_exist(page) -> None:
     mentioned = paths(page.read_text(encoding="utf-8"))
     assert [path for path in mentioned if not exists(path)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pictures_say_what_they_show(page):
+def test_pictures_say_what_they_show(page) -> None:
     assert re.findall(r"!\[\s*\]\(", page.read_text(encoding="utf-8")) == []
 
 
-def test_the_rooms_of_the_architecture_are_those_of_the_repository():
+def test_the_rooms_of_the_architecture_are_those_of_the_repository() -> None:
     text = (root() / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
     rooms = {row for row in rows if not row.startswith("<")}
@@ -89,7 +89,7 @@ def test_the_rooms_of_the_architecture_are_those_of_the_repository():
     assert all((root() / room).exists() for room in rooms)
 
 
-def test_missing_targets_are_noticed():
+def test_missing_targets_are_noticed() -> None:
     assert links("[a](docs/none.md) [b](https://example.org/x) [c](README.md#d)") == [
         "docs/none.md",
         "README.md",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 from xml.etree import ElementTree
 
 from inference_blueprints.loading import load_blueprint
@@ -12,19 +14,20 @@ from inference_blueprints.picture.picture import WIDTH, draw, picture
 from inference_blueprints.picture.scene import Scene
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
+from tests.unit.plan_samples import ChangedScene
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _texts(scene) -> list[Text]:
+def _texts(scene: Scene) -> list[Text]:
     return [shape for shape in draw(scene)[0].shapes if isinstance(shape, Text)]
 
 
-def _words(scene) -> str:
+def _words(scene: Scene) -> str:
     return "\n".join(text.whole or text.text for text in _texts(scene))
 
 
-def test_no_two_texts_overlap(scene):
+def test_no_two_texts_overlap(scene: Scene) -> None:
     overlapping = [
         (one.text, other.text)
         for one, other in combinations(_texts(scene), 2)
@@ -33,14 +36,14 @@ def test_no_two_texts_overlap(scene):
     assert overlapping == []
 
 
-def test_everything_is_inside_the_canvas(scene):
+def test_everything_is_inside_the_canvas(scene: Scene) -> None:
     canvas, height = draw(scene)
     ground = Area(0, 0, WIDTH, height)
     areas = [shape.area for shape in canvas.shapes if isinstance(shape, Text | Rectangle)]
     assert [area for area in areas if not ground.contains(area)] == []
 
 
-def test_texts_stay_inside_the_boxes_in_which_they_begin(scene):
+def test_texts_stay_inside_the_boxes_in_which_they_begin(scene: Scene) -> None:
     canvas, _ = draw(scene)
     boxes = [shape.area for shape in canvas.shapes if isinstance(shape, Rectangle)]
     for text in _texts(scene):
@@ -48,7 +51,7 @@ def test_texts_stay_inside_the_boxes_in_which_they_begin(scene):
         assert all(box.contains(text.area) for box in around), text.text
 
 
-def test_arrows_cross_no_text(scene):
+def test_arrows_cross_no_text(scene: Scene) -> None:
     canvas, _ = draw(scene)
     numbers = {text for text in _texts(scene) if text.text.isdigit()}
     for arrow in (shape for shape in canvas.shapes if isinstance(shape, Arrow)):
@@ -57,7 +60,7 @@ def test_arrows_cross_no_text(scene):
         assert [text.text for text in _texts(scene) if text not in numbers and text.area.overlaps(line)] == []
 
 
-def test_arrows_join_the_borders_of_two_blocks(scene):
+def test_arrows_join_the_borders_of_two_blocks(scene: Scene) -> None:
     canvas, _ = draw(scene)
     borders = {(x, "x") for area in canvas.anchors.values() for x in (area.x, area.right)}
     borders |= {(y, "y") for area in canvas.anchors.values() for y in (area.y, area.bottom)}
@@ -74,7 +77,7 @@ def _is_text(shape, words: str) -> bool:
     return isinstance(shape, Text) and shape.text == words
 
 
-def test_it_can_be_read_at_page_width(scene):
+def test_it_can_be_read_at_page_width(scene: Scene) -> None:
     assert min(text.size for text in _texts(scene)) >= 12
     document = ElementTree.fromstring(picture(scene.blueprint, scene.plan))  # noqa: S314 - our own text
     assert document.get("viewBox").split()[2] == "1000"
@@ -82,7 +85,7 @@ def test_it_can_be_read_at_page_width(scene):
     assert document.find(f"{_SVG}desc").text
 
 
-def test_every_model_pool_and_instance_type_is_named(scene):
+def test_every_model_pool_and_instance_type_is_named(scene: Scene) -> None:
     words = _words(scene)
     spec = scene.blueprint.spec
     for name in [*(model.name for model in spec.models), *(pool.name for pool in spec.pools)]:
@@ -91,8 +94,8 @@ def test_every_model_pool_and_instance_type_is_named(scene):
         assert ", ".join(pool.instance_types) in words
 
 
-def test_every_device_that_a_worker_holds_is_filled(changed):
-    def two_models(spec):
+def test_every_device_that_a_worker_holds_is_filled(changed: ChangedScene) -> None:
+    def two_models(spec: dict[str, Any]) -> None:
         spec["pools"][0] = {"name": "l40s", "instanceTypes": ["g6e.12xlarge"], "nodes": {"max": 2}}
         second = {**spec["models"][0], "name": "second"}
         spec["models"].append(second)
@@ -106,7 +109,7 @@ def test_every_device_that_a_worker_holds_is_filled(changed):
     assert sorted(device.fill for device in devices) == ["#0072b2"] * 2 + ["#a34a00"] * 2
 
 
-def test_it_follows_the_blueprint(changed):
+def test_it_follows_the_blueprint(changed: ChangedScene) -> None:
     quickstart = _words(changed(lambda spec: spec))
     assert "NAT gateways" in quickstart
     assert "Hugging Face Hub" in quickstart
@@ -114,7 +117,7 @@ def test_it_follows_the_blueprint(changed):
     assert "Weights in S3" not in quickstart
     assert "the blocks in their KV cache" in quickstart
 
-    def other(spec):
+    def other(spec: dict[str, Any]) -> None:
         spec["environment"]["account"] = "111122223333"
         spec["network"] = {
             "existing": {
@@ -139,8 +142,8 @@ def test_it_follows_the_blueprint(changed):
     assert "in turn" in words
 
 
-def test_an_embedding_model_has_a_vector_where_others_have_answers(changed):
-    def embedding(spec):
+def test_an_embedding_model_has_a_vector_where_others_have_answers(changed: ChangedScene) -> None:
+    def embedding(spec: dict[str, Any]) -> None:
         [model] = spec["models"]
         model["objectives"] = {}
         model |= {"task": "embed", "stack": {"llmD": {}}}
@@ -151,7 +154,7 @@ def test_an_embedding_model_has_a_vector_where_others_have_answers(changed):
     assert "500 → 0 tokens" not in words
 
 
-def test_a_model_without_a_router_is_shown_behind_the_load_balancer(changed):
+def test_a_model_without_a_router_is_shown_behind_the_load_balancer(changed: ChangedScene) -> None:
     words = _words(changed(lambda spec: spec["models"][0].update(stack={"direct": {}})))
     assert "no router, 2 servers" in words.splitlines()
     sentences = " ".join(words.split())
@@ -159,8 +162,8 @@ def test_a_model_without_a_router_is_shown_behind_the_load_balancer(changed):
     assert "passes the request to the model's workers by the host name" in sentences
 
 
-def test_a_platform_on_ecs_without_frontends_has_no_discovery_store(changed):
-    def direct(spec):
+def test_a_platform_on_ecs_without_frontends_has_no_discovery_store(changed: ChangedScene) -> None:
+    def direct(spec: dict[str, Any]) -> None:
         spec["cluster"] = {"ecs": {}}
         spec["models"][0].update(stack={"direct": {}})
 
@@ -169,8 +172,8 @@ def test_a_platform_on_ecs_without_frontends_has_no_discovery_store(changed):
     assert "iscovery" not in words
 
 
-def test_a_picture_of_models_with_and_without_a_router_names_both(changed):
-    def both(spec):
+def test_a_picture_of_models_with_and_without_a_router_names_both(changed: ChangedScene) -> None:
+    def both(spec: dict[str, Any]) -> None:
         [model] = spec["models"]
         spec["models"] = [model, model | {"name": "direct", "stack": {"direct": {}}}]
         spec["pools"][0]["nodes"]["max"] = 8
@@ -179,7 +182,7 @@ def test_a_picture_of_models_with_and_without_a_router_names_both(changed):
     assert "passes the request to the model's frontends or workers by the host name" in words
 
 
-def test_names_cannot_break_out_of_the_document(changed):
+def test_names_cannot_break_out_of_the_document(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec["models"][0]["weights"].update(revision="main"))
     blueprint = scene.blueprint.model_copy(
         update={"metadata": scene.blueprint.metadata.model_copy(update={"name": 'a<b>&"c"'})}
@@ -188,13 +191,13 @@ def test_names_cannot_break_out_of_the_document(changed):
     assert document.find(f"{_SVG}title").text == 'Platform of the blueprint a<b>&"c"'
 
 
-def test_it_is_self_contained_and_the_same_each_time(scene):
+def test_it_is_self_contained_and_the_same_each_time(scene: Scene) -> None:
     once = picture(scene.blueprint, scene.plan)
     assert once == picture(scene.blueprint, scene.plan)
     assert re.findall(r"(?:href|src)=|url\((?!#)|@import|<script", once) == []
 
 
-def test_roles_are_told_apart(shipped_scene):
+def test_roles_are_told_apart(shipped_scene: Callable[[str], Scene]) -> None:
     words = _words(shipped_scene("p5en-disaggregated"))
     assert "12 prefill workers of 1 GPU" in words
     assert "1 decode worker of 4 GPUs" in words
@@ -207,12 +210,14 @@ def test_roles_are_told_apart(shipped_scene):
     assert len(dots) == 4 + 1  # the decode worker's devices, and the sign in the legend
 
 
-def test_without_roles_nothing_is_said_of_them(changed):
+def test_without_roles_nothing_is_said_of_them(changed: ChangedScene) -> None:
     words = _words(changed(lambda spec: spec))
     assert "decode" not in words
 
 
-def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(shipped_scene):
+def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(
+    shipped_scene: Callable[[str], Scene],
+) -> None:
     precise = shipped_scene("llm-d-disaggregated")
     assert "2 llm-d routers" in _words(precise)
     assert "the blocks in their KV cache" in _words(precise)
@@ -222,14 +227,16 @@ def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(shi
     assert "the blocks in their KV cache" not in _words(Scene(blueprint, build_plan(blueprint)))
 
 
-def test_batch_its_teams_workers_and_store_are_shown(shipped_scene, changed):
+def test_batch_its_teams_workers_and_store_are_shown(
+    shipped_scene: Callable[[str], Scene], changed: ChangedScene
+) -> None:
     words = _words(shipped_scene("batch-g6e"))
     for shown in ("Teams", "ads", "Batch API", "nightly", "2 to 6 per model", "ElastiCache for Valkey"):
         assert shown in words.splitlines()
     assert "pods on system nodes" in words
     assert "Batch API" not in _words(changed(lambda spec: spec))
 
-    def on_fargate(spec):
+    def on_fargate(spec: dict[str, Any]) -> None:
         arn = "arn:aws:iam::111122223333:role/ads"
         rates = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 0.4}
         spec["teams"] = [{"name": "ads", "principals": [arn], "monthlyBudgetUsd": 10}]
@@ -245,7 +252,7 @@ def test_batch_its_teams_workers_and_store_are_shown(shipped_scene, changed):
     test_arrows_cross_no_text(tasks)
 
 
-def test_capacity_and_health_are_shown(shipped_scene):
+def test_capacity_and_health_are_shown(shipped_scene: Callable[[str], Scene]) -> None:
     words = _words(shipped_scene("capacity-and-health")).splitlines()
     shown = {
         "KEDA",
@@ -260,8 +267,8 @@ def test_capacity_and_health_are_shown(shipped_scene):
     assert {"KEDA", "Kueue"}.isdisjoint(_words(shipped_scene("quickstart-g6e")).splitlines())
 
 
-def test_two_deployments_share_the_rate_of_their_model(changed):
-    def two_deployments(spec):
+def test_two_deployments_share_the_rate_of_their_model(changed: ChangedScene) -> None:
+    def two_deployments(spec: dict[str, Any]) -> None:
         spec["pools"][0]["nodes"] = {"max": 4}
         [main] = spec["models"][0]["deployments"]
         spec["models"][0]["deployments"].append({**main, "name": "canary"})
@@ -271,7 +278,7 @@ def test_two_deployments_share_the_rate_of_their_model(changed):
     assert "tokens, 2/s" not in words
 
 
-def test_spot_says_what_replaces_it(changed):
+def test_spot_says_what_replaces_it(changed: ChangedScene) -> None:
     def spot(fallback):
         purchase = {"spot": {"onDemandFallback": fallback}}
         return _words(changed(lambda spec: spec["pools"][0].update(purchase=purchase)))
@@ -280,7 +287,7 @@ def test_spot_says_what_replaces_it(changed):
     assert "Spot, 2 of 2 nodes" in spot(fallback=False)
 
 
-def test_a_long_name_wraps_and_has_its_whole_as_title(changed):
+def test_a_long_name_wraps_and_has_its_whole_as_title(changed: ChangedScene) -> None:
     name = "a-model-name-of-as-many-as-forty-letters"
     scene = changed(lambda spec: spec["models"][0].update(name=name))
     title = [text for text in _texts(scene) if text.whole == name and text.bold]
@@ -288,7 +295,7 @@ def test_a_long_name_wraps_and_has_its_whole_as_title(changed):
     assert not any("…" in text.text for text in title)
 
 
-def test_the_way_from_the_internet_ends_at_the_nodes(changed):
+def test_the_way_from_the_internet_ends_at_the_nodes(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     canvas, _ = draw(scene)
     gateway, private = canvas.anchors["gateway"], canvas.anchors["private"]
@@ -296,8 +303,8 @@ def test_the_way_from_the_internet_ends_at_the_nodes(changed):
     assert any(arrow.start[1] == gateway.bottom and arrow.end[1] == private.y for arrow in arrows)
 
 
-def test_fifty_pools_are_a_grid(changed):
-    def many(spec):
+def test_fifty_pools_are_a_grid(changed: ChangedScene) -> None:
+    def many(spec: dict[str, Any]) -> None:
         pool, model = spec["pools"][0], spec["models"][0]
         spec["pools"] = [{**pool, "name": f"p{number}"} for number in range(50)]
         [main] = model["deployments"]
@@ -318,7 +325,9 @@ def test_fifty_pools_are_a_grid(changed):
     test_no_two_texts_overlap(scene)
 
 
-def test_kafka_its_topics_jobs_and_the_store_are_shown(shipped_scene, changed):
+def test_kafka_its_topics_jobs_and_the_store_are_shown(
+    shipped_scene: Callable[[str], Scene], changed: ChangedScene
+) -> None:
     words = _words(shipped_scene("streaming-g6e")).splitlines()
     for shown in ("Near real time", "3 Express brokers", "clicks", "shopper", "Managed Flink, 1 KPU"):
         assert shown in words

@@ -42,7 +42,7 @@ def _pool(name: str, instance_types: list[str], most: int, **keys: Any) -> dict[
     return {"name": name, "instanceTypes": instance_types, "nodes": {"max": most}, **keys}
 
 
-def test_quickstart(quickstart_document):
+def test_quickstart(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(quickstart_document, {})
     # 2 nodes * 2.24208 = 4.48416 USD/h.
     assert summary.totals.usd_per_hour_used == pytest.approx(4.48416)
@@ -60,7 +60,7 @@ def test_quickstart(quickstart_document):
     assert (summary.addresses.needed, summary.addresses.available) == (_SYSTEM_ADDRESSES + 66, 49_035)
 
 
-def test_two_workers_a_node_share_its_network(quickstart_document):
+def test_two_workers_a_node_share_its_network(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(
         quickstart_document,
         {
@@ -91,7 +91,7 @@ def test_two_workers_a_node_share_its_network(quickstart_document):
     assert summary.addresses.needed == 858
 
 
-def test_spot_with_own_rates_and_a_fall_back(quickstart_document):
+def test_spot_with_own_rates_and_a_fall_back(quickstart_document: dict[str, Any]) -> None:
     changes = {
         "pools": [
             _pool("quad", ["g6e.12xlarge", "g6e.24xlarge"], 4, purchase={"spot": {"onDemandFallback": True}})
@@ -122,7 +122,7 @@ def test_spot_with_own_rates_and_a_fall_back(quickstart_document):
     assert summary.cold_starts[0].weights_seconds == pytest.approx(5.2419, abs=1e-4)
 
 
-def test_images_on_a_snapshot_leave_nvme_unused(quickstart_document):
+def test_images_on_a_snapshot_leave_nvme_unused(quickstart_document: dict[str, Any]) -> None:
     snapshot = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
     pool = _pool("l40s", ["g6e.12xlarge"], 2, imageAcceleration=snapshot)
     summary = _plan(
@@ -140,7 +140,9 @@ def test_images_on_a_snapshot_leave_nvme_unused(quickstart_document):
     assert start.dominated_by == "weights, unless the image is larger than 19.7 GB unpacked"
 
 
-def test_an_image_s_size_decides_what_takes_longest(quickstart_document, monkeypatch):
+def test_an_image_s_size_decides_what_takes_longest(
+    quickstart_document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1"
     sizes = {name: catalog.Image(name, compressed_bytes=8_000_000_000, unpacked_bytes=20_000_000_000)}
     monkeypatch.setattr(catalog, "images", lambda: sizes)
@@ -156,7 +158,7 @@ def test_an_image_s_size_decides_what_takes_longest(quickstart_document, monkeyp
     assert baked.dominated_by == "image"
 
 
-def test_images_and_weights_on_ebs(quickstart_document):
+def test_images_and_weights_on_ebs(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(
         quickstart_document,
         {
@@ -182,7 +184,7 @@ def test_images_and_weights_on_ebs(quickstart_document):
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 32, 48)]
 
 
-def test_a_small_network_and_streamed_weights(quickstart_document):
+def test_a_small_network_and_streamed_weights(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(
         quickstart_document,
         {
@@ -208,7 +210,7 @@ def test_a_small_network_and_streamed_weights(quickstart_document):
     assert (use.needed, use.available, use.pools[1].nodes_in_a_subnet) == (1_089, 2_955, 29)
 
 
-def test_efa_interfaces_that_karpenter_attaches_have_addresses(quickstart_document):
+def test_efa_interfaces_that_karpenter_attaches_have_addresses(quickstart_document: dict[str, Any]) -> None:
     def addresses(instance_types: list[str]) -> int:
         pools = [_pool("h200", instance_types, 3, efa=True, availabilityZone="us-west-2a")]
         workers = {"pool": "h200", "replicas": 2, "tensorParallelSize": 4}
@@ -226,7 +228,7 @@ def _month(summary: PlanSummary) -> dict[str, float | None]:
     return {item.name: item.usd_per_month for item in summary.platform_cost.items}
 
 
-def test_a_month_of_quickstart(quickstart_document):
+def test_a_month_of_quickstart(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(quickstart_document, {})
     assert _month(summary) == {
         # 730 h * 4.48416.
@@ -257,7 +259,7 @@ def test_a_month_of_quickstart(quickstart_document):
     assert cost.not_priced == ("load balancer capacity", "logs", "data transfer")
 
 
-def test_a_month_says_from_when_extended_support_costs_more(quickstart_document):
+def test_a_month_says_from_when_extended_support_costs_more(quickstart_document: dict[str, Any]) -> None:
     quickstart_document["spec"]["cluster"]["eks"] = {"version": "1.34", "extendedSupport": True}
     [item] = [
         each
@@ -271,7 +273,7 @@ def test_a_month_says_from_when_extended_support_costs_more(quickstart_document)
     )
 
 
-def test_a_month_in_a_vpc_that_exists_with_mirrored_weights(quickstart_document):
+def test_a_month_in_a_vpc_that_exists_with_mirrored_weights(quickstart_document: dict[str, Any]) -> None:
     existing = {
         "vpcId": "vpc-0a1b2c3d",
         "vpcCidr": "10.0.0.0/16",
@@ -292,7 +294,7 @@ def test_a_month_in_a_vpc_that_exists_with_mirrored_weights(quickstart_document)
     assert month["pool l40s"] is None
 
 
-def test_kept_nodes_without_workers_are_stranded(quickstart_document):
+def test_kept_nodes_without_workers_are_stranded(quickstart_document: dict[str, Any]) -> None:
     pool = _pool("l40s", ["g6e.12xlarge"], 5)
     pool["nodes"]["min"] = 4
     (summary,) = _plan(quickstart_document, {"pools": [pool]}).pools
@@ -300,7 +302,7 @@ def test_kept_nodes_without_workers_are_stranded(quickstart_document):
     assert (summary.nodes_idle, summary.accelerators_idle) == (3, 14)
 
 
-def test_objectives_are_compared_with_the_plan_s_figures(quickstart_document):
+def test_objectives_are_compared_with_the_plan_s_figures(quickstart_document: dict[str, Any]) -> None:
     objectives = {"timePerOutputTokenP90Ms": 0.1, "timeToFirstTokenP90Ms": 5000}
     summary = _plan(quickstart_document, {"model": {"objectives": objectives}})
     checks = {check.objective: check for check in summary.objectives}
@@ -309,7 +311,7 @@ def test_objectives_are_compared_with_the_plan_s_figures(quickstart_document):
     assert each.planned_ms == summary.token_prices[0].time_per_output_token_ms
 
 
-def test_without_a_profile_nothing_is_said_of_objectives(quickstart_document):
+def test_without_a_profile_nothing_is_said_of_objectives(quickstart_document: dict[str, Any]) -> None:
     changes = {
         "pools": [_pool("t4g", ["g5g.4xlarge"], 3)],
         "model": {

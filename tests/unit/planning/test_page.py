@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
+from inference_blueprints.picture.scene import Scene
 from inference_blueprints.planning.plan_page import plan_page
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.planning.tables.plan_tables import plan_tables
+from tests.unit.plan_samples import ChangedScene
 
 
-def _page(scene, warnings=()):
+def _page(scene: Scene, warnings=()):
     return plan_page(scene.blueprint, scene.plan, summarise(scene.blueprint, scene.plan), warnings)
 
 
-def test_every_table_is_on_the_page(scene):
+def test_every_table_is_on_the_page(scene: Scene) -> None:
     page = _page(scene)
     for table in plan_tables(summarise(scene.blueprint, scene.plan)):
         assert f">{table.title}</h2>" in page
@@ -24,7 +26,7 @@ def test_every_table_is_on_the_page(scene):
     )
 
 
-def test_it_loads_nothing_and_says_so(scene):
+def test_it_loads_nothing_and_says_so(scene: Scene) -> None:
     page = _page(scene)
     assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page
     assert "<script" not in page
@@ -33,11 +35,11 @@ def test_it_loads_nothing_and_says_so(scene):
     assert "prefers-color-scheme: dark" in page
 
 
-def test_texts_are_escaped(changed):
+def test_texts_are_escaped(changed: ChangedScene) -> None:
     page = _page(changed(lambda spec: spec), ["<b>bold</b>"])
     assert "Warning: &lt;b&gt;bold&lt;/b&gt;" in page
 
 
-def test_the_same_plan_gives_the_same_page(changed):
+def test_the_same_plan_gives_the_same_page(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     assert _page(scene) == _page(scene)

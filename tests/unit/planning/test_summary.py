@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.picture.scene import Scene
 from inference_blueprints.planning.summary import as_dict, summarise
 from inference_blueprints.pricing import rates as rates_module
 from inference_blueprints.serving.plan import build_plan
+from tests.unit.plan_samples import ChangedScene
 
 _PRICE = catalog.instance_type("g6e.2xlarge").usd_per_hour
 
 
-def _summarise(scene):
+def _summarise(scene: Scene):
     return summarise(scene.blueprint, build_plan(scene.blueprint))
 
 
-def test_quickstart(changed):
+def test_quickstart(changed: ChangedScene) -> None:
     summary = _summarise(changed(lambda spec: spec))
     (pool,) = summary.pools
     assert (pool.name, pool.accelerator, pool.purchase) == ("l40s", "l40s", "onDemand")
@@ -33,8 +36,10 @@ def test_quickstart(changed):
     ]
 
 
-def test_used_nodes_are_reckoned_with_the_cheapest_type_and_the_most_with_the_dearest(changed):
-    def two_types(spec):
+def test_used_nodes_are_reckoned_with_the_cheapest_type_and_the_most_with_the_dearest(
+    changed: ChangedScene,
+) -> None:
+    def two_types(spec: dict[str, Any]) -> None:
         spec["pools"][0]["instanceTypes"] = ["g6e.12xlarge", "g6e.2xlarge"]
         spec["pools"][0]["nodes"]["max"] = 3
 
@@ -45,7 +50,9 @@ def test_used_nodes_are_reckoned_with_the_cheapest_type_and_the_most_with_the_de
     assert pool.usd_per_hour_max == pytest.approx(3 * catalog.instance_type("g6e.12xlarge").usd_per_hour)
 
 
-def test_an_unknown_price_is_none_and_the_totals_say_so(changed, monkeypatch):
+def test_an_unknown_price_is_none_and_the_totals_say_so(
+    changed: ChangedScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scene = changed(lambda spec: spec["pools"].append({**spec["pools"][0], "name": "spare"}))
     table = dataclasses.replace(catalog.prices(), usd_per_hour={})
     monkeypatch.setattr(rates_module.catalog, "prices", lambda _region: table)
@@ -57,8 +64,8 @@ def test_an_unknown_price_is_none_and_the_totals_say_so(changed, monkeypatch):
     assert summary.totals.without_max == ("l40s", "spare")
 
 
-def test_kept_nodes_are_paid_for_without_workers(changed):
-    def keep_four(spec):
+def test_kept_nodes_are_paid_for_without_workers(changed: ChangedScene) -> None:
+    def keep_four(spec: dict[str, Any]) -> None:
         spec["pools"][0]["nodes"] = {"min": 4, "max": 6}
         spec["pools"].append({**spec["pools"][0], "name": "spare", "nodes": {"min": 1, "max": 2}})
 
@@ -70,7 +77,7 @@ def test_kept_nodes_are_paid_for_without_workers(changed):
     assert (need.vcpu_used, need.vcpu_max) == (40, 64)
 
 
-def test_prices_elsewhere_are_said_to_differ(changed):
+def test_prices_elsewhere_are_said_to_differ(changed: ChangedScene) -> None:
     elsewhere = _summarise(changed(lambda spec: spec)).prices
     assert (elsewhere.region, elsewhere.blueprint_region) == ("us-east-1", "us-west-2")
     assert "deploys to us-west-2, where prices may differ" in elsewhere.note
@@ -80,7 +87,7 @@ def test_prices_elsewhere_are_said_to_differ(changed):
     assert here.source in here.note
 
 
-def test_what_a_new_network_costs_is_listed_only_when_there_is_one(changed):
+def test_what_a_new_network_costs_is_listed_only_when_there_is_one(changed: ChangedScene) -> None:
     existing = {
         "vpcId": "vpc-0a1b2c3d",
         "vpcCidr": "10.0.0.0/16",
@@ -91,7 +98,7 @@ def test_what_a_new_network_costs_is_listed_only_when_there_is_one(changed):
     assert set(new) - set(old) == {"NAT gateways and VPC endpoints"}
 
 
-def test_memory_is_that_of_the_plan_and_adds_up(changed):
+def test_memory_is_that_of_the_plan_and_adds_up(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     (memory,) = _summarise(scene).memory
     engine = scene.plan.models[0].deployments[0].processes[1].engine
@@ -109,8 +116,8 @@ def test_memory_is_that_of_the_plan_and_adds_up(changed):
     ],
 )
 def test_requests_at_once_are_bounded_by_memory_and_by_the_engine(
-    changed, workload, shared_tokens, own_tokens
-):
+    changed: ChangedScene, workload, shared_tokens: int, own_tokens: int
+) -> None:
     scene = changed(lambda spec: spec["models"][0]["workload"].update(workload))
     (memory,) = _summarise(scene).memory
     engine = scene.plan.models[0].deployments[0].processes[1].engine
@@ -118,7 +125,7 @@ def test_requests_at_once_are_bounded_by_memory_and_by_the_engine(
     assert memory.concurrent_requests == min(engine.max_num_seqs, by_memory)
 
 
-def test_json_has_camel_case_keys_and_plain_values(scene):
+def test_json_has_camel_case_keys_and_plain_values(scene: Scene) -> None:
     summary = _summarise(scene)
     document = as_dict(summary)
     assert json.loads(json.dumps(document)) == document

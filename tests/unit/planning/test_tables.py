@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.picture.scene import Scene
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.planning.tables.terminal_plan import print_plan
 from inference_blueprints.serving.plan import build_plan
+from tests.unit.plan_samples import ChangedScene
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def _printed(summary, width: int, *, terminal: bool = False) -> str:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_every_figure_stays_whole_and_every_line_fits(scene, width):
+def test_every_figure_stays_whole_and_every_line_fits(scene: Scene, width: int) -> None:
     summary = summarise(scene.blueprint, scene.plan)
     text = _printed(summary, width)
     assert max(len(line) for line in text.splitlines()) <= width
@@ -46,7 +49,7 @@ def test_every_figure_stays_whole_and_every_line_fits(scene, width):
         assert f"{memory.kv_cache_tokens:,}" in words
 
 
-def test_what_is_kept_in_the_nodes_memory_is_shown_where_something_is(changed):
+def test_what_is_kept_in_the_nodes_memory_is_shown_where_something_is(changed: ChangedScene) -> None:
     kept = changed(lambda spec: spec["models"][0].update(kvCache={"hostMemoryGib": 40}))
     # 40 GiB of 147,456 bytes a token, in whole blocks of 64.
     assert "291,264" in _printed(summarise(kept.blueprint, kept.plan), 80).split()
@@ -54,7 +57,7 @@ def test_what_is_kept_in_the_nodes_memory_is_shown_where_something_is(changed):
     assert "KV cache outside the devices" not in _printed(summarise(without.blueprint, without.plan), 80)
 
 
-def test_further_tiers_are_shown_with_what_they_hold_and_cost(changed):
+def test_further_tiers_are_shown_with_what_they_hold_and_cost(changed: ChangedScene) -> None:
     cache = {"hostMemoryGib": 30, "nvme": {"gib": 200}, "shared": {"s3": {"expireDays": 10}}}
     kept = changed(lambda spec: spec["models"][0].update(kvCache=cache))
     words = _printed(summarise(kept.blueprint, kept.plan), 80).split()
@@ -64,19 +67,19 @@ def test_further_tiers_are_shown_with_what_they_hold_and_cost(changed):
     assert f"{147.456 / 3 * 0.023 + 1e6 / 256 * 0.005 / 1000:.2f}" in words
 
 
-def test_names_are_shown_whole(changed):
+def test_names_are_shown_whole(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     lines = _printed(summarise(scene.blueprint, scene.plan), 80).splitlines()
     assert any(line.split()[:2] == ["l40s", "g6e.2xlarge"] for line in lines)
     assert any(line.split()[:2] == ["qwen3-8b/main/worker", "l40s"] for line in lines)
 
 
-def test_colour_only_in_a_terminal(changed):
+def test_colour_only_in_a_terminal(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     assert "\x1b[1m" in _printed(summarise(scene.blueprint, scene.plan), 80, terminal=True)
 
 
-def test_notes_say_region_spot_and_what_is_missing(changed):
+def test_notes_say_region_spot_and_what_is_missing(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec["pools"][0].update(purchase={"spot": {}}))
     summary = summarise(scene.blueprint, scene.plan)
     text = " ".join(_printed(summary, 80).split())
@@ -87,7 +90,7 @@ def test_notes_say_region_spot_and_what_is_missing(changed):
     assert "load balancer capacity" in text
 
 
-def test_an_unknown_price_is_shown_as_unknown(changed):
+def test_an_unknown_price_is_shown_as_unknown(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     summary = summarise(scene.blueprint, scene.plan)
     pool = dataclasses.replace(
@@ -103,8 +106,8 @@ def test_an_unknown_price_is_shown_as_unknown(changed):
 
 
 @pytest.mark.parametrize("width", [60, 120])
-def test_a_month_stranded_devices_and_missed_objectives_are_said(changed, width):
-    def doubtful(spec):
+def test_a_month_stranded_devices_and_missed_objectives_are_said(changed: ChangedScene, width: int) -> None:
+    def doubtful(spec: dict[str, Any]) -> None:
         spec["pools"][0]["nodes"] = {"min": 20, "max": 22}
         spec["models"][0]["objectives"] = {"timePerOutputTokenP90Ms": 0.1}
 
@@ -118,13 +121,13 @@ def test_a_month_stranded_devices_and_missed_objectives_are_said(changed, width)
     assert "Prices of services are those of us-east-1" in words
 
 
-def test_the_schedule_of_elastic_workers_is_shown(shipped_plan):
+def test_the_schedule_of_elastic_workers_is_shown(shipped_plan) -> None:
     text = " ".join(_printed(shipped_plan("elastic-g6e"), 200).split())
     assert "At least 4 workers from '0 7 * * 1-5' to '0 21 * * 1-5' (America/Los_Angeles;" in text
     assert "at the earliest after 300 s in which fewer were enough" in text
 
 
-def test_a_start_is_the_sum_of_its_known_parts(shipped_plan):
+def test_a_start_is_the_sum_of_its_known_parts(shipped_plan) -> None:
     (start,) = shipped_plan("elastic-g6e").cold_starts
     assert start.image_seconds is None
     by_hand = start.launch_seconds + start.weights_seconds + start.engine_seconds
@@ -140,6 +143,8 @@ def test_a_start_is_the_sum_of_its_known_parts(shipped_plan):
         ("quickstart-g6e", "2 nodes all month"),
     ],
 )
-def test_the_price_of_a_month_says_how_many_elastic_workers_run(shipped_plan, name, assumption):
+def test_the_price_of_a_month_says_how_many_elastic_workers_run(
+    shipped_plan, name: str, assumption: str
+) -> None:
     items = {item.name: item.assumption for item in shipped_plan(name).platform_cost.items}
     assert items["pool l40s"] == assumption

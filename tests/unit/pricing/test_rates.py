@@ -30,7 +30,7 @@ def _problems(directory: Path, text: str) -> list[str]:
     return [str(problem).removeprefix(f"{file}:") for problem in caught.value.problems]
 
 
-def test_a_sound_file(tmp_path):
+def test_a_sound_file(tmp_path: Path) -> None:
     file = tmp_path / "rates.yaml"
     file.write_text(_SOUND, encoding="utf-8")
     assert load_rates(file, "us-west-2") == CustomRates(
@@ -81,11 +81,11 @@ def test_a_sound_file(tmp_path):
         ("{capacityBlock: 31}", "31", "7:16: usdPerHour.p5.48xlarge: got 31, expected `{spot: 0.9}`"),
     ],
 )
-def test_a_fault_is_shown_in_its_place(tmp_path, old, new, problem):
+def test_a_fault_is_shown_in_its_place(tmp_path: Path, old: str, new: str, problem: str) -> None:
     assert problem in _problems(tmp_path, _SOUND.replace(old, new, 1))
 
 
-def test_all_faults_at_once(tmp_path):
+def test_all_faults_at_once(tmp_path: Path) -> None:
     text = _SOUND.replace("USD", "EUR").replace("us-west-2", "us-east-1").replace("0.9", "0")
     assert [problem.split(":")[2].strip() for problem in _problems(tmp_path, text)] == [
         "currency",
@@ -94,13 +94,13 @@ def test_all_faults_at_once(tmp_path):
     ]
 
 
-def test_a_missing_and_an_empty_file_say_what_to_do(tmp_path):
+def test_a_missing_and_an_empty_file_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(BlueprintError, match=r"does not exist; copy the example in docs/planning.md"):
         load_rates(tmp_path / "none.yaml", "us-west-2")
     assert "is empty; copy the example in docs/planning.md" in _problems(tmp_path, "")[0]
 
 
-def test_spot_and_capacity_blocks_are_known_from_rates_alone():
+def test_spot_and_capacity_blocks_are_known_from_rates_alone() -> None:
     rates = CustomRates("us-west-2", "2026-11", "a test", {("g6e.2xlarge", "onDemand"): 2.0})
     without, with_rates = prices_for("us-west-2"), prices_for("us-west-2", rates)
     assert without.usd_per_hour("g6e.2xlarge", "onDemand") == pytest.approx(2.24208)
@@ -109,7 +109,7 @@ def test_spot_and_capacity_blocks_are_known_from_rates_alone():
         assert with_rates.usd_per_hour("g6e.2xlarge", purchase) is None
 
 
-def test_a_reservation_is_charged_at_the_on_demand_rate_unless_it_has_a_rate():
+def test_a_reservation_is_charged_at_the_on_demand_rate_unless_it_has_a_rate() -> None:
     """Amazon EC2 User Guide, "Capacity Reservation pricing and billing"."""
     on_demand = {("g6e.2xlarge", "onDemand"): 2.0}
     contract = {**on_demand, ("g6e.2xlarge", "reservation"): 1.5}
@@ -131,13 +131,13 @@ def test_a_reservation_is_charged_at_the_on_demand_rate_unless_it_has_a_rate():
         ({"capacityBlock": {"tags": {"a": "b"}}}, {}, None),
     ],
 )
-def test_what_a_node_costs_at_most(purchase, rates, expected):
+def test_what_a_node_costs_at_most(purchase, rates, expected: float | None) -> None:
     prices = prices_for("us-west-2", CustomRates("us-west-2", "2026-11", "a test", rates))
     bound = prices.usd_per_hour_at_most("g6e.2xlarge", Purchase.model_validate(purchase))
     assert bound == (None if expected is None else pytest.approx(expected))
 
 
-def test_the_documentation_s_example_is_sound(tmp_path):
+def test_the_documentation_s_example_is_sound(tmp_path: Path) -> None:
     page = (root() / "docs" / "planning.md").read_text(encoding="utf-8")
     file = tmp_path / "rates.yaml"
     file.write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")

@@ -35,7 +35,7 @@ with ProcessGroup() as group:
 """
 
 
-def _wait_until(condition, seconds=20.0):
+def _wait_until(condition, seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition never became true"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import record_instance_regions
+
 from inference_blueprints.catalog.catalogue import shipped
-from scripts import record_instance_regions
 
 
 def test_the_table_is_of_the_locked_moto() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
+import record_prices
+from record_prices import read_offer, table
 
 from inference_blueprints import catalog
-from scripts import record_prices
-from scripts.record_prices import read_offer, table
 
 _PLAIN = {
     "instanceType": "g6e.2xlarge",
@@ -77,20 +78,20 @@ def _line(cells: list[str]) -> str:
 
 
 @pytest.mark.parametrize("write", [json.dumps, _csv], ids=["json", "csv"])
-def test_only_plain_instances_of_the_region_are_read(write):
+def test_only_plain_instances_of_the_region_are_read(write) -> None:
     date, prices = read_offer(write(_offer()), "us-west-2")
     assert (date, prices) == ("2026-11-19", {"g6e.2xlarge": 2.24208, "g6e.48xlarge": 30.13118})
 
 
 @pytest.mark.parametrize("write", [json.dumps, _csv], ids=["json", "csv"])
-def test_two_prices_of_one_type_are_refused(write):
+def test_two_prices_of_one_type_are_refused(write) -> None:
     offer = copy.deepcopy(_offer())
     offer["products"]["LARGE"]["attributes"]["instanceType"] = "g6e.2xlarge"
     with pytest.raises(ValueError, match=r"g6e.2xlarge: got 2.24208 and 30.13118"):
         read_offer(write(offer), "us-west-2")
 
 
-def test_the_table_says_whence_and_when():
+def test_the_table_says_whence_and_when() -> None:
     text = table({"g6e.48xlarge": 30.13118, "g6e.2xlarge": 2.24208}, date="2026-11-19", source="a test")
     assert text == (
         "# source: a test\n# date: 2026-11-19\nname,usd_per_hour\n"
@@ -98,7 +99,7 @@ def test_the_table_says_whence_and_when():
     )
 
 
-def test_a_region_s_file_is_written(tmp_path, monkeypatch):
+def test_a_region_s_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer = tmp_path / "offer.json"
     offer.write_text(json.dumps(_offer()), encoding="utf-8")
     (tmp_path / "prices").mkdir()

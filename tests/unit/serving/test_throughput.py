@@ -45,19 +45,19 @@ def _workload(shared: float = 0.0) -> Workload:
         (10, 0.5, 4450.0),
     ],
 )
-def test_a_request_s_time(at_once, shared, milliseconds):
+def test_a_request_s_time(at_once: int, shared: float, milliseconds: float) -> None:
     found = operation(_PROFILE, _workload(shared), at_once)
     assert found.requests_per_second == pytest.approx(at_once * 1000 / milliseconds)
     assert found.time_per_output_token_ms == pytest.approx(milliseconds / 200)
 
 
-def test_the_fewest_requests_at_once_that_complete_the_rate():
+def test_the_fewest_requests_at_once_that_complete_the_rate() -> None:
     # 1 at once: 0.437/s; 2 at once: 12 ms a step, 2,000 / 2,580 = 0.775/s.
     now, full = at_rate(_PROFILE, _workload(), 0.5, 32)
     assert (now.concurrent_requests, full.concurrent_requests) == (2, 32)
 
 
-def test_more_than_a_worker_carries():
+def test_more_than_a_worker_carries() -> None:
     now, full = at_rate(_PROFILE, _workload(), 1000.0, 32)
     assert now == full
     # 32,000 tokens: 42 ms a step; 32,000 / (8,400 + 2,880) = 2.837/s.

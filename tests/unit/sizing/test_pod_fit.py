@@ -7,8 +7,10 @@ import dataclasses
 import pytest
 
 from inference_blueprints import catalog
+from inference_blueprints.picture.scene import Scene
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.sizing.pod_fit import pod_fit
+from tests.unit.plan_samples import ChangedScene
 
 
 @pytest.mark.parametrize(
@@ -24,7 +26,9 @@ from inference_blueprints.sizing.pod_fit import pod_fit
         ({"efa_interfaces": 2}, 2, "EFA interfaces", 6),
     ],
 )
-def test_what_stops_the_next_worker(changed, changes, workers, limited_by, stranded):
+def test_what_stops_the_next_worker(
+    changed: ChangedScene, changes, workers: int, limited_by: str, stranded: int
+) -> None:
     scene = changed(lambda spec: spec)
     process = scene.plan.models[0].deployments[0].processes[1]
     resources = dataclasses.replace(process.resources, **{"cpu": 1, "memory_mib": 1024, **changes})
@@ -33,7 +37,7 @@ def test_what_stops_the_next_worker(changed, changes, workers, limited_by, stran
     assert (fit.workers_per_node, fit.limited_by, fit.stranded_devices) == (workers, limited_by, stranded)
 
 
-def test_a_plan_strands_nothing_by_its_own_sizes(scene):
+def test_a_plan_strands_nothing_by_its_own_sizes(scene: Scene) -> None:
     for model in build_plan(scene.blueprint).models:
         for deployment in model.deployments:
             for process in deployment.processes:

@@ -40,7 +40,7 @@ def _errors(change: dict[str, Any], maximum: int, **pool: Any) -> list[str]:
         (200, 110, 7, 113),
     ],
 )
-def test_addresses_of_a_node(serving_pods, pods, prefixes, total):
+def test_addresses_of_a_node(serving_pods: int, pods: int, prefixes: int, total: int) -> None:
     node = node_addresses(serving_pods)
     assert (node.pods, node.prefixes, node.total) == (pods, prefixes, total)
 
@@ -56,14 +56,14 @@ def test_addresses_of_a_node(serving_pods, pods, prefixes, total):
         ("10.0.0.0/20", 2, 985),
     ],
 )
-def test_addresses_left_in_a_subnet(cidr, zones, left):
+def test_addresses_left_in_a_subnet(cidr: str, zones: int, left: int) -> None:
     endpoints = sum(endpoint.kind == "interface" for endpoint in catalog.endpoints().values())
     assert addresses_for_nodes(cidr, zones, endpoints=endpoints) == left
 
 
 # /20 among 3 zones: /22, 3 * 985 = 2,955. The platform's own nodes, 3 and 20 of 16 pods: 23 * 33 = 759.
 # 2,955 - 759 = 2,196, at 33 a node 66 nodes and 18 addresses.
-def test_the_last_node_that_fits():
+def test_the_last_node_that_fits() -> None:
     network = {"network": {"cidr": "10.0.0.0/20"}}
     assert _errors(network, 66) == []
     (error,) = _errors(network, 67)
@@ -74,14 +74,14 @@ def test_the_last_node_that_fits():
 
 
 # One of the three /22: 985 addresses, at 33 a node 29 nodes.
-def test_a_pool_in_one_zone_has_one_subnet():
+def test_a_pool_in_one_zone_has_one_subnet() -> None:
     network = {"network": {"cidr": "10.0.0.0/20"}}
     assert _errors(network, 29, availabilityZone="us-west-2b") == []
     (error,) = _errors(network, 30, availabilityZone="us-west-2b")
     assert "the subnet of us-west-2b leaves 985; lower it to 29" in error
 
 
-def test_an_existing_vpc_is_bounded_by_its_range():
+def test_an_existing_vpc_is_bounded_by_its_range() -> None:
     existing = {
         "environment": {"region": "us-west-2", "availabilityZones": ["us-west-2a", "us-west-2b"]},
         "network": {
@@ -98,5 +98,5 @@ def test_an_existing_vpc_is_bounded_by_its_range():
     assert "lower it to 7" in error
 
 
-def test_an_invalid_range_is_reported_once():
+def test_an_invalid_range_is_reported_once() -> None:
     assert [_MESSAGE in error for error in _errors({"network": {"cidr": "10.0.0.1/16"}}, 5000)] == [False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from inference_blueprints import catalog
 from inference_blueprints.catalog.published_speeds import PublishedSpeed
 from inference_blueprints.pricing.rates import Prices
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.accelerator_comparison import (
     FAMILIES,
     compare_instances,
@@ -56,24 +58,24 @@ def row_of(family: str, found):
     return row
 
 
-def test_every_family_has_a_row_in_the_order_of_the_list(blueprint_of):
+def test_every_family_has_a_row_in_the_order_of_the_list(blueprint_of: Callable[..., Blueprint]) -> None:
     found = compare_instances(blueprint_of(), 0, PRICES, find=flat, published=[])
     assert [each.family for each in found] == list(FAMILIES)
     assert len(comparison_table(found).rows) == len(FAMILIES)
 
 
-def test_another_family_with_a_published_speed_gets_a_row(blueprint_of):
+def test_another_family_with_a_published_speed_gets_a_row(blueprint_of: Callable[..., Blueprint]) -> None:
     other = replace(PUBLISHED, instance_type="c7g.16xlarge")
     found = compare_instances(blueprint_of(), 0, PRICES, find=flat, published=[other])
     assert [each.family for each in found] == [*FAMILIES, "c7g"]
 
 
-def test_without_a_speed_every_figure_reads_no_data(blueprint_of):
+def test_without_a_speed_every_figure_reads_no_data(blueprint_of: Callable[..., Blueprint]) -> None:
     row = row_of("trn2", compare_instances(blueprint_of(), 0, PRICES, find=flat, published=[]))
     assert comparison_table([row]).rows == (("trn2", "-", "no data", "no data", "no data", "no data"),)
 
 
-def test_a_simulated_speed_is_that_of_a_full_instance(blueprint_of):
+def test_a_simulated_speed_is_that_of_a_full_instance(blueprint_of: Callable[..., Blueprint]) -> None:
     row = compared(blueprint_of(), "p5en")
     assert (row.instance_type, row.engine, row.speed) == ("p5en.48xlarge", "vllm", "simulated")
     # A step of 10 ms writes one token of each request, and the instance has eight workers.
@@ -84,7 +86,9 @@ def test_a_simulated_speed_is_that_of_a_full_instance(blueprint_of):
     assert "8 workers with 1 device each" in row.origin
 
 
-def test_an_objective_for_the_time_per_token_limits_the_simulated_speed(blueprint_of):
+def test_an_objective_for_the_time_per_token_limits_the_simulated_speed(
+    blueprint_of: Callable[..., Blueprint],
+) -> None:
     tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
     loose, strict = (
         row_of("p5en", compare_instances(each, 0, PRICES, published=[])) for each in (blueprint_of(), tight)
@@ -92,14 +96,14 @@ def test_an_objective_for_the_time_per_token_limits_the_simulated_speed(blueprin
     assert strict.least_tokens_per_second < loose.least_tokens_per_second
 
 
-def test_an_instance_that_misses_the_objective_has_no_price(blueprint_of):
+def test_an_instance_that_misses_the_objective_has_no_price(blueprint_of: Callable[..., Blueprint]) -> None:
     strict = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 9"})
     row = compared(strict, "p5en")
     assert comparison_table([row]).rows[0][2:] == ("too slow", "no data", "80.00", "no data")
     assert "10 ms per token for one request alone, the objective is 9 ms" in row.origin
 
 
-def test_a_published_range_gives_a_range_of_prices(blueprint_of):
+def test_a_published_range_gives_a_range_of_prices(blueprint_of: Callable[..., Blueprint]) -> None:
     row = compared(blueprint_of(), "inf2")
     assert row.speed == "published"
     assert row.least_usd_per_million_output_tokens == pytest.approx(12e6 / 3600 / 1000)
@@ -111,31 +115,33 @@ def test_a_published_range_gives_a_range_of_prices(blueprint_of):
         assert part in note
 
 
-def test_a_server_on_some_devices_costs_their_share(blueprint_of):
+def test_a_server_on_some_devices_costs_their_share(blueprint_of: Callable[..., Blueprint]) -> None:
     row = compared(blueprint_of(), "inf2", replace(PUBLISHED, devices=3))
     assert row.usd_per_hour == pytest.approx(3.0)
     assert row.most_usd_per_million_output_tokens == pytest.approx(3e6 / 3600 / 500)
     assert "on 3 of 12 devices, whose price it is" in row.origin
 
 
-def test_of_several_published_speeds_the_cheapest_counts(blueprint_of):
+def test_of_several_published_speeds_the_cheapest_counts(blueprint_of: Callable[..., Blueprint]) -> None:
     small = replace(PUBLISHED, instance_type="inf2.xlarge", devices=1, most_tokens_per_second=None)
     row = compared(blueprint_of(), "inf2", PUBLISHED, small)
     assert row.instance_type == "inf2.xlarge"
     assert comparison_table([row]).rows[0][3:] == ("at least 500", "3.60", "at most 2.000")
 
 
-def test_a_published_speed_of_a_model_with_the_same_shape_counts(blueprint_of):
+def test_a_published_speed_of_a_model_with_the_same_shape_counts(
+    blueprint_of: Callable[..., Blueprint],
+) -> None:
     other = replace(PUBLISHED, model="someone/Finetuned", same_shape_as="Qwen/Qwen3-8B")
     assert compared(blueprint_of(), "inf2", other).instance_type == "inf2.48xlarge"
     assert compared(blueprint_of(), "inf2", replace(other, same_shape_as=None)).instance_type is None
 
 
-def test_a_simulated_speed_comes_before_a_published_one(blueprint_of):
+def test_a_simulated_speed_comes_before_a_published_one(blueprint_of: Callable[..., Blueprint]) -> None:
     row = compared(blueprint_of(), "p5en", replace(PUBLISHED, instance_type="p5en.48xlarge"))
     assert row.speed == "simulated"
 
 
-def test_without_a_price_the_speed_is_still_shown(blueprint_of):
+def test_without_a_price_the_speed_is_still_shown(blueprint_of: Callable[..., Blueprint]) -> None:
     row = compared(blueprint_of(), "trn2", replace(PUBLISHED, instance_type="trn2.48xlarge", devices=16))
     assert comparison_table([row]).rows[0][3:] == ("500 to 1,000", "no data", "no data")

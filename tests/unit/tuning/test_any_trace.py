@@ -6,6 +6,7 @@ import gzip
 import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -41,7 +42,7 @@ def _ordered(written):
     return [((micros - first) / 1e6, prompt, answer) for micros, prompt, answer in sorted(written)]
 
 
-def _check(read, written):
+def _check(read, written) -> None:
     lengths = [(request.input_tokens, request.output_tokens) for request in read.requests]
     assert lengths == [(prompt, answer) for _, prompt, answer in _ordered(written)]
     arrivals = [request.arrival_seconds for request in read.requests]
@@ -57,7 +58,9 @@ def _check(read, written):
     header=some.permutations(["TIMESTAMP", "Input", "output", "user"]),
     marks=some.tuples(some.sampled_from(["", "\ufeff"]), some.sampled_from(["\n", "\r\n"])),
 )
-def test_csv_in_any_order_of_lines_and_columns(written, way, header, marks, tmp_path_factory):
+def test_csv_in_any_order_of_lines_and_columns(
+    written, way, header, marks, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     start, ending = marks
     rows = [
         {"TIMESTAMP": _TIMES[way](micros), "Input": prompt, "output": answer, "user": '"a, b"'}
@@ -71,7 +74,9 @@ def test_csv_in_any_order_of_lines_and_columns(written, way, header, marks, tmp_
 
 @settings(max_examples=40, deadline=None)
 @given(written=requests, ending=some.sampled_from(["\n", "\r\n", "\n\n"]), packed=some.booleans())
-def test_mooncake_in_any_order_of_lines(written, ending, packed, tmp_path_factory):
+def test_mooncake_in_any_order_of_lines(
+    written, ending, packed, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     lines = [
         json.dumps(
             {
@@ -108,7 +113,7 @@ _LINES = some.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(lines=some.lists(_LINES, max_size=6), name=some.sampled_from(["trace.jsonl", "trace.csv"]))
-def test_nonsense_ends_in_words(lines, name, tmp_path_factory):
+def test_nonsense_ends_in_words(lines, name, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("nonsense") / name
     header = ["timestamp,input,output"] if "csv" in name else []
     path.write_text("\n".join([*header, *lines]), encoding="utf-8")
@@ -118,7 +123,7 @@ def test_nonsense_ends_in_words(lines, name, tmp_path_factory):
 
 @settings(max_examples=60, deadline=None)
 @given(content=some.binary(max_size=60), name=some.sampled_from(["trace.jsonl", "trace.csv.gz", "trace.csv"]))
-def test_bytes_end_in_words(content, name, tmp_path_factory):
+def test_bytes_end_in_words(content, name, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("bytes") / name
     path.write_bytes(content)
     with pytest.raises(UserError):
@@ -137,7 +142,7 @@ def test_bytes_end_in_words(content, name, tmp_path_factory):
         (f"5,{'9' * 5000},1", "expected a whole number of tokens"),
     ],
 )
-def test_an_absurd_figure_is_named_with_its_line(line, message, tmp_path):
+def test_an_absurd_figure_is_named_with_its_line(line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_text(f"timestamp,input,output\n\n4,100,10\n{line}\n", encoding="utf-8")
     with pytest.raises(BlueprintError) as raised:
@@ -162,7 +167,7 @@ def test_an_absurd_figure_is_named_with_its_line(line, message, tmp_path):
         ),
     ],
 )
-def test_json_beyond_all_bounds_is_named_with_its_line(line, message, tmp_path):
+def test_json_beyond_all_bounds_is_named_with_its_line(line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text(f"{line}\n", encoding="utf-8")
     with pytest.raises(BlueprintError) as raised:
@@ -172,7 +177,7 @@ def test_json_beyond_all_bounds_is_named_with_its_line(line, message, tmp_path):
     assert message in problem.message
 
 
-def test_dates_are_dates_in_json_too(tmp_path):
+def test_dates_are_dates_in_json_too(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     record = {"input_length": 5, "output_length": 1, "hash_ids": [1]}
     moments = ("2024-05-10T00:00:00Z", "2024-05-10T00:00:02.5Z")
@@ -180,14 +185,14 @@ def test_dates_are_dates_in_json_too(tmp_path):
     assert [request.arrival_seconds for request in read_trace(path).requests] == [0.0, 2.5]
 
 
-def test_times_of_two_kinds_are_no_stretch_of_time(tmp_path):
+def test_times_of_two_kinds_are_no_stretch_of_time(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_text("timestamp,input,output\n5,1,1\n2024-05-10T00:00:00Z,1,1\n", encoding="utf-8")
     with pytest.raises(UserError, match="span 19,853 days"):
         read_trace(path)
 
 
-def test_a_hundred_thousand_lines_are_read(tmp_path):
+def test_a_hundred_thousand_lines_are_read(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     lines = (f"{number / 10},{number % 4000 + 1},{number % 300 + 1}" for number in range(100_000))
     path.write_text("\n".join(["timestamp,input,output", *lines]), encoding="utf-8")

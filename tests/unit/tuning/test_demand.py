@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.simulation.offline_replay import RecordedRequest
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.replayed_workload import ANSWERS, Series, long_enough, recorded_workload
 from inference_blueprints.tuning.traces import BLOCK_TOKENS, read_trace
-from inference_blueprints.tuning.tune import demand_of, tune
+from inference_blueprints.tuning.tune import Stores, demand_of, tune
+from tests.unit.tuning.conftest import Silent
 
 _SHORT = "outputTokens: 100, peakRequestsPerSecond: 6"
 _MANY_LONG = {
@@ -26,7 +30,7 @@ def requests_at(seconds, output_tokens):
 
 
 @pytest.fixture
-def csv(tmp_path):
+def csv(tmp_path: Path):
     def write(*rows):
         path = tmp_path / "trace.csv"
         path.write_text("\n".join(["timestamp,input,output", *rows]), encoding="utf-8")
@@ -35,20 +39,26 @@ def csv(tmp_path):
     return write
 
 
-def test_short_answers_are_replayed_for_a_minute_with_three_series(blueprint_of):
+def test_short_answers_are_replayed_for_a_minute_with_three_series(
+    blueprint_of: Callable[..., Blueprint],
+) -> None:
     demand = demand_of(blueprint_of(), 0, None)
     assert demand.series == (Series(0, 360), Series(1, 360), Series(2, 360))
     assert demand.seconds == 60
 
 
-def test_long_answers_are_replayed_for_as_many_answers_as_fill_the_workers(blueprint_of):
+def test_long_answers_are_replayed_for_as_many_answers_as_fill_the_workers(
+    blueprint_of: Callable[..., Blueprint],
+) -> None:
     demand = demand_of(blueprint_of(_FEWER_LONG), 0, None)
     assert [each.requests for each in demand.series] == [600, 1200, 2400, 2940]
     assert len({each.seed for each in demand.series}) == 4
     assert demand.seconds == pytest.approx(ANSWERS * (1.0 + 800 * 0.060), rel=0.01)
 
 
-def test_there_is_a_most_that_is_replayed_and_what_it_leaves_out_is_said(blueprint_of, stores, progress):
+def test_there_is_a_most_that_is_replayed_and_what_it_leaves_out_is_said(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     hopeless = {**_MANY_LONG, "timeToFirstTokenP90Ms: 1000": "timeToFirstTokenP90Ms: 1"}
     found = tune(blueprint_of(hopeless), 0, progress, engines_looked_at=["vllm"], stores=stores)
     assert found.demand.series[-1].requests == 10_000
@@ -56,13 +66,15 @@ def test_there_is_a_most_that_is_replayed_and_what_it_leaves_out_is_said(bluepri
     assert any(said in note for note in found.notes)
 
 
-def test_what_lasts_long_enough_needs_no_word(blueprint_of, stores, progress):
+def test_what_lasts_long_enough_needs_no_word(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     hopeless = {"timeToFirstTokenP90Ms: 1000": "timeToFirstTokenP90Ms: 1"}
     found = tune(blueprint_of(hopeless), 0, progress, engines_looked_at=["vllm"], stores=stores)
     assert not any("latencies grow on" in note for note in found.notes)
 
 
-def test_of_a_trace_more_is_replayed_where_answers_are_long(blueprint_of):
+def test_of_a_trace_more_is_replayed_where_answers_are_long(blueprint_of: Callable[..., Blueprint]) -> None:
     model = blueprint_of().spec.models[0]
     seconds = [number / 50 for number in range(9000)]
     assert len(long_enough(requests_at(seconds, 10), model)) == 2000, "40 seconds, for answers of 1.6"
@@ -70,14 +82,16 @@ def test_of_a_trace_more_is_replayed_where_answers_are_long(blueprint_of):
     assert len(long_enough(requests_at(seconds, 2000), model)) == 9000, "all that there is"
 
 
-def test_a_trace_s_series_grow_up_to_all_of_it():
+def test_a_trace_s_series_grow_up_to_all_of_it() -> None:
     series = recorded_workload(requests_at(range(5000), 10), BLOCK_TOKENS).series
     assert [each.requests for each in series] == [2000, 4000, 5000]
     assert all(one.requests <= other.requests for one, other in pairwise(series))
     assert [each.requests for each in recorded_workload(requests_at(range(9), 10), 512).series] == [9, 9, 9]
 
 
-def test_what_no_worker_accepts_is_left_out_and_said(blueprint_of, stores, progress, csv):
+def test_what_no_worker_accepts_is_left_out_and_said(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent, csv
+) -> None:
     path = csv(*(f"{number / 2},{500_000 if number == 50 else 1500},50" for number in range(200)))
     found = tune(blueprint_of(), 0, progress, trace=path, engines_looked_at=["vllm"], stores=stores)
     assert found.best is not None
@@ -86,13 +100,15 @@ def test_what_no_worker_accepts_is_left_out_and_said(blueprint_of, stores, progr
     assert any(said in note for note in found.notes)
 
 
-def test_a_trace_of_which_nothing_is_accepted_is_an_error(blueprint_of, stores, progress, csv):
+def test_a_trace_of_which_nothing_is_accepted_is_an_error(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent, csv
+) -> None:
     path = csv(*(f"{number},500000,50" for number in range(20)))
     with pytest.raises(UserError, match="0 of its 20 requests fit"):
         tune(blueprint_of(), 0, progress, trace=path, engines_looked_at=["vllm"], stores=stores)
 
 
-def test_a_rate_beyond_all_bounds_is_an_error(csv):
+def test_a_rate_beyond_all_bounds_is_an_error(csv) -> None:
     requests = read_trace(csv(*(f"{number / 1e9:.9f},10,5" for number in range(50)))).requests
     with pytest.raises(UserError, match="at most 1,000,000 per second are allowed"):
         recorded_workload(requests, BLOCK_TOKENS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from dataclasses import astuple
+from pathlib import Path
 
 import pytest
 
@@ -25,8 +26,8 @@ FAILING = "#!/bin/sh\necho first >&2\necho 'no data for this model' >&2\nexit 1\
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
-    def install(text):
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def install(text) -> None:
         path = tmp_path / "uv"
         path.write_text(text, encoding="utf-8")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -35,13 +36,13 @@ def program(tmp_path, monkeypatch):
     return install
 
 
-def test_the_catalogue_s_own_is_taken_and_nothing_is_recorded(tmp_path, program):
+def test_the_catalogue_s_own_is_taken_and_nothing_is_recorded(tmp_path: Path, program) -> None:
     program(FAILING)
     assert Profiles(tmp_path).record([KNOWN], pytest.fail) == {}
     assert Profiles(tmp_path).find(*astuple(KNOWN)) == catalog.latency_profile(*astuple(KNOWN))
 
 
-def test_a_missing_one_is_recorded_once_and_kept(tmp_path, program):
+def test_a_missing_one_is_recorded_once_and_kept(tmp_path: Path, program) -> None:
     source = catalog.latency_profile(*astuple(KNOWN))
     file = next(catalog.catalogue.shipped().directory.rglob("Qwen3-8B/l40s-tp1.json"))
     program(RECORDER.format(log=tmp_path / "log", profile=file))
@@ -55,14 +56,14 @@ def test_a_missing_one_is_recorded_once_and_kept(tmp_path, program):
     assert "Qwen/Qwen3-8B on 8 x l40s (vllm)" in said[0]
 
 
-def test_why_one_cannot_be_recorded_is_said(tmp_path, program):
+def test_why_one_cannot_be_recorded_is_said(tmp_path: Path, program) -> None:
     program(FAILING)
     reasons = Profiles(tmp_path).record([MISSING], lambda _: None)
     assert reasons == {MISSING: "it cannot be recorded: no data for this model"}
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_an_accelerator_without_measurements_is_not_tried(tmp_path, program):
+def test_an_accelerator_without_measurements_is_not_tried(tmp_path: Path, program) -> None:
     program(FAILING)
     without = next(name for name, each in catalog.accelerators().items() if each.performance_system is None)
     speed = Speed("Qwen/Qwen3-8B", without, 1, "vllm")
@@ -70,7 +71,7 @@ def test_an_accelerator_without_measurements_is_not_tried(tmp_path, program):
     assert reasons == {speed: f"aiconfigurator has no measurements of {without}"}
 
 
-def test_without_uv_nothing_is_recorded(tmp_path, monkeypatch):
+def test_without_uv_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "uv", lambda: None)
     reasons = Profiles(tmp_path).record([MISSING], pytest.fail)
     assert reasons == {MISSING: "recording it needs the program uv, which is not installed"}

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.pricing.rates import prices_for
 from inference_blueprints.simulation.offline_replay import Latencies, SimulatedReplay
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.candidate_costs import Costing
 from inference_blueprints.tuning.candidates import RoleShape, TuningCandidate, WorkerShape
 from inference_blueprints.tuning.evaluation import Evaluator
 from inference_blueprints.tuning.replay_cache import ReplayCache, demand_digest, replay_key
 from inference_blueprints.tuning.replayed_workload import Series
-from inference_blueprints.tuning.tune import demand_of
+from inference_blueprints.tuning.tune import Stores, demand_of
 
 FIRST = Series(seed=0, requests=10)
 
 RESULT = SimulatedReplay(Latencies(1, 2, 3), Latencies(4, 5, 6), Latencies(7, 8, 9), 10.0, 0.5)
 
 
-def test_a_replay_is_read_as_it_was_kept(tmp_path):
+def test_a_replay_is_read_as_it_was_kept(tmp_path: Path) -> None:
     cache = ReplayCache(tmp_path)
     assert cache.get("abc") is None
     cache.put("abc", RESULT)
@@ -30,7 +33,7 @@ def test_a_replay_is_read_as_it_was_kept(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"time_to_first_token": 1}'])
-def test_a_damaged_file_is_named(tmp_path, content):
+def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
     cache = ReplayCache(tmp_path)
     cache.put("abc", RESULT)
     (tmp_path / "ab" / "abc.json").write_text(content, encoding="utf-8")
@@ -38,7 +41,9 @@ def test_a_damaged_file_is_named(tmp_path, content):
         cache.get("abc")
 
 
-def test_whatever_a_replay_depends_on_is_in_its_key(blueprint_of, stores):
+def test_whatever_a_replay_depends_on_is_in_its_key(
+    blueprint_of: Callable[..., Blueprint], stores: Stores
+) -> None:
     blueprint = blueprint_of()
     costing = Costing(blueprint, 0, prices_for("us-west-2"))
     demand = demand_of(blueprint, 0, None)

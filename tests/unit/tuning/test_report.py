@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,20 +11,22 @@ import pytest
 from inference_blueprints.errors import UserError
 from inference_blueprints.measurement.charts.svg_chart import Crosses, Curve, Dots, Ring
 from inference_blueprints.simulation.highest_rate import LatencyLimits
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.coverage import narrow_margins
-from inference_blueprints.tuning.tune import tune
+from inference_blueprints.tuning.tune import Stores, tune
 from inference_blueprints.tuning.tuning_page import frontier, plots, tuning_page
 from inference_blueprints.tuning.tuning_text import as_dict, explanation, ranking, title
+from tests.unit.tuning.conftest import Silent
 
 VLLM = ["vllm"]
 
 
 @pytest.fixture
-def found(blueprint_of, stores, progress):
+def found(blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent):
     return tune(blueprint_of(), 0, progress, most_accelerators=4, engines_looked_at=VLLM, stores=stores)
 
 
-def test_the_choice_is_explained_in_two_sentences(found):
+def test_the_choice_is_explained_in_two_sentences(found) -> None:
     text = explanation(found)
     assert len(re.findall(r"\.(?= |$)", text)) == 2
     assert "simulated" in text
@@ -32,7 +35,7 @@ def test_the_choice_is_explained_in_two_sentences(found):
     assert "disaggregated" in text
 
 
-def test_of_equal_costs_the_simplest_comes_first(found):
+def test_of_equal_costs_the_simplest_comes_first(found) -> None:
     best = found.best
     assert best.candidate.shape.is_aggregated, "fewer parts"
     rivals = [each for each in found.evaluations if each.keeps and not each.candidate.shape.is_aggregated]
@@ -44,7 +47,7 @@ def test_of_equal_costs_the_simplest_comes_first(found):
     assert f"accelerators, not {best.cost.accelerators}" in said
 
 
-def test_the_table_ranks_those_that_keep_the_objectives(found):
+def test_the_table_ranks_those_that_keep_the_objectives(found) -> None:
     rows = ranking(found).rows
     assert rows[0][0] == "1"
     assert [row[0] for row in rows] == sorted(
@@ -54,7 +57,9 @@ def test_the_table_ranks_those_that_keep_the_objectives(found):
         assert ("*" in "".join(row)) == (not each.keeps)
 
 
-def test_without_a_choice_the_nearest_is_named(blueprint_of, stores, progress):
+def test_without_a_choice_the_nearest_is_named(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
     found = tune(tight, 0, progress, most_accelerators=1, engines_looked_at=VLLM, stores=stores)
     assert found.best is None
@@ -65,7 +70,9 @@ def test_without_a_choice_the_nearest_is_named(blueprint_of, stores, progress):
     assert as_dict(found)["best"] is None
 
 
-def test_an_objective_that_is_assumed_is_said(blueprint_of, stores, progress):
+def test_an_objective_that_is_assumed_is_said(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     half = blueprint_of({", timePerOutputTokenP90Ms: 60": ""})
     found = tune(half, 0, progress, most_accelerators=4, engines_looked_at=VLLM, stores=stores)
     assert found.limits.time_per_output_token_p90_ms == 50
@@ -81,7 +88,7 @@ def test_an_objective_that_is_assumed_is_said(blueprint_of, stores, progress):
         (0.99, 0.99, ["the time to first token by only 1.0%", "the time per output token by only 1.0%"]),
     ],
 )
-def test_an_objective_that_is_kept_by_a_hair_is_said(first, each, said, found):
+def test_an_objective_that_is_kept_by_a_hair_is_said(first: float, each: float, said, found) -> None:
     limits = LatencyLimits(
         found.best.time_to_first_token_p90_ms / first, found.best.time_per_output_token_p90_ms / each
     )
@@ -90,7 +97,9 @@ def test_an_objective_that_is_kept_by_a_hair_is_said(first, each, said, found):
     assert all(words in note for words, note in zip(said, notes, strict=True))
 
 
-def test_own_workers_that_no_profile_is_of_are_named(found, blueprint_of, stores, progress):
+def test_own_workers_that_no_profile_is_of_are_named(
+    found, blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     said = "with pipeline, data or expert parallelism, were not compared"
     own = "{pool: l40s, replicas: 2, tensorParallelSize: 1}"
     split = "{pool: h200, replicas: 2, tensorParallelSize: 1, pipelineParallelSize: 2}"
@@ -101,11 +110,13 @@ def test_own_workers_that_no_profile_is_of_are_named(found, blueprint_of, stores
     assert not any(said in note for note in found.notes)
 
 
-def test_what_has_no_speeds_is_said(found):
+def test_what_has_no_speeds_is_said(found) -> None:
     assert "no latency profile for Qwen/Qwen3-8B on 2 x h200 (vllm): not recorded here" in found.notes
 
 
-def test_a_type_that_was_not_measured_is_refused(blueprint_of, stores, progress):
+def test_a_type_that_was_not_measured_is_refused(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     argument = "kv-cache-dtype: fp8"
     other = blueprint_of({"engine: {vllm: {}}": f"engine: {{vllm: {{args: {{{argument}}}}}}}"})
     with pytest.raises(UserError, match=f"got {argument}; the latency profiles were recorded with"):
@@ -113,7 +124,7 @@ def test_a_type_that_was_not_measured_is_refused(blueprint_of, stores, progress)
     assert progress.replayed == []
 
 
-def test_the_page_shows_each_latency_against_cost(found):
+def test_the_page_shows_each_latency_against_cost(found) -> None:
     page = tuning_page(found)
     assert page.count("<svg") == 2
     assert page.count("<circle") <= 2 * (len(found.evaluations) + 1)
@@ -123,7 +134,7 @@ def test_the_page_shows_each_latency_against_cost(found):
     assert re.search(r"<script|https?://(?!www\.w3\.org)", page) is None
 
 
-def test_dots_keep_the_objectives_and_crosses_miss_one(found):
+def test_dots_keep_the_objectives_and_crosses_miss_one(found) -> None:
     keeping = [each for each in found.evaluations if each.keeps]
     assert 0 < len(keeping) < len(found.evaluations)
     for plot in plots(found):
@@ -134,13 +145,15 @@ def test_dots_keep_the_objectives_and_crosses_miss_one(found):
         assert layers[Ring].point in layers[Dots].points
 
 
-def test_without_a_choice_none_is_marked(blueprint_of, stores, progress):
+def test_without_a_choice_none_is_marked(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
     found = tune(tight, 0, progress, most_accelerators=1, engines_looked_at=VLLM, stores=stores)
     assert "choice</text>" not in tuning_page(found)
     assert "Dots meet both objectives (0)" in tuning_page(found)
 
 
-def test_the_frontier_holds_what_no_other_beats():
+def test_the_frontier_holds_what_no_other_beats() -> None:
     points = [(1.0, 9.0), (2.0, 5.0), (3.0, 6.0), (4.0, 1.0), (4.0, 2.0)]
     assert frontier(points) == [(1.0, 9.0), (2.0, 5.0), (4.0, 1.0)]

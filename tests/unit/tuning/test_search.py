@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
 
 from inference_blueprints.pricing.rates import prices_for
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.candidate_costs import Cost, Costing
 from inference_blueprints.tuning.candidates import RoleShape, TuningCandidate, WorkerShape, counts
 from inference_blueprints.tuning.evaluation import Evaluation, Evaluator
-from inference_blueprints.tuning.tune import bounded_shapes, demand_of, possible_shapes, tune
+from inference_blueprints.tuning.tune import Stores, bounded_shapes, demand_of, possible_shapes, tune
+from tests.unit.tuning.conftest import Silent
 
 MOST = 4
 WORKLOADS = {
@@ -24,7 +27,7 @@ WORKLOADS = {
 }
 
 
-def evaluator_of(blueprint, stores, most=MOST):
+def evaluator_of(blueprint, stores: Stores, most=MOST):
     costing = Costing(blueprint, 0, prices_for("us-west-2"), most)
     return Evaluator(costing, demand_of(blueprint, 0, None), stores.profiles.find, stores.replays)
 
@@ -48,7 +51,9 @@ def bounded_of(evaluator):
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_it_is_as_cheap_as_the_best_of_the_whole_grid(workload, blueprint_of, stores, progress):
+def test_it_is_as_cheap_as_the_best_of_the_whole_grid(
+    workload, blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     blueprint = blueprint_of(WORKLOADS[workload])
     reference = evaluator_of(blueprint, stores)
     best = everything(reference)
@@ -59,7 +64,9 @@ def test_it_is_as_cheap_as_the_best_of_the_whole_grid(workload, blueprint_of, st
     assert found.replays + found.from_cache < reference.replays / 2
 
 
-def test_a_search_goes_on_from_what_was_replayed(blueprint_of, stores, progress):
+def test_a_search_goes_on_from_what_was_replayed(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     blueprint = blueprint_of()
     first = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
     again = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
@@ -69,7 +76,9 @@ def test_a_search_goes_on_from_what_was_replayed(blueprint_of, stores, progress)
     assert again.evaluations == first.evaluations
 
 
-def test_another_objective_asks_the_same_replays_again_and_judges_anew(blueprint_of, stores, progress):
+def test_another_objective_asks_the_same_replays_again_and_judges_anew(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     loose = tune(blueprint_of(), 0, progress, engines_looked_at=["vllm"], stores=stores)
     tight = tune(
         blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 30"}),
@@ -84,7 +93,9 @@ def test_another_objective_asks_the_same_replays_again_and_judges_anew(blueprint
     assert tight.best.time_per_output_token_p90_ms <= 30
 
 
-def test_every_configuration_that_is_reported_was_replayed_and_has_room(blueprint_of, stores, progress):
+def test_every_configuration_that_is_reported_was_replayed_and_has_room(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     blueprint = blueprint_of()
     found = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
     series = len(found.demand.series)
@@ -95,14 +106,18 @@ def test_every_configuration_that_is_reported_was_replayed_and_has_room(blueprin
         assert each.keeps == all(found.limits.hold(result) for result in each.results)
 
 
-def test_there_may_be_no_choice(blueprint_of, stores, progress):
+def test_there_may_be_no_choice(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
     impossible = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 1"})
     found = tune(impossible, 0, progress, engines_looked_at=["vllm"], stores=stores)
     assert found.best is None
     assert found.replays == 0, "by arithmetic alone"
 
 
-def test_equal_costs_are_ordered_by_a_rule_and_not_by_chance(blueprint_of, stores):
+def test_equal_costs_are_ordered_by_a_rule_and_not_by_chance(
+    blueprint_of: Callable[..., Blueprint], stores: Stores
+) -> None:
     evaluator = evaluator_of(blueprint_of(), stores)
     cost = Cost(1.0, 2, 1.0)
     both, apart = (RoleShape("l40s", 1),), (RoleShape("l40s", 1), RoleShape("l40s", 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from inference_blueprints.tuning.replayed_workload import busiest, recorded_work
 from inference_blueprints.tuning.traces import BLOCK_TOKENS, read_trace
 
 
-def mooncake(timestamp=0, input_length=600, output_length=10, hash_ids=(1, 2), **more):
+def mooncake(timestamp: int = 0, input_length: int = 600, output_length: int = 10, hash_ids=(1, 2), **more):
     record = {
         "timestamp": timestamp,
         "input_length": input_length,
@@ -24,8 +25,8 @@ def mooncake(timestamp=0, input_length=600, output_length=10, hash_ids=(1, 2), *
 
 
 @pytest.fixture
-def trace(tmp_path):
-    def write(*lines, name="trace.jsonl"):
+def trace(tmp_path: Path):
+    def write(*lines, name: str = "trace.jsonl"):
         path = tmp_path / name
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
@@ -33,7 +34,7 @@ def trace(tmp_path):
     return write
 
 
-def test_mooncake_s_times_are_milliseconds_and_its_ids_are_blocks(trace):
+def test_mooncake_s_times_are_milliseconds_and_its_ids_are_blocks(trace) -> None:
     read = read_trace(trace(mooncake(5000), mooncake(7500, 1024, 20, (1, 3))))
     assert [request.arrival_seconds for request in read.requests] == [0.0, 2.5]
     assert read.requests[1].block_ids == (1, 3)
@@ -52,7 +53,7 @@ def test_mooncake_s_times_are_milliseconds_and_its_ids_are_blocks(trace):
     ],
     ids=["seconds", "any order", "dates"],
 )
-def test_csv_has_three_columns(trace, header, rows):
+def test_csv_has_three_columns(trace, header: str, rows) -> None:
     read = read_trace(trace(header, *rows, name="trace.csv"))
     first, second = read.requests
     assert (first.input_tokens, first.output_tokens) == (700, 30)
@@ -63,13 +64,13 @@ def test_csv_has_three_columns(trace, header, rows):
     assert read.knows_prefixes is False
 
 
-def test_a_trace_may_be_compressed_and_out_of_order(tmp_path):
+def test_a_trace_may_be_compressed_and_out_of_order(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl.gz"
     path.write_bytes(gzip.compress(f"{mooncake(9000)}\n{mooncake(1000)}\n".encode()))
     assert [request.arrival_seconds for request in read_trace(path).requests] == [0.0, 8.0]
 
 
-def test_rounded_times_are_spread_up_to_the_next(trace):
+def test_rounded_times_are_spread_up_to_the_next(trace) -> None:
     read = read_trace(trace(*[mooncake(time) for time in (0, 0, 0, 0, 2000, 2000)]))
     assert read.rounded
     assert [request.arrival_seconds for request in read.requests] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.0]
@@ -93,7 +94,7 @@ def test_rounded_times_are_spread_up_to_the_next(trace):
         (mooncake(hash_ids=("a", "b")), "got invalid hash_ids, expected a list of whole numbers"),
     ],
 )
-def test_a_wrong_line_is_named(trace, line, message):
+def test_a_wrong_line_is_named(trace, line, message: str) -> None:
     with pytest.raises(BlueprintError) as raised:
         read_trace(trace(mooncake(), line, mooncake(1000)))
     [problem] = raised.value.problems
@@ -101,7 +102,7 @@ def test_a_wrong_line_is_named(trace, line, message):
     assert message in problem.message
 
 
-def test_all_wrong_lines_are_named_up_to_twenty(trace):
+def test_all_wrong_lines_are_named_up_to_twenty(trace) -> None:
     with pytest.raises(BlueprintError) as raised:
         read_trace(trace("timestamp,input,output", *["0,x,1"] * 30, name="trace.csv"))
     problems = raised.value.problems
@@ -120,12 +121,12 @@ def test_all_wrong_lines_are_named_up_to_twenty(trace):
     ],
     ids=["kind", "column", "empty", "one time", "not compressed"],
 )
-def test_a_file_that_is_no_trace_is_an_error(trace, name, lines, message):
+def test_a_file_that_is_no_trace_is_an_error(trace, name: str, lines, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_trace(trace(*lines, name=name))
 
 
-def test_the_busiest_requests_in_a_row_are_replayed(trace):
+def test_the_busiest_requests_in_a_row_are_replayed(trace) -> None:
     slow, fast = [10.0 * number for number in range(1500)], [15_000 + 0.1 * number for number in range(2000)]
     rows = [f"{time},10,1" for time in (*slow, *fast)]
     requests = busiest(read_trace(trace("timestamp,input,output", *rows, name="trace.csv")).requests)
@@ -134,7 +135,7 @@ def test_the_busiest_requests_in_a_row_are_replayed(trace):
     assert requests[-1].arrival_seconds == pytest.approx(199.9)
 
 
-def test_the_means_of_a_trace_are_its_own(trace):
+def test_the_means_of_a_trace_are_its_own(trace) -> None:
     lines = [mooncake(0), mooncake(1000, 1024, 30, (1, 3)), mooncake(2000, 1024, 20, (1, 3))]
     means = recorded_workload(read_trace(trace(*lines)).requests, BLOCK_TOKENS).means
     assert means.output_tokens == 20

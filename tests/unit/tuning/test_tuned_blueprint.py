@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from inference_blueprints.errors import BlueprintError, UserError
@@ -47,7 +49,7 @@ TWO = TuningCandidate(WorkerShape("vllm", (RoleShape("l40s", 1), RoleShape("l40s
 )
 
 
-def written(text, deployment, engine="vllm"):
+def written(text, deployment, engine: str = "vllm"):
     changed = with_deployment(text, "tuned.yaml", "qwen3-8b", deployment, engine)
     model = parse_blueprint(changed, "tuned.yaml").blueprint.spec.models[1]
     assert model.deployments == [deployment]
@@ -55,11 +57,11 @@ def written(text, deployment, engine="vllm"):
     return changed
 
 
-def test_a_number_changes_in_its_place():
+def test_a_number_changes_in_its_place() -> None:
     assert written(HEAD + BLOCK, ONE) == (HEAD + BLOCK).replace("replicas: 3", "replicas: 5")
 
 
-def test_another_topology_keeps_every_comment():
+def test_another_topology_keeps_every_comment() -> None:
     changed = written(HEAD + BLOCK, TWO)
     for comment in (
         "# Before the list.",
@@ -76,7 +78,7 @@ def test_another_topology_keeps_every_comment():
     )
 
 
-def test_several_deployments_become_one_and_keep_their_comments():
+def test_several_deployments_become_one_and_keep_their_comments() -> None:
     second = "    - {name: batch, aggregated: {pool: l40s, replicas: 1, tensorParallelSize: 1}}  # at night\n"
     text = HEAD + BLOCK.replace("    # Behind the list.\n", f"{second}    # Behind the list.\n")
     changed = written(text, ONE)
@@ -85,7 +87,7 @@ def test_several_deployments_become_one_and_keep_their_comments():
 
 
 @pytest.mark.parametrize("deployment", [ONE, TWO], ids=["aggregated", "disaggregated"])
-def test_a_list_in_one_line_stays_in_one_line(deployment):
+def test_a_list_in_one_line_stays_in_one_line(deployment) -> None:
     workers = "{pool: l40s, replicas: 3, tensorParallelSize: 1}"
     line = f"    deployments: [{{name: main, aggregated: {workers}}}]  # here\n"
     changed = written(HEAD + line, deployment)
@@ -93,22 +95,22 @@ def test_a_list_in_one_line_stays_in_one_line(deployment):
     assert changed.endswith("]  # here\n")
 
 
-def test_line_ends_of_another_system_stay():
+def test_line_ends_of_another_system_stay() -> None:
     changed = written((HEAD + BLOCK).replace("\n", "\r\n"), TWO)
     assert changed.count("\n") == changed.count("\r\n")
 
 
-def test_another_engine_is_written_where_none_was_named():
+def test_another_engine_is_written_where_none_was_named() -> None:
     changed = written(HEAD + BLOCK, ONE, engine="sglang")
     assert "    engine: {sglang: {}}\n    deployments:  # behind the key\n" in changed
 
 
-def test_another_engine_takes_the_place_of_the_one_that_was_named():
+def test_another_engine_takes_the_place_of_the_one_that_was_named() -> None:
     text = HEAD + "    engine: {vllm: {}}  # tried first\n" + BLOCK
     assert "    engine: {sglang: {}}  # tried first\n" in written(text, ONE, engine="sglang")
 
 
-def test_an_alias_is_left_to_its_writer():
+def test_an_alias_is_left_to_its_writer() -> None:
     workers = "{pool: l40s, replicas: 1, tensorParallelSize: 1}"
     lines = "\n        pool: l40s\n        replicas: 3  # three for now\n        tensorParallelSize: 1\n"
     text = (HEAD + BLOCK).replace(workers, f"&one {workers}").replace(lines, " *one\n")
@@ -117,7 +119,7 @@ def test_an_alias_is_left_to_its_writer():
         with_deployment(text, "tuned.yaml", "qwen3-8b", ONE, "vllm")
 
 
-def test_a_name_that_yaml_reads_as_something_else_is_quoted():
+def test_a_name_that_yaml_reads_as_something_else_is_quoted() -> None:
     named = TuningCandidate(
         WorkerShape("vllm", (RoleShape("l40s", 1), RoleShape("l40s", 1))), (2, 3)
     ).deployment("on")
@@ -125,14 +127,14 @@ def test_a_name_that_yaml_reads_as_something_else_is_quoted():
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path: Path):
     path = tmp_path / "tuned.yaml"
     path.write_bytes((HEAD + BLOCK).encode())
     path.chmod(0o640)
     return path
 
 
-def test_the_file_is_replaced_with_its_rights(file):
+def test_the_file_is_replaced_with_its_rights(file) -> None:
     tuned = load_blueprint(str(file)).written
     assert write_configuration(file, tuned, "qwen3-8b", ONE, "vllm") is True
     assert file.stat().st_mode & 0o777 == 0o640
@@ -141,7 +143,7 @@ def test_the_file_is_replaced_with_its_rights(file):
     assert write_configuration(file, again, "qwen3-8b", ONE, "vllm") is False
 
 
-def test_a_file_that_changed_meanwhile_is_left_alone(file):
+def test_a_file_that_changed_meanwhile_is_left_alone(file) -> None:
     tuned = load_blueprint(str(file)).written
     text = (HEAD + BLOCK).replace("max: 8", "max: 9")
     file.write_text(text, encoding="utf-8")
@@ -150,7 +152,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(file):
     assert file.read_text(encoding="utf-8") == text
 
 
-def test_what_would_not_be_valid_is_not_written(file):
+def test_what_would_not_be_valid_is_not_written(file) -> None:
     tuned = load_blueprint(str(file)).written
     too_many = TuningCandidate(WorkerShape("vllm", (RoleShape("l40s", 1),)), (50,)).deployment("main")
     with pytest.raises(BlueprintError, match="its deployments need 51 nodes"):

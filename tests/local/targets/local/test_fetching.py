@@ -17,6 +17,7 @@ from inference_blueprints import catalog
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.process_commands import environment, frontend_command
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY")
@@ -65,7 +66,7 @@ def _chat(port: int, content: object) -> None:
 
 @pytest.mark.parametrize("closed", [True, False], ids=["the-plan", "without-the-proxy"])
 def test_a_frontend_asks_no_host_for_the_size_of_an_image(
-    quickstart, tmp_path: Path, asked: list[str], *, closed: bool
+    quickstart: Blueprint, tmp_path: Path, asked: list[str], *, closed: bool
 ) -> None:
     """Without what the plan sets it does, which is what makes this test one."""
     frontend = build_plan(quickstart).models[0].deployments[0].entry_point

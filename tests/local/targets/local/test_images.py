@@ -6,6 +6,7 @@ from typing import Any
 
 import openai
 import pytest
+from openai.types.chat import ChatCompletionContentPartImageParam
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.processes.child_processes import ProcessGroup
@@ -32,11 +33,13 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[openai.Op
 
 
 def ask(client: openai.OpenAI, *addresses: str) -> Any:
-    images = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
+    images: list[ChatCompletionContentPartImageParam] = [
+        {"type": "image_url", "image_url": {"url": address}} for address in addresses
+    ]
     return client.chat.completions.create(
         model="qwen3-vl-8b",
         max_tokens=3,
-        messages=[{"role": "user", "content": [{"type": "text", "text": " bado bado"}, *images]}],  # type: ignore[list-item]
+        messages=[{"role": "user", "content": [{"type": "text", "text": " bado bado"}, *images]}],
     )
 
 

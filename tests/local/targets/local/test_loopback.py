@@ -10,7 +10,9 @@ import pytest
 
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.local_serving import LocalServing
+from tests.local.targets.local.conftest import Served
 
 _LISTENING = "0A"
 _LOOPBACK = "0100007F"  # 127.0.0.1 as /proc/net/tcp writes it
@@ -50,20 +52,20 @@ def namespaces() -> None:
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_only_the_endpoint_listens_and_only_on_loopback(served) -> None:
+def test_only_the_endpoint_listens_and_only_on_loopback(served: Served) -> None:
     pages = [each.url for each in served.serving.served_processes()]
     urls = [served.endpoint.base_url, *served.endpoint.metrics_urls, *pages]
     assert _listening_addresses(served.processes) == {(_LOOPBACK, urlsplit(url).port) for url in urls}
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_the_namespace_has_no_other_interface_than_loopback(served) -> None:
+def test_the_namespace_has_no_other_interface_than_loopback(served: Served) -> None:
     frontend = next(each for each in served.processes.processes if each.name.startswith("frontend"))
     devices = Path(f"/proc/{frontend.pid}/net/dev").read_text().splitlines()[2:]
     assert [line.split(":")[0].strip() for line in devices] == ["lo"]
 
 
-def test_without_isolation_the_table_admits_what_can_be_seen(tmp_path: Path, quickstart) -> None:
+def test_without_isolation_the_table_admits_what_can_be_seen(tmp_path: Path, quickstart: Blueprint) -> None:
     with ProcessGroup() as group:
         serving = LocalServing(build_plan(quickstart), quickstart, tmp_path, group, isolate=False)
         with serving:
@@ -76,7 +78,7 @@ def test_without_isolation_the_table_admits_what_can_be_seen(tmp_path: Path, qui
 
 
 @pytest.mark.parametrize("url", ["/health", "/live", "/metrics"])
-def test_health_and_metrics_answer(served, url: str) -> None:
+def test_health_and_metrics_answer(served: Served, url: str) -> None:
     answer = served.client.with_options(base_url=served.endpoint.base_url.removesuffix("/v1")).get(
         url, cast_to=str
     )

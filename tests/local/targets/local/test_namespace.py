@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,15 +42,16 @@ with ProcessGroup(grace_seconds=1) as group:
 """
 
 
-def _look(directory: Path, wrapper: tuple[str, ...], *needed: str) -> dict:
+def _look(directory: Path, wrapper: tuple[str, ...], *needed: str) -> dict[str, Any]:
     """Open the isolation with the rights that the wrapper leaves; `needed` must be possible with them."""
     possible = subprocess.run([*wrapper, *needed, "true"], capture_output=True, text=True, check=False)
     if possible.returncode != 0:
         pytest.skip(f"this machine does not let its users do that: {possible.stderr.strip()}")
-    command = [*wrapper, sys.executable, "-c", _PROGRAM, directory]
+    command = [*wrapper, sys.executable, "-c", _PROGRAM, str(directory)]
     answer = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+    seen: dict[str, Any] = json.loads(answer.stdout)
+    return seen
 
 
 @pytest.mark.parametrize("wrapper", [_AS_ROOT, _AS_USER], ids=["root", "user"])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -323,7 +324,7 @@ def test_an_added_answer_length_ends_at_the_context(relayed: _Relayed) -> None:
         pytest.param({"model": "m"}, b"bad", id="another reason"),
     ],
 )
-def test_other_refusals_reach_the_client(request_: dict, refusal: bytes, relayed: _Relayed) -> None:
+def test_other_refusals_reach_the_client(request_: dict[str, Any], refusal: bytes, relayed: _Relayed) -> None:
     client = relayed.client()
     client.request("POST", _CHAT, json.dumps(request_).encode())
     relayed.receive().answer(refusal, status=b"400 Bad Request")

@@ -83,6 +83,7 @@ def test_latencies_are_those_of_the_profile(
     tmp_path: Path, quickstart: Blueprint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
+    assert profile is not None
     slow = dataclasses.replace(
         profile,
         prefill_ttft_ms=tuple(1500.0 for _ in profile.prefill_ttft_ms),
@@ -99,6 +100,7 @@ def test_latencies_are_those_of_the_profile(
             .usage
         )
         took = time.monotonic() - started
+    assert usage is not None
     assert usage.completion_tokens == 6
     # A lower bound, which a slow machine cannot break: the simulator's own curve takes a tenth of it.
     assert took >= 1.5 + 5 * 0.2 - 0.1

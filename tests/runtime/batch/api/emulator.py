@@ -50,4 +50,5 @@ class Emulator:
                     b"<Error><Code>InvalidArgument</Code>"
                     b"<Message>Only one auth mechanism allowed</Message></Error>"
                 ]
-        return self._moto(environ, start_response)
+        answer: Iterable[bytes] = self._moto(environ, start_response)
+        return answer

@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.startswith("/iam/"):
             headers = {name.lower(): value for name, value in self.headers.items()}
             signer = self.gateway.signer_of(self.command, self.path, headers, body)
-            refused, context = ("" if signer else "INVALID_SIGNATURE"), {}
+            refused, context = ("" if signer else "INVALID_SIGNATURE"), dict[str, Any]()
             event["requestContext"]["identity"]["userArn"] = signer
         else:
             refused, context = self.gateway.authorize(event)

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from batch.api.handler import build
 from batch.jobs.settings import BatchPlatform
 from tests.runtime.batch import resources
@@ -45,7 +47,7 @@ class Api:
         return self.send_as_it_is(event)
 
     def send_as_it_is(self, event: dict[str, Any]) -> Answer:
-        answer = self._application.resolve(event, None)
+        answer = self._application.resolve(event, LambdaContext())
         json.dumps(answer)
         headers = {name.lower(): values[-1] for name, values in answer["multiValueHeaders"].items()}
         return Answer(answer["statusCode"], json.loads(answer["body"] or "{}"), headers)

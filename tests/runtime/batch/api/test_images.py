@@ -110,6 +110,7 @@ def test_the_team_reads_an_image_as_long_as_the_output_file(
 def test_images_are_deleted_with_the_output_file(platform: BatchPlatform, image: GeneratedImage) -> None:
     job = platform.jobs.get(image.job)
     assert job is not None
+    assert job.output_file_id is not None
     record = platform.files.get(job.output_file_id, team="search", now=NOW)
     assert record is not None
     platform.files.replace(replace(record, expires_at=NOW + HOUR))

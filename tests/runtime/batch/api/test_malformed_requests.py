@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.utilities.typing import LambdaContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -176,7 +177,7 @@ def test_any_form(api: Api, complete: dict[str, str], path: str, data: st.DataOb
 )
 def test_any_caller(platform_in_process: BatchPlatform, context: dict[str, Any]) -> None:
     answer = build(platform_in_process).resolve(
-        {**proxy_event("GET", "/v1/files"), "requestContext": context}, None
+        {**proxy_event("GET", "/v1/files"), "requestContext": context}, LambdaContext()
     )
 
     assert answer["statusCode"] in {401, 403}

@@ -19,6 +19,7 @@ from openai import (
     OpenAI,
     PermissionDeniedError,
     RateLimitError,
+    omit,
 )
 from openai.types import Batch
 
@@ -44,10 +45,13 @@ INPUT = json.dumps(LINE).encode() + b"\n"
 MIB = 2**20
 
 
-def submit(client: OpenAI, **options: object) -> object:
+def submit(client: OpenAI, metadata: dict[str, str] | None = None) -> Batch:
     file = client.files.create(file=("input.jsonl", INPUT), purpose="batch")
     return client.batches.create(
-        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h", **options
+        input_file_id=file.id,
+        endpoint="/v1/chat/completions",
+        completion_window="24h",
+        metadata=omit if metadata is None else metadata,
     )
 
 
@@ -58,6 +62,7 @@ def test_a_file_becomes_a_job_that_runs_and_whose_output_is_read(
 
     assert batch.status == "validating"
     assert batch.id.startswith("batch_")
+    assert batch.expires_at is not None
     assert batch.expires_at - batch.created_at == 24 * 3600
     assert batch.metadata == {"run": "nightly", "priority": "40"}
     assert batch.model == "qwen3-8b"
@@ -94,7 +99,9 @@ def test_a_file_becomes_a_job_that_runs_and_whose_output_is_read(
 
     done = client.batches.retrieve(batch.id)
     assert (done.status, done.completed_at) == ("completed", now)
+    assert done.request_counts is not None
     assert (done.request_counts.total, done.request_counts.completed) == (1, 1)
+    assert done.output_file_id is not None
     assert client.files.content(done.output_file_id).read() == b"{}\n"
     assert [file.id for file in client.files.list(purpose="batch_output")] == [output.id]
 
@@ -135,6 +142,7 @@ def test_a_large_file_comes_in_parts(client: OpenAI, tmp_path: Path, size: int) 
         md5=hashlib.md5(content).hexdigest(),  # noqa: S324 - the API's digest
     )
 
+    assert upload.file is not None
     assert (upload.status, upload.file.bytes, upload.file.filename) == ("completed", size, "large.jsonl")
     assert client.files.content(upload.file.id).read() == content
     assert resources.list_keys("uploads/") == []
@@ -267,9 +275,13 @@ def test_content_is_streamed(client: OpenAI, tmp_path: Path) -> None:
 
 def test_the_same_request_twice_makes_two_jobs(client: OpenAI) -> None:
     file = client.files.create(file=("input.jsonl", INPUT), purpose="batch")
-    arguments = {"input_file_id": file.id, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
 
-    assert client.batches.create(**arguments).id != client.batches.create(**arguments).id
+    def submitted() -> str:
+        return client.batches.create(
+            input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+        ).id
+
+    assert submitted() != submitted()
 
 
 def test_the_clients_own_option_for_a_key_is_not_sent(client: OpenAI) -> None:

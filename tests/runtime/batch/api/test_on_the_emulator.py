@@ -76,6 +76,7 @@ def test_a_role_submits_and_cancels(emulator: Emulator, address: str, emulated: 
             part_size=4 * 2**20,
             md5=hashlib.md5(CONTENT).hexdigest(),  # noqa: S324 - the API's digest
         )
+        assert upload.file is not None
         assert client.files.content(upload.file.id).read() == CONTENT
         batches = [
             client.batches.create(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -31,7 +31,7 @@ def told() -> list[tuple[Job, Figures | None]]:
 
 @pytest.fixture
 def ends(platform_in_process: BatchPlatform, told: list[tuple[Job, Figures | None]]) -> Ends:
-    def tell(job: Job, figures: Figures) -> None:
+    def tell(job: Job, figures: Figures | None) -> None:
         told.append((job, figures))
 
     return Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, tell)
@@ -59,11 +59,11 @@ def do(job: Job, *shards: str) -> None:
 
 def commit(job: Job, shard: str, *tokens: int) -> None:
     """Leave answers in the log of a shard that is not done, and a line that failed."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {"response": {"status_code": 200, "body": {"usage": usage(each)}}, "error": None} for each in tokens
     ]
-    failed = {"response": {"status_code": 400, "body": {"usage": usage(9)}}, "error": None}
-    broken = {"response": None, "error": {"code": "endpoint_error", "message": ""}}
+    failed: dict[str, object] = {"response": {"status_code": 400, "body": {"usage": usage(9)}}, "error": None}
+    broken: dict[str, object] = {"response": None, "error": {"code": "endpoint_error", "message": ""}}
     lines = [
         json.dumps({"id": f"batch_req_{job.id}_{shard}_{ordinal}", **row}).encode() + b"\n"
         for ordinal, row in enumerate((*rows, failed, broken))
@@ -93,7 +93,7 @@ def test_a_job_whose_shards_are_all_done_is_completed(
         assert record is not None
         assert resources.read_object(record.key).count(b"\n") == rows
     assert [job.state for job, _ in told] == ["completed"]
-    figures = Figures(1, 27, 3, 3_000_000, 1_500_000, 300_000, pytest.approx(0.27))
+    figures = Figures(1, 27, 3, 3_000_000, 1_500_000, 300_000, cast("float", pytest.approx(0.27)))
     assert told[0][1] == figures
     assert spent(platform_in_process) == {("qwen3-8b", "nightly"): figures}
 
@@ -162,7 +162,7 @@ def test_what_a_shard_had_answered_when_its_job_was_stopped_is_paid_once(
     total = ends.finish(job.id, now=NOW)
     assert total.usage == Usage(3_000_000, 1_500_000, 300_000)
     assert spent(platform_in_process)["qwen3-8b", "nightly"] == Figures(
-        1, 27, 3, 3_000_000, 1_500_000, 300_000, pytest.approx(0.27)
+        1, 27, 3, 3_000_000, 1_500_000, 300_000, cast("float", pytest.approx(0.27))
     )
 
 
@@ -265,7 +265,7 @@ def test_whoever_listens_is_told_and_the_figures_are_metrics(
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
     [written] = [line for line in lines if "CostUsd" in line]
     assert (written["Platform"], written["Team"], written["CompletedRequests"]) == ("chat", "search", 27)
-    assert written["CostUsd"] == pytest.approx(0.27)
+    assert written["CostUsd"] == cast("float", pytest.approx(0.27))
     # `blueprints costs` asks for tokens by team and model.
     [directive] = written["_aws"]["CloudWatchMetrics"]
     assert ["Platform", "Team", "Model"] in directive["Dimensions"]

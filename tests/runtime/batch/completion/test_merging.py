@@ -37,7 +37,8 @@ def put(s3: Any, key: str, content: bytes) -> None:
 
 
 def read(s3: Any, key: str) -> bytes:
-    return s3.get_object(Bucket="batch", Key=key)["Body"].read()
+    content: bytes = s3.get_object(Bucket="batch", Key=key)["Body"].read()
+    return content
 
 
 def rows(prefix: str, size: int) -> bytes:

@@ -47,7 +47,7 @@ class Folder:
         pass
 
     def write_stream(self, _: str, pieces: Iterable[bytes], **__: object) -> None:
-        for _ in pieces:
+        for _piece in pieces:
             pass
 
 

@@ -19,7 +19,7 @@ from batch.preparation.arrow_values import UnreadableValue, UnsupportedTypeError
 from batch.preparation.parquet_file import ParquetFile
 from batch.preparation.row_groups import batches
 
-YEARS = {"min_value": datetime.datetime(1, 1, 1), "max_value": datetime.datetime(9999, 12, 31, 23, 59, 59)}
+INSTANTS = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59))
 #: By type of Arrow: values, and what each is in JSON, by rules of their own.
 LEAVES: list[tuple[Any, st.SearchStrategy[Any], Any]] = [
     (pa.int64(), st.integers(-(2**63), 2**63 - 1), lambda value: value),
@@ -32,8 +32,8 @@ LEAVES: list[tuple[Any, st.SearchStrategy[Any], Any]] = [
     (pa.dictionary(pa.int32(), pa.string()), st.sampled_from(["a", "b", ""]), lambda value: value),
     (pa.date32(), st.dates(), lambda value: value.isoformat()),
     (pa.time64("us"), st.times(), lambda value: value.isoformat()),
-    (pa.timestamp("us"), st.datetimes(**YEARS), lambda value: value.isoformat()),
-    (pa.timestamp("us", "Asia/Tokyo"), st.datetimes(**YEARS), lambda value: value.isoformat() + "Z"),
+    (pa.timestamp("us"), INSTANTS, lambda value: value.isoformat()),
+    (pa.timestamp("us", "Asia/Tokyo"), INSTANTS, lambda value: value.isoformat() + "Z"),
     (
         pa.decimal128(20, 4),
         st.decimals(-(10**15), 10**15, places=4, allow_nan=False),
@@ -74,7 +74,8 @@ def columns(draw: st.DrawFn, *, depth: int = 2) -> tuple[Any, st.SearchStrategy[
 def tables(draw: st.DrawFn) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Draw a table, and its rows in JSON."""
     count = draw(st.integers(1, 12))
-    arrays, rows = {}, [{} for _ in range(count)]
+    arrays: dict[str, pa.Array] = {}
+    rows: list[dict[str, Any]] = [{} for _ in range(count)]
     for name in draw(
         st.lists(st.sampled_from(["a", "two words", "ä", "custom_id"]), min_size=1, unique=True)
     ):

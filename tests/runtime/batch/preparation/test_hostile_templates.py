@@ -87,7 +87,7 @@ def test_the_process_has_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None
         return start(*arguments, **options)  # type: ignore[call-overload]
 
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setattr(prompt_renderer.subprocess, "Popen", record)
+    monkeypatch.setattr(subprocess, "Popen", record)
     with closing(PromptRenderer("Hello {{ name }}", most_characters=100)) as prompts:
         assert prompts.render({"name": "ü\ud83d"}) == "Hello ü\ud83d"
     [environment] = given

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.preparation.line_reader import lines_that_begin_within, read_lines
+from batch.preparation.line_reader import Line, lines_that_begin_within, read_lines
 
 contents = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r\n", b"\n\n", b"x" * 40]), max_size=30).map(
     b"".join
@@ -30,7 +30,7 @@ def test_ranges_that_follow_one_another_give_each_line_once(
     content: bytes, piece: int, cuts: list[int]
 ) -> None:
     edges = sorted({0, len(content), *(cut for cut in cuts if cut < len(content))})
-    found = []
+    found: list[Line] = []
     for start, end in itertools.pairwise(edges):
         stream = in_pieces(content[max(start - 1, 0) :], piece)
         found += lines_that_begin_within(stream, start=start, end=end, limit=1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
-from batch.preparation import parquet, segments
+from batch.preparation import segments
 from tests.runtime.batch import resources
 from tests.runtime.batch.preparation.preparing import Prepared, prepare
 
@@ -138,7 +139,7 @@ def test_without_a_template_there_is_no_request() -> None:
 
 
 def test_where_pyarrow_is_missing_the_job_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     found = prepared(names(3))
     assert "is not supported in this region" in found.problems["unreadable_input"]
 

@@ -59,7 +59,8 @@ def line(number: int, content: str = "hello") -> bytes:
 
 
 def read(s3: Any, key: str) -> bytes:
-    return s3.get_object(Bucket="batch", Key=key)["Body"].read()
+    content: bytes = s3.get_object(Bucket="batch", Key=key)["Body"].read()
+    return content
 
 
 def rows(s3: Any, key: str) -> list[dict[str, Any]]:

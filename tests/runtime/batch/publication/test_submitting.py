@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from batch.contracts.request import JobRequest
-from batch.jobs import submitting
 from batch.jobs.configuration import Configuration
 from batch.jobs.fields import InvalidError
 from batch.jobs.manifest import read_manifest
@@ -98,9 +98,9 @@ def test_of_two_jobs_of_one_second_the_later_has_the_later_version(
     submissions = build_submissions(platform_in_process)
     versions = []
     for milliseconds in (1, 2):
-        monkeypatch.setattr(submitting.time, "time", lambda: 1_800_000_000.0)
+        monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)
         nanoseconds = 1_800_000_000_000_000_000 + milliseconds * 1_000_000
-        monkeypatch.setattr(submitting.time, "time_ns", lambda at=nanoseconds: at)
+        monkeypatch.setattr(time, "time_ns", lambda at=nanoseconds: at)
         event = {**SCHEDULE, "time": f"2026-11-2{milliseconds}T02:00:00Z"}
         job = submissions.of_schedule({**event, "manifest": {**INPUTS, "signal": "product-captions"}})
         assert job.publication is not None
@@ -110,7 +110,7 @@ def test_of_two_jobs_of_one_second_the_later_has_the_later_version(
 
 def test_a_submission_that_comes_again_keeps_its_version(platform_in_process: BatchPlatform) -> None:
     submissions = build_submissions(platform_in_process)
-    event = {**SCHEDULE, "time": "2026-11-21T02:00:00Z"}
+    event: dict[str, Any] = {**SCHEDULE, "time": "2026-11-21T02:00:00Z"}
     event["manifest"] = {**INPUTS, "signal": "product-captions"}
     first, again = submissions.of_schedule(event), submissions.of_schedule(event)
     assert first == again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ def ends(*jobs: ForecastJob, speed: float = 1.0) -> dict[str, float]:
     return expected_ends(jobs, PLACES, speed=speed, now=0.0, most={})
 
 
-def named(name: str, job: ForecastJob = JOB, **changes: object) -> ForecastJob:
+def named(name: str, job: ForecastJob = JOB, **changes: Any) -> ForecastJob:
     return replace(job, wanted=replace(job.wanted, job=name, **changes))
 
 
@@ -90,7 +91,7 @@ def test_every_job_has_a_finite_end(jobs: list[ForecastJob], places: int, speed:
     assert all(0 <= end < float("inf") for end in found.values())
 
 
-def candidate(job: Job, **changes: object) -> SchedulingCandidate:
+def candidate(job: Job, **changes: Any) -> SchedulingCandidate:
     admission = Admission(job.id, 1, "token", 60, 0, 480.0, 1.0, lines_per_shard=10.0, may_refuse=True)
     return SchedulingCandidate(job, replace(admission, **changes), 60)
 

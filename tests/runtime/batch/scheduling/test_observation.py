@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 import pytest
 
@@ -30,7 +31,11 @@ def test_jobs_are_counted_by_what_they_do(platform_in_process: BatchPlatform) ->
     found = observe(read_open_jobs(platform_in_process.jobs, admissions), ["nightly", "bulk"], now=NOW + HOUR)
     assert found == {
         "nightly": Backlog(
-            waiting=2, running=1, ending=2, oldest_seconds=13 * HOUR, waited_percent=pytest.approx(81.25)
+            waiting=2,
+            running=1,
+            ending=2,
+            oldest_seconds=13 * HOUR,
+            waited_percent=cast("float", pytest.approx(81.25)),
         ),
         "bulk": Backlog(),
     }

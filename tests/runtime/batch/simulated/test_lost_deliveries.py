@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
+from simpy.events import Event
 
 from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import SpendingTable, month_of
 from batch.scheduling.admissions import AdmissionTable
 from batch.scheduling.budgets import admitted
-from inference_blueprints.contracts.batch_states import OPEN
+from inference_blueprints.contracts.batch_states import OPEN, JobState
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import NOW
 from tests.runtime.batch.simulated.job_life import (
@@ -81,7 +82,7 @@ def live(life: Life) -> tuple[BatchPlatform, Job]:
         return platform, ended
 
 
-def cancel(life: Life, api: Api, job: Job) -> Iterator[object]:
+def cancel(life: Life, api: Api, job: Job) -> Generator[Event, object, None]:
     yield life.env.timeout(life.story.cancelled_at or 0)
     api.post(f"/v1/batches/{job.id}/cancel", {})
 
@@ -131,10 +132,10 @@ def test_it_ends_whatever_goes_wrong(name: str) -> None:
     assert wrong == {}
 
 
-def ends_of_schedules(name: str, seeds: range) -> dict[int, str]:
+def ends_of_schedules(name: str, seeds: range) -> dict[int, JobState]:
     """Live a story with each schedule of faults, and return the unexpected ends."""
     story = STORIES[name]
-    found = {}
+    found: dict[int, JobState] = {}
     for seed in seeds:
         _, job = live(Life(story, schedule=FaultSchedule(seed)))
         if job.state not in ALSO[story.end] | AFTER_MANY_FAULTS[story.end]:

@@ -8,7 +8,7 @@ import pytest
 
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.retry_budget import RetryBudget
-from tests.runtime.batch.worker.test_concurrency_limit import turn
+from tests.runtime.batch.worker.turned_loop import turn
 
 TOKENS_AT_FIRST = 100
 TOKENS_A_SECOND = 10

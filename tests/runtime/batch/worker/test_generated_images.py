@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any, cast
 
 import pytest
+from aiohttp import web
 
 from batch.contracts.generated_image import GeneratedImage
 from batch.contracts.shard import ShardLine
@@ -21,7 +22,7 @@ from batch.worker.memory_budget import MemoryBudget
 from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.targets.local.direct.scripted_images import scripted_png
-from tests.runtime.batch.worker.aws_proxy import AwsProxy, Call, Forward, slow_down, web
+from tests.runtime.batch.worker.aws_proxy import AwsProxy, Call, Forward, slow_down
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import Asked, Behaviour, Gate, after, status
 from tests.runtime.batch.worker.jobs import BUCKET, Job, put_job, wait_until

@@ -50,6 +50,6 @@ def test_a_crowd_spreads_over_the_time_of_an_answer(in_flight: int) -> None:
 def test_no_place_in_flight_is_left_empty_for_it() -> None:
     begun = beginnings(100, 200)
     rates = [
-        len(list(group)) / 10 for _, group in itertools.groupby(sorted(begun), lambda begin: begin // 10)
+        len(list(group)) / 10 for _, group in itertools.groupby(sorted(begun), lambda begin: int(begin // 10))
     ]
     assert min(rates[1:-1]) >= 0.98 * 100 / ANSWER_SECONDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def test_the_defaults_are_as_described() -> None:
     described = {name: int(value) for name, value in rows}
     defaults = {
         entry.metadata["variable"]: entry.metadata["default"]
-        for entry in module.fields(module.WorkerSettings)
+        for entry in fields(module.WorkerSettings)
         if entry.metadata
     }
     assert described == defaults

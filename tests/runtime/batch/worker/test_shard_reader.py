@@ -14,7 +14,6 @@ from botocore.exceptions import ResponseStreamingError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.worker import shard_reader
 from batch.worker.bucket_client import BucketClient, MissingObjectError, OpenObject
 from batch.worker.shard_reader import RawLine, ShardReader
 
@@ -64,7 +63,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(seconds: float) -> None:
         return None
 
-    monkeypatch.setattr(shard_reader.asyncio, "sleep", at_once)
+    monkeypatch.setattr(asyncio, "sleep", at_once)
 
 
 @given(

@@ -97,7 +97,7 @@ class Answers:
         self._chance = chance
 
     async def ask(self, _: str, request: Any, **__: object) -> Answer | Failure:
-        for _ in range(self._chance.randrange(4)):
+        for _turn in range(self._chance.randrange(4)):
             await asyncio.sleep(0)
         if self._chance.random() < 0.1:
             return Failure(EndpointFault.REFUSED, "status 429", 0.0)

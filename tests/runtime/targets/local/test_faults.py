@@ -104,10 +104,12 @@ def _streams(run: _Run, begun: threading.Barrier) -> tuple[list[threading.Thread
     """Begin streams, meet at the barrier after their first tokens, and count what each brings in the end."""
     counts: list[int] = []
     address = urlsplit(run.endpoint.base_url)
+    host = address.hostname
+    assert host is not None
     body = json.dumps({"model": _MODEL, "prompt": "Hello", "max_tokens": _TOKENS, "stream": True})
 
     def read() -> None:
-        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_TIMEOUT)
+        connection = http.client.HTTPConnection(host, address.port, timeout=_TIMEOUT)
         count = 0
         with (
             closing(connection),
@@ -182,8 +184,9 @@ def test_sigkill_of_the_supervisor_leaves_no_process(tmp_path: Path, wrapper: tu
     possible = subprocess.run([*wrapper, "true"], capture_output=True, text=True, check=False)
     if possible.returncode != 0:
         pytest.skip(f"this machine cannot take such rights away: {possible.stderr.strip()}")
-    command = [*wrapper, sys.executable, "-c", _SUPERVISOR, tmp_path]
+    command = [*wrapper, sys.executable, "-c", _SUPERVISOR, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
         pids = [int(pid) for pid in supervisor.stdout.readline().split()]
         assert len(pids) == 6, "namespace, relay, two frontends, two workers"
         assert all(psutil.pid_exists(pid) for pid in pids)

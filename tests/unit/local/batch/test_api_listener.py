@@ -33,13 +33,13 @@ def team(name, *principals):
     return Team(name=name, principals=list(principals), monthly_budget_usd=1.0)
 
 
-def test_the_address_is_the_emulator_s_and_the_first_role_speaks():
+def test_the_address_is_the_emulator_s_and_the_first_role_speaks() -> None:
     teams = [team("people", f"{ACCOUNT}:user/jo"), team("ads", f"{ACCOUNT}:user/al", f"{ACCOUNT}:role/Ads")]
     batch = find_batch(FakeEmulator(), "mine", teams)
     assert batch.base_url == "http://127.0.0.1:4566/restapis/a1b2/prod/_user_request_/v1"
     assert (batch.platform, batch.team, batch.role) == ("mine", "ads", f"{ACCOUNT}:role/Ads")
 
 
-def test_teams_of_users_alone_are_refused():
+def test_teams_of_users_alone_are_refused() -> None:
     with pytest.raises(UserError, match=r"spec\.teams: no team has an IAM role"):
         find_batch(FakeEmulator(), "mine", [team("people", f"{ACCOUNT}:user/jo")])

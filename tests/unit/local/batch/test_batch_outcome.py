@@ -28,18 +28,18 @@ def rows(*custom_ids: str) -> str:
     ],
     ids=["whole", "an error", "lost", "nothing", "thrice", "in both files", "of no line"],
 )
-def test_every_row_is_of_one_line(output, errors, counted):
+def test_every_row_is_of_one_line(output, errors, counted) -> None:
     counts = count(["a", "b", "c"], output, errors)
     assert dataclasses.astuple(counts) == (3, *counted)
 
 
 @pytest.mark.parametrize("change", [{"lost": 1, "completed": 199}, {"duplicated": 1}, {"failed": 1}])
-def test_a_job_is_whole_when_every_line_was_answered_once(change):
+def test_a_job_is_whole_when_every_line_was_answered_once(change) -> None:
     assert BATCH_OUTCOME.is_whole
     assert not dataclasses.replace(BATCH_OUTCOME, **change).is_whole
 
 
-def test_the_images_that_an_output_names_are_listed():
+def test_the_images_that_an_output_names_are_listed() -> None:
     body = {"data": [{"file_id": "image-1"}, {"file_id": "image-2"}]}
     row = json.dumps({"custom_id": "a", "response": {"status_code": 200, "body": body}})
     assert named_images(f"{row}\n{row}\n") == ["image-1", "image-2"] * 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inference_blueprints.local.batch.batch_parts import describe
 
 
-def test_workers_are_real_and_what_is_around_them_is_not():
+def test_workers_are_real_and_what_is_around_them_is_not() -> None:
     parts = {part.name: part for part in describe({"qwen3-8b": 2})}
     assert {name: part.state for name, part in parts.items()} == {
         "Batch API": "emulated",
@@ -17,5 +17,5 @@ def test_workers_are_real_and_what_is_around_them_is_not():
     assert "2 of qwen3-8b" in parts["Batch workers"].detail
 
 
-def test_without_workers_nobody_claims_that_they_are_real():
+def test_without_workers_nobody_claims_that_they_are_real() -> None:
     assert {part.name: part.state for part in describe({})}["Batch workers"] == "stubbed"

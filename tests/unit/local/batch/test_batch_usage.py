@@ -10,7 +10,7 @@ from inference_blueprints.local.run_state import RunningBatch
 BATCH = RunningBatch("http://127.0.0.1:4566/v1", "mine", "ads", "arn:aws:iam::123456789012:role/Ads", {})
 
 
-def test_a_folder_with_a_space_stays_one_word():
+def test_a_folder_with_a_space_stays_one_word() -> None:
     first, variables, request = usage_lines(BATCH, Path("my runs/run"))
     assert "http://127.0.0.1:4566/v1" in first
     assert "team ads" in first

@@ -16,7 +16,7 @@ def release(name, **values):
     return RecordedRelease(name, "inference", "asset", "", rendered=True, values=values)
 
 
-def test_other_charts_are_no_workers():
+def test_other_charts_are_no_workers() -> None:
     found = worker_releases(
         [
             release("m-main", environment={"HOME": "/"}),
@@ -28,21 +28,21 @@ def test_other_charts_are_no_workers():
 
 
 @pytest.mark.parametrize(("least", "here"), [(0, 1), (1, 1), (3, 3)])
-def test_of_scaled_workers_as_many_run_here_as_stay_and_one_at_least(least, here):
+def test_of_scaled_workers_as_many_run_here_as_stay_and_one_at_least(least: int, here: int) -> None:
     scaling = {"min": least, "max": 9}
     found = worker_releases([release("m.batch", scaling=scaling, environment=ENVIRONMENT)])
     assert found == [WorkerRelease("m", here, ENVIRONMENT)]
 
 
 @pytest.fixture
-def ecs(monkeypatch):
+def ecs(monkeypatch: pytest.MonkeyPatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "none")
     with mock_aws():
         yield boto3.client("ecs", region_name="us-west-2")
 
 
-def add_service(ecs, name, count, environment):
+def add_service(ecs, name, count, environment) -> None:
     ecs.register_task_definition(
         family=name,
         containerDefinitions=[
@@ -57,7 +57,7 @@ def add_service(ecs, name, count, environment):
     ecs.create_service(cluster="workers", serviceName=name, taskDefinition=name, desiredCount=count)
 
 
-def test_services_of_workers_are_found_by_what_their_tasks_are_told(ecs):
+def test_services_of_workers_are_found_by_what_their_tasks_are_told(ecs) -> None:
     assert worker_services(ecs) == []
     ecs.create_cluster(clusterName="empty")
     ecs.create_cluster(clusterName="workers")
@@ -66,7 +66,7 @@ def test_services_of_workers_are_found_by_what_their_tasks_are_told(ecs):
     assert worker_services(ecs) == [WorkerRelease("m", 2, ENVIRONMENT)]
 
 
-def test_a_service_that_has_no_task_yet_has_a_worker_here(ecs):
+def test_a_service_that_has_no_task_yet_has_a_worker_here(ecs) -> None:
     ecs.create_cluster(clusterName="workers")
     add_service(ecs, "m", 0, ENVIRONMENT)
     assert worker_services(ecs) == [WorkerRelease("m", 1, ENVIRONMENT)]

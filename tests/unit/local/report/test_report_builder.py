@@ -150,7 +150,7 @@ def test_real_engines_need_no_profile(report_of) -> None:
 
 
 @pytest.mark.parametrize(("limit", "met"), [(500.0, True), (50.0, False)])
-def test_objectives_are_held_against_the_ninetieth_percentile(report_of, limit, met) -> None:
+def test_objectives_are_held_against_the_ninetieth_percentile(report_of, limit: float, *, met: bool) -> None:
     objectives = Objectives(time_to_first_token_p90_ms=limit)
     document = as_dict(report_of(run_of(result_of(answered(0.0, 100.0)), objectives=objectives)))
     [objective] = document["models"][0]["objectives"]

@@ -34,7 +34,7 @@ def usual_run():
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_the_curl_line_is_one_line(printed, report_of, usual_run, terminal) -> None:
+def test_the_curl_line_is_one_line(printed, report_of, usual_run, *, terminal: bool) -> None:
     curl = report_of(usual_run).models[0].curl
     assert len(curl) > 80
     assert curl in printed(usual_run, console={"force_terminal": terminal, "color_system": None}).splitlines()
@@ -158,7 +158,7 @@ def test_a_lost_stream_is_one_stream(printed, usual_run) -> None:
 
 
 @pytest.mark.parametrize(("lost", "is_red"), [(0, False), (2, True)])
-def test_lost_requests_of_an_elastic_run_are_red(printed, usual_run, lost, is_red) -> None:
+def test_lost_requests_of_an_elastic_run_are_red(printed, usual_run, lost: int, *, is_red: bool) -> None:
     scaling = dataclasses.replace(SCALING, lost=lost)
     console = {"force_terminal": True, "color_system": "standard"}
     text = printed(usual_run, scaling=scaling, console=console)

@@ -77,7 +77,9 @@ def requests(*arrivals: float) -> list[ScaledRequest]:
     return [ScaledRequest(arrival, 1, 1, (PrefixBlock(0, 1),)) for arrival in arrivals]
 
 
-def send(arrivals, *, answer_seconds=0.1, failure=None, limit=10, on_progress=None, sleep=None):
+def send(
+    arrivals, *, answer_seconds: float = 0.1, failure=None, limit: int = 10, on_progress=None, sleep=None
+):
     time = VirtualTime()
     client = Answering(time, answer_seconds, failure)
     loop = OpenLoop(

@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from dynamo.mocker.config import build_mocker_engine_args
 from inference_blueprints.serving.command_line import command_line
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.types import FilePath, OwnAddress, PeerAddress, SecretValue
+from inference_blueprints.targets.local.local_deployment import LocalDeployment
 from inference_blueprints.targets.local.process_commands import (
     SimulatedEngine,
     environment,
@@ -28,7 +29,9 @@ def _value(command: list[str], option: str) -> str:
     return command[len(command) - 1 - command[::-1].index(option) + 1]
 
 
-def test_the_frontend_has_every_argument_of_the_plan(deployments_of) -> None:
+def test_the_frontend_has_every_argument_of_the_plan(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     (deployment,) = deployments_of(("l40s", 2))
     process = deployment.frontend.process
     command = frontend_command(process, 4321)
@@ -37,7 +40,9 @@ def test_the_frontend_has_every_argument_of_the_plan(deployments_of) -> None:
     assert tuple(command[start : start + len(process.arguments)]) == process.arguments
 
 
-def test_address_and_discovery_are_this_machines(deployments_of) -> None:
+def test_address_and_discovery_are_this_machines(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     process = deployments_of(("l40s", 2))[0].frontend.process
     command = frontend_command(process, 4321)
     assert _value(command, "--http-host") == "127.0.0.1"
@@ -80,7 +85,9 @@ def planning(workers: SimulatedRole, arguments: tuple[str, ...]) -> SimulatedRol
     return replace(workers, planned=replace(workers.planned, arguments=arguments))
 
 
-def test_the_engine_has_the_arguments_of_the_plan(deployments_of) -> None:
+def test_the_engine_has_the_arguments_of_the_plan(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     (deployment,) = deployments_of(("l40s", 2))
     workers = deployment.workers[0]
     settings = workers.simulated.settings
@@ -103,7 +110,9 @@ def test_the_engine_has_the_arguments_of_the_plan(deployments_of) -> None:
     }
 
 
-def test_parsers_that_download_a_vocabulary_are_left_out(deployments_of) -> None:
+def test_parsers_that_download_a_vocabulary_are_left_out(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     workers = deployments_of(("l40s", 1))[0].workers[0]
     planned = planning(workers, (*workers.planned.arguments, "--dyn-reasoning-parser", "gpt_oss"))
     command = worker_command(engine_of(planned), 1)
@@ -113,7 +122,7 @@ def test_parsers_that_download_a_vocabulary_are_left_out(deployments_of) -> None
 
 @pytest.mark.parametrize(("engine", "blocks"), [("vllm", "699"), ("sglang", None)])
 def test_the_users_kv_blocks_count_without_the_one_that_vllm_keeps_empty(
-    engine: str, blocks: str | None, deployments_of
+    engine: str, blocks: str | None, deployments_of: Callable[..., tuple[LocalDeployment, ...]]
 ) -> None:
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
     sizes = command_line(dict(zip(ENGINES[engine].argument_names.counts, (777, 5, 4096, 32), strict=True)))
@@ -131,7 +140,7 @@ def test_the_users_kv_blocks_count_without_the_one_that_vllm_keeps_empty(
     ],
 )
 def test_the_simulator_reads_the_plans_arguments(
-    engine: str, options: Mapping[str, str], deployments_of
+    engine: str, options: Mapping[str, str], deployments_of: Callable[..., tuple[LocalDeployment, ...]]
 ) -> None:
     """A size that is computed anew, or read under another engine's name, differs from the plan's argument."""
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
@@ -147,7 +156,9 @@ def test_the_simulator_reads_the_plans_arguments(
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrtLlm"])
-def test_a_prefix_cache_that_the_user_switches_off_is_not_simulated(engine: str, deployments_of) -> None:
+def test_a_prefix_cache_that_the_user_switches_off_is_not_simulated(
+    engine: str, deployments_of: Callable[..., tuple[LocalDeployment, ...]]
+) -> None:
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
     names = ENGINES[engine].argument_names
     sizes = dict(zip(names.counts, (777, 5, 4096, 32), strict=True))
@@ -157,7 +168,9 @@ def test_a_prefix_cache_that_the_user_switches_off_is_not_simulated(engine: str,
         assert parsed.enable_prefix_caching is cached
 
 
-def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
+def test_blocks_in_the_nodes_memory_are_simulated_too(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], host_kv_blocks=7)
     command = worker_command(engine_of(workers), 1)
     assert _value(command, "--num-host-blocks") == "7"
@@ -166,14 +179,18 @@ def test_blocks_in_the_nodes_memory_are_simulated_too(deployments_of) -> None:
     assert read["kv_cache_bytes_per_token"] == 147_456
 
 
-def test_the_ranks_of_a_worker_are_simulated_too(deployments_of) -> None:
+def test_the_ranks_of_a_worker_are_simulated_too(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     workers = deployments_of(("l40s", 1))[0].workers[0]
     ranked = simulating(workers, data_parallel_size=8)
     assert read_by_mocker(worker_command(engine_of(ranked, data_parallel_size=8), 1)).dp_size == 8
     assert "--data-parallel-size" not in worker_command(engine_of(workers), 1)
 
 
-def test_totals_over_ranks_are_divided_as_sglang_divides_them(deployments_of) -> None:
+def test_totals_over_ranks_are_divided_as_sglang_divides_them(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine="sglang", data_parallel_size=4)
     sizes = zip(ENGINES["sglang"].argument_names.counts, (777, 32, 4096, 64), strict=True)
     planned = command_line({**dict(sizes), "data-parallel-size": 4})
@@ -182,7 +199,9 @@ def test_totals_over_ranks_are_divided_as_sglang_divides_them(deployments_of) ->
     assert (parsed.sglang_chunked_prefill_size, parsed.max_model_len, parsed.block_size) == (1024, 777, 64)
 
 
-def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(deployments_of) -> None:
+def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     workers = deployments_of(("l40s", 1))[0].workers[0]
     prefill = replace(workers.simulated, role="prefill", transfer_bytes_per_second=50e9)
     command = worker_command(engine_of(replace(workers, simulated=prefill)), 1)
@@ -190,7 +209,9 @@ def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(deployme
     assert _value(command, "--kv-transfer-bandwidth") == "50.0"
 
 
-def test_without_a_profile_the_simulator_is_given_none(deployments_of) -> None:
+def test_without_a_profile_the_simulator_is_given_none(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     workers = deployments_of(("l4", 1))[0].workers[0]
     assert "--planner-profile-data" not in worker_command(engine_of(workers), 1)
 
@@ -214,7 +235,9 @@ def test_two_deployments_do_not_find_each_other(tmp_path: Path) -> None:
     assert one["HOME"] != other["HOME"]
 
 
-def test_a_plan_with_another_command_is_another_program(deployments_of) -> None:
+def test_a_plan_with_another_command_is_another_program(
+    deployments_of: Callable[..., tuple[LocalDeployment, ...]],
+) -> None:
     process = dataclasses.replace(
         deployments_of(("l40s", 1))[0].frontend.process, command=("python3", "-m", "x.y")
     )

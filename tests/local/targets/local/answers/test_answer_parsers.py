@@ -12,6 +12,7 @@ from typing import Any
 
 import openai
 import pytest
+from openai.types.chat import ChatCompletionFunctionToolParam
 
 from inference_blueprints import tools
 from inference_blueprints.resources import root
@@ -19,7 +20,7 @@ from tests.local.targets.local.answers.answer_families import FAMILIES, Family
 from tests.local.targets.local.answers.scripted_models import ECHO
 
 _PROGRAM = Path(__file__).with_name("chat_client.mjs")
-_TOOLS = [
+_TOOLS: list[ChatCompletionFunctionToolParam] = [
     {
         "type": "function",
         "function": {
@@ -121,8 +122,9 @@ def guided(choice: Any) -> dict[str, Any]:
 
 
 def test_a_json_schema_reaches_the_engine(client: openai.OpenAI) -> None:
-    layout = {"type": "json_schema", "json_schema": {"name": "place", "schema": _SCHEMA, "strict": True}}
-    [choice] = client.chat.completions.create(**question(ECHO), response_format=layout).choices
+    place = {"name": "place", "schema": _SCHEMA, "strict": True}
+    asked = question(ECHO) | {"response_format": {"type": "json_schema", "json_schema": place}}
+    [choice] = client.chat.completions.create(**asked).choices
     assert guided(choice)["json"] == _SCHEMA
 
 

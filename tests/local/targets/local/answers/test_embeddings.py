@@ -52,7 +52,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[openai.OpenAI]:
     plan = build_plan(Blueprint.model_validate(_BLUEPRINT)).models[0].deployments[0]
     variables = environment(plan.entry_point.environment, folder)
     [port] = free_ports(1)
-    engine = [sys.executable, Path(__file__).with_name("embedding_engine.py"), folder / "model", _NAME]
+    engine: list[str | Path] = [
+        sys.executable,
+        Path(__file__).with_name("embedding_engine.py"),
+        folder / "model",
+        _NAME,
+    ]
     address = f"http://127.0.0.1:{port}/v1"
     with (
         ProcessGroup() as processes,

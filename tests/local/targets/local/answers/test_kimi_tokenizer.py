@@ -7,9 +7,11 @@ import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
+from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageFunctionToolCall
 
 from inference_blueprints import catalog
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
@@ -50,7 +52,8 @@ def kimi_directory(family: Family, directory: Path) -> Path:
 
 
 def tokens_of(family: Family) -> list[int]:
-    tokens, rest = [], family.text
+    tokens: list[int] = []
+    rest = family.text
     marks = {mark: len(_TOKENS) + index for index, mark in enumerate(family.marks)}
     while rest:
         mark = next((each for each in marks if rest.startswith(each)), None)
@@ -63,7 +66,7 @@ def tokens_of(family: Family) -> list[int]:
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[openai.OpenAI]:
     folder: Path = tmp_path_factory.mktemp("kimi")
     directory = str(kimi_directory(_FAMILY, folder / "model"))
-    entry = {"directory": directory, "arguments": planned_arguments(_FAMILY)}
+    entry: dict[str, Any] = {"directory": directory, "arguments": planned_arguments(_FAMILY)}
     script = [
         entry | {"name": "kimi-k2", "tokens": tokens_of(_FAMILY)},
         entry | {"name": ECHO, "arguments": [], "tokens": [], "first_byte": 0},
@@ -76,18 +79,26 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[openai.OpenAI]:
 
 
 def test_answers_are_read_with_the_models_own_tokens(client: openai.OpenAI) -> None:
-    question = [{"role": "user", "content": "Weather in Paris?"}]
-    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
-    asked = {"model": "kimi-k2", "messages": question, "tools": tools, "max_tokens": 900}
-    [choice] = client.chat.completions.create(**asked).choices
+    tool: ChatCompletionFunctionToolParam = {
+        "type": "function",
+        "function": {"name": "get_weather", "parameters": {"type": "object"}},
+    }
+    [choice] = client.chat.completions.create(
+        model="kimi-k2",
+        messages=[{"role": "user", "content": "Weather in Paris?"}],
+        tools=[tool],
+        max_tokens=900,
+    ).choices
     assert choice.message.content == _FAMILY.content
-    [call] = choice.message.tool_calls
+    [call] = choice.message.tool_calls or []
+    assert isinstance(call, ChatCompletionMessageFunctionToolCall)
     assert (call.function.name, json.loads(call.function.arguments)) == _FAMILY.calls[0]
 
 
 def test_prompts_are_written_in_the_models_own_tokens(client: openai.OpenAI) -> None:
-    question = [{"role": "user", "content": _WORD}]
-    [choice] = client.chat.completions.create(model=ECHO, messages=question, max_tokens=900).choices
-    prompt = json.loads(choice.message.content)["token_ids"]
+    [choice] = client.chat.completions.create(
+        model=ECHO, messages=[{"role": "user", "content": _WORD}], max_tokens=900
+    ).choices
+    prompt = json.loads(choice.message.content or "")["token_ids"]
     assert len(_TOKENS) - 1 in prompt
     assert ord(_WORD[0]) not in prompt
