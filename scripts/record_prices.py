@@ -3,8 +3,8 @@
     python scripts/record_prices.py us-west-2 PATH_OR_URL [--source TEXT]
 
 PATH_OR_URL is the offer file of AmazonEC2 in that region, as JSON or CSV (AWS Billing User Guide, "Reading
-the service price list files"). Only the prices of the catalogue's instance types are kept: Linux without
-licences or software, shared tenancy, on demand. The output is
+the service price list files"). Only the prices of the catalogue's instance types, and of others with a
+published speed, are kept: Linux without licences or software, shared tenancy, on demand. The output is
 `inference_blueprints/catalog/data/prices/<region>.csv`. Types that are not in the offer are left out; their
 prices are unknown.
 """
@@ -19,6 +19,7 @@ from typing import Any
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.catalog.published_speeds import published_speeds
 
 #: Attributes of the product of a plain on-demand instance, by the names of both formats.
 _WANTED = {
@@ -38,7 +39,9 @@ def main() -> None:
     parser.add_argument("--source", default="AWS price list, AmazonEC2", help="source that the table states")
     arguments = parser.parse_args()
     date, prices = read_offer(_text(arguments.offer), arguments.region)
-    known = {name: prices[name] for name in catalog.instance_types() if name in prices}
+    compared = (each.instance_type for each in published_speeds())
+    wanted = dict.fromkeys((*catalog.instance_types(), *compared))
+    known = {name: prices[name] for name in wanted if name in prices}
     if not known:
         parser.error(f"{arguments.offer}: no on-demand price of a known instance type in {arguments.region}")
     path = shipped().directory / "prices" / f"{arguments.region}.csv"

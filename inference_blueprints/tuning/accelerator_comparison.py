@@ -13,6 +13,7 @@ from typing import Any
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import InstanceType
+from inference_blueprints.catalog.capacity_block_prices import capacity_block_price
 from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.published_speeds import PublishedSpeed, published_speeds
 from inference_blueprints.catalog.same_shape import same_shape
@@ -31,14 +32,15 @@ FAMILIES = ("g6e", "p5en", "p6-b200", "p6-b300", "inf2", "trn2", "c8g")
 
 _SECONDS_AN_HOUR = 3600.0
 _MILLION = 1e6
-_ON_DEMAND = "onDemand"
+_ON_DEMAND, _CAPACITY_BLOCK = "onDemand", "capacityBlock"
 _POOL = "compared"
 _NO_DATA, _TOO_SLOW = "no data", "too slow"
 _TITLE = "The same model on other instances"
 _NOTES = (
     "Speeds marked simulated come from latency profiles, for this workload and its objective for the time "
     "per token. Published speeds have the conditions that their source states, so compare them with care.",
-    "Prices are on demand and for tokens of answers. Simulated speeds use all devices of the instance.",
+    "Prices are on demand, where a note names no Capacity Block, and for tokens of answers. Simulated speeds "
+    "use all devices of the instance.",
 )
 
 
@@ -58,8 +60,8 @@ class ComparedInstance:
         Tokens of answers per second: the same figure for a simulated speed, and a range if the source of a
         published one states a range. None if it is not known.
     usd_per_hour
-        On-demand price of what reached that speed: the instance, or the share of its devices that took part.
-        None if it is unknown.
+        Price of what reached that speed: the instance, or the share of its devices that took part. It is the
+        on-demand price, or else that of a Capacity Block. None if neither is known.
     speed
         ``simulated``, ``published``, ``too slow`` (a simulated one that misses the objective) or ``no data``.
     origin
@@ -191,7 +193,7 @@ def _published(speed: PublishedSpeed, prices: Prices) -> ComparedInstance:
     """Return the figures of a published speed."""
     weights = f"{speed.model} with weights of type {speed.quantization}"
     requests = counted(speed.concurrent_requests, "request")
-    price = prices.usd_per_hour(speed.instance_type, _ON_DEMAND)
+    price, of_block = _price(speed.instance_type, prices)
     kind = catalog.instance_types().get(speed.instance_type)
     used = ""
     if kind and speed.devices and speed.devices < kind.accelerator_count:
@@ -205,8 +207,23 @@ def _published(speed: PublishedSpeed, prices: Prices) -> ComparedInstance:
         speed.most_tokens_per_second,
         price,
         "published",
-        f"{weights}, {requests} at once{used}. {speed.conditions} ({speed.source}, {speed.date})",
+        f"{weights}, {requests} at once{used}. {speed.conditions} ({speed.source}, {speed.date}){of_block}",
     )
+
+
+def _price(instance_type: str, prices: Prices) -> tuple[float | None, str]:
+    """Return the price of an instance, and a sentence about it if it is that of a Capacity Block."""
+    price = prices.usd_per_hour(instance_type, _ON_DEMAND)
+    own = prices.usd_per_hour(instance_type, _CAPACITY_BLOCK)
+    block = capacity_block_price(instance_type)
+    if price is not None:
+        return price, ""
+    if own is not None:
+        return own, ". The price is your rate of a Capacity Block"
+    if block is None:
+        return None, ""
+    stated = f"{block.region} ({block.source}, {block.date})"
+    return block.usd_per_hour, f". The price is that of a Capacity Block in {stated}; there is none on demand"
 
 
 def _simulated(

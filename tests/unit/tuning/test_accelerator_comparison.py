@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from inference_blueprints import catalog
+from inference_blueprints.catalog.capacity_block_prices import capacity_block_price
 from inference_blueprints.catalog.published_speeds import PublishedSpeed
 from inference_blueprints.pricing.rates import Prices
 from inference_blueprints.spec.types import Blueprint
@@ -143,5 +144,21 @@ def test_a_simulated_speed_comes_before_a_published_one(blueprint_of: Callable[.
 
 
 def test_without_a_price_the_speed_is_still_shown(blueprint_of: Callable[..., Blueprint]) -> None:
-    row = compared(blueprint_of(), "trn2", replace(PUBLISHED, instance_type="trn2.48xlarge", devices=16))
+    row = compared(blueprint_of(), "x1", replace(PUBLISHED, instance_type="x1.32xlarge", devices=None))
     assert comparison_table([row]).rows[0][3:] == ("500 to 1,000", "no data", "no data")
+
+
+def test_without_a_price_on_demand_that_of_a_capacity_block_is_shown_with_its_source(
+    blueprint_of: Callable[..., Blueprint],
+) -> None:
+    row = compared(blueprint_of(), "trn2", replace(PUBLISHED, instance_type="trn2.48xlarge", devices=8))
+    # Half of the sixteen devices.
+    assert row.usd_per_hour == pytest.approx(35.7608 / 2)
+    assert row.most_usd_per_million_output_tokens == pytest.approx(35.7608 / 2 / 3600 / 500 * 1e6)
+    assert "The price is that of a Capacity Block in us-east-2 (https://aws.amazon.com/ec2/" in row.origin
+
+
+def test_capacity_blocks_have_a_price_here_only_without_one_on_demand() -> None:
+    known = {name for name in catalog.instance_types() if capacity_block_price(name)}
+    assert known == {"trn2.48xlarge"}
+    assert all(catalog.instance_type(name).usd_per_hour is None for name in known)
