@@ -101,7 +101,8 @@ def _schedules(
     team, prefix = draw(st.sampled_from(prefixes))
     [most] = [each.get("maxPriority", 1) for each in teams if each["name"] == team]
     owned = [signal["name"] for signal in signals if signal["team"] == team]
-    signal = draw(_optional(signal=st.sampled_from(owned))) if owned else {}
+    # Few draws come here, so all of them do.
+    signal = {"signal": draw(st.sampled_from(owned))} if owned else {}
     text = {"text": "Say: {{ text }}"}
     template = draw(
         st.sampled_from([text, {**text, "imageFields": ["photo"], "parameters": {"max_tokens": 9}}])

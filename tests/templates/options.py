@@ -27,7 +27,8 @@ def with_options(draw: Draw, section: Document, entry: str) -> Document:
         if drafts and "huggingFace" in section["weights"]:
             return _from_the_hub(section) | {"speculation": {"eagle": draw(_eagle(drafts))}}
         if "kvCache" not in section:
-            possible.append({"speculation": {"nGram": {"tokens": 2}}})
+            # Few draws come here, so most of them do.
+            possible += [{"speculation": {"nGram": {"tokens": 2}}}] * 6
             possible = [{"speculation": {"mtp": {"tokens": 1}}}] if model.predicted_layers else possible
     chosen: Document = draw(_as_embedding_model(section | draw(st.sampled_from(possible)), entry))
     return chosen

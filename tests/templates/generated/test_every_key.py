@@ -36,7 +36,7 @@ def _drawn(wanted: Set[str]) -> set[str]:
     found: set[str] = set()
 
     @settings(
-        max_examples=1000,
+        max_examples=2000,  # it ends with the last key, long before
         database=None,
         deadline=None,
         derandomize=True,
