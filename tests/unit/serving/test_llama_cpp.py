@@ -8,6 +8,7 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.gguf_types import bits_per_weight, gguf_types, in_gguf
+from inference_blueprints.catalog.published_speeds import published_speeds
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
@@ -147,6 +148,18 @@ class TestMemory:
         assert bound == pytest.approx(12 * 5600e6 * 8 / 3 / weights)
         doubled = bound_tokens_per_second(resolved(edited(("c8g.8xlarge", "c8g.16xlarge"))))
         assert doubled == pytest.approx(2 * bound)
+
+    def test_a_published_speed_is_below_the_bound_and_near_it(self) -> None:
+        """Arm's Learning Path, as the catalogue has it: Llama 3.1 8B on r8g.16xlarge."""
+        [published] = [each for each in published_speeds() if each.instance_type == "r8g.16xlarge"]
+        text = edited(
+            ("c8g.8xlarge", "r8g.16xlarge"),
+            ("catalog: Qwen/Qwen3-4B", "catalog: meta-llama/Llama-3.1-8B-Instruct"),
+            ("Qwen3-4B-Q4_K_M.gguf, type: Q4_K_M", "llama-Q4_0.gguf, type: Q4_0"),
+        )
+        bound = bound_tokens_per_second(resolved(text))
+        assert bound is not None
+        assert 0.7 * bound < published.least_tokens_per_second < bound
 
     @pytest.mark.parametrize(("factor", "warned"), [(0.99, True), (1.01, False)])
     def test_an_objective_below_the_bound_is_warned_of(self, factor: float, *, warned: bool) -> None:
