@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from inference_blueprints import tools
     (tools.kubectl, ["version", "--client"], "v1.35"),
     (tools.node, ["--version"], "v24."),
 ])  # fmt: skip
-def test_a_tool_runs(tool, arguments: list[str], says: str) -> None:
+def test_a_tool_runs(tool: Callable[[], Path], arguments: list[str], says: str) -> None:
     result = subprocess.run([tool(), *arguments], capture_output=True, text=True, check=True)
     assert says in result.stdout
 

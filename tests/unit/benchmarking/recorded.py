@@ -5,7 +5,7 @@ import gzip
 import json
 from typing import Any
 
-ANSWERED = {
+ANSWERED: dict[str, Any] = {
     "metadata": {"request_start_ns": 2_000_000_000, "request_end_ns": 2_700_000_000},
     "metrics": {
         "time_to_first_token": {"value": 80.0, "unit": "ms"},

@@ -61,7 +61,8 @@ class FakeCluster:
                 each["metadata"] = {**each["metadata"]}
                 self.jobs[each["metadata"]["name"]]["metadata"] = {**each["metadata"], "uid": "uid-1"}
 
-    def get(self, kind: str, *options: str) -> list[KubernetesObject]:
+    def get(self, *arguments: str) -> list[KubernetesObject]:
+        kind, *options = arguments
         self._refuse(f"get {kind}")
         if kind == "jobs":
             if not self.states and len(self.applied) > 1:
@@ -105,7 +106,7 @@ def load_generator(deployment: DeploymentPlan) -> Make:
 
 
 def test_a_job_is_made_waited_for_read_and_deleted(load_generator: Make) -> None:
-    cluster, lines = FakeCluster([None, PENDING, RUNNING]), []
+    cluster, lines = FakeCluster([None, PENDING, RUNNING]), list[str]()
     printed = load_generator(cluster, access=Access("sk-a-secret"), lines=lines).ask(LOAD_TEST)
     assert len(aiperf.outcomes(printed)) == 1
     assert [each["kind"] for each in cluster.applied] == ["Job", "ConfigMap", "Secret"]
@@ -167,7 +168,7 @@ def test_a_refusal_is_told_with_who_lets_one_in(load_generator: Make) -> None:
 
 
 def test_a_job_that_cannot_be_deleted_is_named(load_generator: Make) -> None:
-    cluster, lines = FakeCluster(refusals={"delete": KubectlFailed("forbidden")}), []
+    cluster, lines = FakeCluster(refusals={"delete": KubectlFailed("forbidden")}), list[str]()
     assert load_generator(cluster, lines=lines).ask(LOAD_TEST)
     assert "kubectl delete job benchmark-qwen-" in lines[-1]
 
@@ -175,9 +176,9 @@ def test_a_job_that_cannot_be_deleted_is_named(load_generator: Make) -> None:
 def test_a_job_that_somebody_deletes_is_not_waited_for(load_generator: Make) -> None:
     cluster = FakeCluster([RUNNING] * 3)
 
-    def taken(kind: str, *options: str) -> list[KubernetesObject]:
-        found = FakeCluster.get(cluster, kind, *options)
-        return [] if kind == "jobs" and len(cluster.states) == 1 else found
+    def taken(*arguments: str) -> list[KubernetesObject]:
+        found = FakeCluster.get(cluster, *arguments)
+        return [] if arguments[0] == "jobs" and len(cluster.states) == 1 else found
 
     cluster.get = taken  # type: ignore[method-assign]
     with pytest.raises(UserError, match="somebody deleted it"):

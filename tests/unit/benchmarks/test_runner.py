@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -22,9 +25,12 @@ _FIGURES = {
     "slow": "[Figure('slow', 9.0, 's', baseline=4.0, goal=1.5), Figure('slow_total', 1.0, 'MiB')]",
 }
 
+#: Exit code, results and page.
+BenchmarkRun = tuple[int, list[dict[str, Any]], str]
+
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """A package with two benchmarks, one that fails, and two modules that are none."""
     folder = tmp_path / "made_up_benchmarks"
     (folder / "harness").mkdir(parents=True)
@@ -44,10 +50,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def run(package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def run(package: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., BenchmarkRun]:
     monkeypatch.setattr(runner, "benchmarks", package)
 
-    def call(only: str = "") -> tuple[int, list[dict], str]:
+    def call(only: str = "") -> BenchmarkRun:
         results, page = tmp_path / "out" / "results.json", tmp_path / "benchmarks.md"
         code = runner.main(["--only", only, "--results", str(results), "--page", str(page)])
         return code, json.loads(results.read_text()), page.read_text()
@@ -55,7 +61,7 @@ def run(package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return call
 
 
-def test_benchmarks_are_the_modules_of_the_folder(package) -> None:
+def test_benchmarks_are_the_modules_of_the_folder(package: ModuleType) -> None:
     assert list(discover(package)) == ["broken", "fast", "slow"]
     assert discover(package)["fast"].description == "What fast measures."
 
@@ -67,7 +73,7 @@ def test_every_shipped_benchmark_is_found_and_says_what_it_measures() -> None:
     assert all(each.description.endswith(".") for each in found.values())
 
 
-def test_results_have_the_stated_fields(run) -> None:
+def test_results_have_the_stated_fields(run: Callable[..., BenchmarkRun]) -> None:
     code, entries, _ = run("fast")
     assert code == 0
     assert len(entries) == 1
@@ -84,7 +90,7 @@ def test_results_have_the_stated_fields(run) -> None:
     }
 
 
-def test_only_keeps_the_results_of_the_others(run) -> None:
+def test_only_keeps_the_results_of_the_others(run: Callable[..., BenchmarkRun]) -> None:
     run("fast")
     code, entries, _ = run("slow")
     assert code == 1, "slow misses its goal"
@@ -93,7 +99,9 @@ def test_only_keeps_the_results_of_the_others(run) -> None:
     assert len(run("fast")[1]) == 3
 
 
-def test_a_figure_that_is_no_longer_measured_leaves_the_results(run, tmp_path: Path) -> None:
+def test_a_figure_that_is_no_longer_measured_leaves_the_results(
+    run: Callable[..., BenchmarkRun], tmp_path: Path
+) -> None:
     _, entries, _ = run()
     left = [{**entries[0], "name": name} for name in ("fast_once", "slow_once")]
     (tmp_path / "out" / "results.json").write_text(json.dumps([*entries, *left]))
@@ -113,7 +121,9 @@ def test_every_recorded_figure_is_of_a_benchmark() -> None:
     assert [each["name"] for each in recorded if benchmark_of(each["name"], names) is None] == []
 
 
-def test_a_benchmark_that_fails_does_not_stop_the_others(run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_that_fails_does_not_stop_the_others(
+    run: Callable[..., BenchmarkRun], capsys: pytest.CaptureFixture[str]
+) -> None:
     code, entries, _ = run()
     assert code == 1
     assert [entry["name"] for entry in entries] == ["fast", "slow", "slow_total"]
@@ -121,7 +131,7 @@ def test_a_benchmark_that_fails_does_not_stop_the_others(run, capsys: pytest.Cap
 
 
 def test_an_unknown_name_is_one_sentence(
-    package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    package: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(runner, "benchmarks", package)
     results = tmp_path / "results.json"
@@ -132,7 +142,7 @@ def test_an_unknown_name_is_one_sentence(
         choose(discover(package), ["fats"])
 
 
-def test_the_page_shows_every_figure_and_what_is_measured(run) -> None:
+def test_the_page_shows_every_figure_and_what_is_measured(run: Callable[..., BenchmarkRun]) -> None:
     run("fast")
     page = run("slow")[2]
     assert page.startswith("# Benchmarks\n\n`make bench` writes this page")
@@ -152,5 +162,5 @@ def test_the_page_shows_every_figure_and_what_is_measured(run) -> None:
         (Figure("a", 3.0, "s", baseline=2.0), None),
     ],
 )
-def test_a_goal_bounds_the_ratio_or_without_baseline_the_value(figure, *, met: bool | None) -> None:
+def test_a_goal_bounds_the_ratio_or_without_baseline_the_value(figure: Figure, *, met: bool | None) -> None:
     assert figure.met is met

@@ -13,10 +13,10 @@ from inference_blueprints.spec.types import Blueprint
 
 
 def test_measurements_are_taken_in_turns_and_their_medians_returned() -> None:
-    order = []
+    order: list[str] = []
     values = {"a": iter([1.0, 9.0, 2.0]), "b": iter([5.0, 5.0, 7.0])}
 
-    def measure(name):
+    def measure(name: str) -> float:
         order.append(name)
         return next(values[name])
 

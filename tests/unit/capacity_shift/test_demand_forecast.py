@@ -49,14 +49,14 @@ def test_a_flat_demand_stays_and_gets_the_margin() -> None:
 
 
 def test_a_slope_goes_on_as_long_as_the_forecast_looks_ahead() -> None:
-    values = 1000.0 + 10.0 * numpy.arange(2 * DAY)
+    values: Numbers = 1000.0 + 10.0 * numpy.arange(2 * DAY, dtype=numpy.float64)
     assert forecast(values).soon == pytest.approx(values[-1] + 2 * 10.0)
     later = replace(EXACT, admission_seconds=240.0)
     assert forecast(values, later).soon == pytest.approx(values[-1] + 5 * 10.0)
 
 
 def test_later_is_never_below_soon() -> None:
-    values = 1000.0 + 10.0 * numpy.arange(2 * DAY)
+    values: Numbers = 1000.0 + 10.0 * numpy.arange(2 * DAY, dtype=numpy.float64)
     found = forecast(values, replace(EXACT, admission_seconds=3600.0))
     assert found.later == found.soon
 

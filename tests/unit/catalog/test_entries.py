@@ -116,6 +116,7 @@ class TestInstanceType:
 class TestAccelerator:
     def test_resource_is_the_manufacturer_s(self, accelerator: catalog.Accelerator) -> None:
         prefix = {"nvidia": "nvidia.com/", "aws": "aws.amazon.com/"}[accelerator.manufacturer]
+        assert accelerator.resource_name is not None
         assert accelerator.resource_name.startswith(prefix)
 
     def test_some_instance_type_carries_it(self, accelerator: catalog.Accelerator) -> None:

@@ -16,7 +16,7 @@ from inference_blueprints.serving.engines import ENGINES
 
 @pytest.mark.parametrize("purchase", ["onDemand", "spot"])
 @pytest.mark.parametrize("instance", catalog.instance_types().values(), ids=lambda entry: entry.name)
-def test_one_quota_counts_each_instance_type(instance, purchase: str) -> None:
+def test_one_quota_counts_each_instance_type(instance: catalog.InstanceType, purchase: str) -> None:
     counting = [quota.name for quota in catalog.quotas().values() if quota.counts(instance, purchase)]
     # AWS publishes none that counts P6 spot instances, and none is guessed.
     is_unpublished = purchase == "spot" and instance.family.startswith("p6")

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,15 +38,18 @@ spec:
       aggregated: {pool: l40s, replicas: 1, tensorParallelSize: 1}  # to be tuned
 """
 
+RunTune = Callable[..., subprocess.CompletedProcess[str]]
+
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory):
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Replays that the commands of this file share: all but a few ask for the same ones."""
-    return tmp_path_factory.mktemp("cache")
+    folder: Path = tmp_path_factory.mktemp("cache")
+    return folder
 
 
 @pytest.fixture
-def run(tmp_path: Path, cache):
+def run(tmp_path: Path, cache: Path) -> RunTune:
     (tmp_path / "platform.yaml").write_text(BLUEPRINT, encoding="utf-8")
 
     def start(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +61,7 @@ def run(tmp_path: Path, cache):
     return start
 
 
-def test_the_choice_is_explained_and_said_to_be_simulated(run) -> None:
+def test_the_choice_is_explained_and_said_to_be_simulated(run: RunTune) -> None:
     result = run("platform.yaml")
     assert result.returncode == 0, result.stderr
     assert "All figures are simulated" in result.stdout
@@ -65,7 +69,7 @@ def test_the_choice_is_explained_and_said_to_be_simulated(run) -> None:
     assert "seed" in result.stdout, "an argument that the replay knows nothing of"
 
 
-def test_json_is_for_machines(run) -> None:
+def test_json_is_for_machines(run: RunTune) -> None:
     result = run("platform.yaml", "--output", "json")
     document = json.loads(result.stdout)
     best = document["best"]
@@ -77,7 +81,7 @@ def test_json_is_for_machines(run) -> None:
     )
 
 
-def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run, tmp_path: Path) -> None:
+def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run: RunTune, tmp_path: Path) -> None:
     document = json.loads(run("platform.yaml", "--output", "json", "--write").stdout)
     [deployment] = document["best"]["deployments"]
     replicas = deployment["aggregated"]["replicas"]
@@ -98,7 +102,7 @@ def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run, tmp_p
     assert price["usdPerMillionTokens"] == pytest.approx(document["best"]["usdPerMillionTokens"])
 
 
-def test_the_page_needs_nothing_else(run, tmp_path: Path) -> None:
+def test_the_page_needs_nothing_else(run: RunTune, tmp_path: Path) -> None:
     assert run("platform.yaml", "--page", "tune.html").returncode == 0
     page = (tmp_path / "tune.html").read_text(encoding="utf-8")
     assert "<svg" in page
@@ -106,7 +110,7 @@ def test_the_page_needs_nothing_else(run, tmp_path: Path) -> None:
     assert "simulated" in page
 
 
-def test_an_embedding_model_is_not_tuned_by_answers(run, tmp_path: Path) -> None:
+def test_an_embedding_model_is_not_tuned_by_answers(run: RunTune, tmp_path: Path) -> None:
     """The replay simulates answers, and this model writes none."""
     text = BLUEPRINT.replace("outputTokens: 100, ", "").replace(
         "    objectives: {timeToFirstTokenP90Ms: 1000, timePerOutputTokenP90Ms: 60}\n",
@@ -118,13 +122,13 @@ def test_an_embedding_model_is_not_tuned_by_answers(run, tmp_path: Path) -> None
     assert "with 'task: embed'; this command measures answers" in result.stderr
 
 
-def test_a_model_that_makes_images_is_not_tuned_by_answers(run) -> None:
+def test_a_model_that_makes_images_is_not_tuned_by_answers(run: RunTune) -> None:
     result = run("image-generation")
     assert result.returncode == 1
     assert "with 'task: images'; this command measures answers of tokens" in result.stderr
 
 
-def test_without_a_choice_the_exit_code_says_so(run, tmp_path: Path) -> None:
+def test_without_a_choice_the_exit_code_says_so(run: RunTune, tmp_path: Path) -> None:
     file = tmp_path / "platform.yaml"
     text = file.read_text(encoding="utf-8").replace(
         "timePerOutputTokenP90Ms: 60", "timePerOutputTokenP90Ms: 2"
@@ -147,7 +151,7 @@ def test_without_a_choice_the_exit_code_says_so(run, tmp_path: Path) -> None:
     ],
     ids=["model", "engine", "trace", "shipped", "page"],
 )
-def test_what_is_wrong_is_said_in_a_line(run, arguments, message: str) -> None:
+def test_what_is_wrong_is_said_in_a_line(run: RunTune, arguments: list[str], message: str) -> None:
     result = run(*arguments)
     assert result.returncode == 1
     assert message in result.stderr
@@ -158,7 +162,9 @@ def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch: pytest.Mon
     monkeypatch.setattr(tune_command, "find_spec", lambda name: None if name == "dynamo" else object())
     with pytest.raises(UserError, match=r"in a clone run `make setup`") as raised:
         tune_command.demand_replay()
-    pinned = re.search(r"--no-deps ([^`]*)`", str(raised.value))[1].split()
+    advice = re.search(r"--no-deps ([^`]*)`", str(raised.value))
+    assert advice is not None
+    pinned = advice[1].split()
     project = (root() / "pyproject.toml").read_text(encoding="utf-8")
     assert len(pinned) == 2
     assert all(f'"{requirement}"' in project for requirement in pinned)
@@ -166,7 +172,7 @@ def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch: pytest.Mon
     assert all(requirement in page for requirement in pinned)
 
 
-def test_a_trace_with_wrong_lines_names_them(run, tmp_path: Path) -> None:
+def test_a_trace_with_wrong_lines_names_them(run: RunTune, tmp_path: Path) -> None:
     lines = ["timestamp,input,output", "0,100,10", "1,many,10", "2,100"]
     Path(tmp_path / "trace.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     result = run("platform.yaml", "--trace", "trace.csv")
@@ -175,7 +181,7 @@ def test_a_trace_with_wrong_lines_names_them(run, tmp_path: Path) -> None:
     assert "trace.csv:4:1: got 2 columns, the first line has 3" in result.stderr
 
 
-def test_a_trace_is_replayed_in_place_of_the_workload(run, tmp_path: Path) -> None:
+def test_a_trace_is_replayed_in_place_of_the_workload(run: RunTune, tmp_path: Path) -> None:
     rows = [f"{second / 4},1500,80" for second in range(400)]
     Path(tmp_path / "trace.csv").write_text("\n".join(["timestamp,input,output", *rows]), encoding="utf-8")
     document = json.loads(run("platform.yaml", "--trace", "trace.csv", "--output", "json").stdout)

@@ -119,7 +119,8 @@ class _Paginator:
         self._pages = pages
 
     def paginate(self, **parameters: object) -> Iterator[dict[str, Any]]:
-        return self._pages(**parameters)
+        pages: Iterator[dict[str, Any]] = self._pages(**parameters)
+        return pages
 
 
 def _event(status: str, logical_id: str, kind: str, reason: str) -> dict[str, str]:

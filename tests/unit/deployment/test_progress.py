@@ -20,7 +20,7 @@ CANCELLED = (
 @pytest.fixture
 def assembly(tmp_path: Path) -> Path:
     for stack, resources in {"a-Data": ["Key", "Bucket"], "a-Network": ["Vpc"]}.items():
-        template = {"Resources": {key: {} for key in resources}}
+        template: dict[str, dict[str, object]] = {"Resources": {key: {} for key in resources}}
         (tmp_path / f"{stack}.template.json").write_text(json.dumps(template))
     return tmp_path
 

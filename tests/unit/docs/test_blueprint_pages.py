@@ -14,21 +14,22 @@ MAKE = "run: make generate"
 
 
 def page(name: str) -> str:
-    return SCRIPT["page_path"](name).read_text(encoding="utf-8")
+    text: str = SCRIPT["page_path"](name).read_text(encoding="utf-8")
+    return text
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_the_plan_in_the_page_is_current(name) -> None:
+def test_the_plan_in_the_page_is_current(name: str) -> None:
     assert SCRIPT["page_text"](name, page(name)) == page(name), MAKE
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_the_picture_is_current(name) -> None:
+def test_the_picture_is_current(name: str) -> None:
     assert SCRIPT["picture_path"](name).read_text(encoding="utf-8") == SCRIPT["picture_text"](name), MAKE
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_a_page_says_what_a_blueprint_teaches_and_when_not_to_use_it(name) -> None:
+def test_a_page_says_what_a_blueprint_teaches_and_when_not_to_use_it(name: str) -> None:
     assert "\n## What it teaches\n" in page(name)
     assert "\n## When not to use it\n" in page(name)
 

@@ -115,13 +115,13 @@ def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_is_covered(page) -> None:
+def test_every_command_is_covered(page: Path) -> None:
     unknown = [" ".join(words) for words in commands(page) if kind(words) == "unknown"]
     assert unknown == [], "run it in this test, or name what covers it"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_a_page_s_commands_work_one_after_the_other(page, tmp_path: Path) -> None:
+def test_a_page_s_commands_work_one_after_the_other(page: Path, tmp_path: Path) -> None:
     for words in commands(page):
         if kind(words) == "run":
             ran = run(words, tmp_path)
@@ -132,7 +132,7 @@ def test_a_page_s_commands_work_one_after_the_other(page, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_make_targets_exist(page) -> None:
+def test_make_targets_exist(page: Path) -> None:
     makefile = (root() / "Makefile").read_text(encoding="utf-8")
     documented = set(re.findall(r"^((?:[a-z]+ ?)+):.* ## ", makefile, re.MULTILINE))
     targets = {target for targets in documented for target in targets.split()}
@@ -141,7 +141,7 @@ def test_make_targets_exist(page) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_scripts_and_their_options_exist(page) -> None:
+def test_scripts_and_their_options_exist(page: Path) -> None:
     for words in commands(page):
         if kind(words) == "script":
             place, name = next((at, word) for at, word in enumerate(words) if word.startswith("scripts/"))
@@ -151,7 +151,7 @@ def test_scripts_and_their_options_exist(page) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_requests_are_those_that_the_local_tests_send(page) -> None:
+def test_requests_are_those_that_the_local_tests_send(page: Path) -> None:
     sent = "".join(path.read_text(encoding="utf-8") for path in (root() / "tests" / "local").rglob("*.py"))
     served = {load_blueprint(name).blueprint.spec.models[0].name for name in shipped()}
     for words in commands(page):
@@ -178,7 +178,7 @@ def test_the_integration_run_covers_the_readme_s_make_targets() -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_kubectl_knows_the_arguments(page) -> None:
+def test_kubectl_knows_the_arguments(page: Path) -> None:
     for words in commands(page):
         if kind(words) == "kubectl":
             command = [str(tools.kubectl()), *words[1:], "--help"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -48,13 +49,13 @@ def exists(path: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page) -> None:
+def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert [link for link in links(text) if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_headings_that_exist(page) -> None:
+def test_links_lead_to_headings_that_exist(page: Path) -> None:
     text = _FENCED.sub("", page.read_text(encoding="utf-8"))
     found = [(link, anchor) for link, anchor in _ANCHOR.findall(text) if "://" not in link]
     wrong = [
@@ -66,13 +67,13 @@ def test_links_lead_to_headings_that_exist(page) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_paths_exist(page) -> None:
+def test_paths_exist(page: Path) -> None:
     mentioned = paths(page.read_text(encoding="utf-8"))
     assert [path for path in mentioned if not exists(path)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pictures_say_what_they_show(page) -> None:
+def test_pictures_say_what_they_show(page: Path) -> None:
     assert re.findall(r"!\[\s*\]\(", page.read_text(encoding="utf-8")) == []
 
 

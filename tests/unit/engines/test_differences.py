@@ -31,8 +31,8 @@ def test_equal_facts_do_not_differ() -> None:
 
 
 def test_a_fact_differs_by_value_by_type_and_by_absence() -> None:
-    simulated = {"chat": {"status": 200, "n": 1, "flag": True, "only here": "x"}}
-    real = {"chat": {"status": 200, "n": 2, "flag": 1, "only there": None}}
+    simulated: dict[str, dict[str, Fact]] = {"chat": {"status": 200, "n": 1, "flag": True, "only here": "x"}}
+    real: dict[str, dict[str, Fact]] = {"chat": {"status": 200, "n": 2, "flag": 1, "only there": None}}
     assert differences("api", simulated, real) == [
         Difference("api", "chat", "n", 1, 2),
         Difference("api", "chat", "flag", True, 1),  # noqa: FBT003 -- a value of JSON

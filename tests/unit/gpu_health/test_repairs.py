@@ -224,7 +224,7 @@ def test_a_freeze_stops_every_act_of_a_repair_under_way() -> None:
     frozen = replace(SETTINGS, frozen=True)
     for state in ("confirmed", "cordoned", "draining", "replacing"):
         nodes = Nodes(live=replace(NODE, cordoned=state != "confirmed", cordoned_by_us=True))
-        case = case_of(SLOW).moved(state, NOW - 60, "before")  # type: ignore[arg-type]
+        case = case_of(SLOW).moved(state, NOW - 60, "before")
         after = advance(case, FLEET, frozen, nodes, NOW)
         assert (after.state, after.reason, nodes.acts) == (state, "frozen", [])
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ GOOD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "dat
 
 @pytest.fixture
 def widget_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    properties = {"apiVersion": {}, "kind": {}, "metadata": {}}
+    properties: dict[str, Any] = {"apiVersion": {}, "kind": {}, "metadata": {}}
     properties["spec"] = {"properties": {"size": {"type": "integer"}}}
     schema = {"type": "object", "additionalProperties": False, "properties": properties}
     (tmp_path / "apps.example.com_v1_Widget.json").write_text(json.dumps(schema))
@@ -38,7 +39,7 @@ def test_a_valid_object_has_no_problems() -> None:
         ({"metadata": None}, "object without metadata"),
     ],
 )
-def test_a_broken_object_is_told_with_its_place(change: dict, expected: str) -> None:
+def test_a_broken_object_is_told_with_its_place(change: dict[str, Any], expected: str) -> None:
     (problem,) = validate_manifest({**GOOD, **change}, "1.35")
     assert expected in problem
 

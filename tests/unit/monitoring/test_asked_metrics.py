@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from inference_blueprints.catalog.catalogue import shipped
 from tests.local.monitoring.asked import SIGNALS, reported_names, rule_expressions, trigger_expressions
 
 #: Recorded of ai-dynamo 1.6.1 and vLLM 0.31.0, see `serving_metrics.json`.
 _RECORDED = Path(__file__).parents[1] / "catalog/recorded"
-_STACKS = ({"dynamo": {}}, {"llmD": {}}, {"direct": {}})
+_STACKS: tuple[dict[str, Any], ...] = ({"dynamo": {}}, {"llmD": {}}, {"direct": {}})
 
 
 def _asked() -> set[str]:

@@ -37,7 +37,7 @@ def found() -> Sequence[RecordingRule]:
         _model("d", "llm-d-disaggregated"),  # without an objective, on another stack
     )
     objectives = {name: Objectives(time_to_first_token_p90_ms=limit) for name, limit in _LIMITS.items()}
-    return rules("try", ServingPlan(models=models, node_systems=()), objectives=objectives)
+    return rules("try", ServingPlan(models=models, node_systems={}), objectives=objectives)
 
 
 def _models(rule: RecordingRule) -> set[str]:
@@ -102,7 +102,7 @@ def test_deployments_of_a_model_with_other_numbers_of_gpus_are_in_other_rules() 
                 deployments=(model.deployments[0], dataclasses.replace(wider, processes=processes)),
             ),
         ),
-        node_systems=(),
+        node_systems={},
     )
     selected = {
         re.findall(r'release=~"(.+?)"', rule.expression)[0]: rule.expression.rpartition("* ")[2]

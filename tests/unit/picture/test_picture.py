@@ -73,16 +73,16 @@ def test_arrows_join_the_borders_of_two_blocks(scene: Scene) -> None:
         assert x1 == x2 or y1 == y2
 
 
-def _is_text(shape, words: str) -> bool:
+def _is_text(shape: object, words: str) -> bool:
     return isinstance(shape, Text) and shape.text == words
 
 
 def test_it_can_be_read_at_page_width(scene: Scene) -> None:
     assert min(text.size for text in _texts(scene)) >= 12
     document = ElementTree.fromstring(picture(scene.blueprint, scene.plan))  # noqa: S314 - our own text
-    assert document.get("viewBox").split()[2] == "1000"
-    assert document.find(f"{_SVG}title").text
-    assert document.find(f"{_SVG}desc").text
+    assert (document.get("viewBox") or "").split()[2] == "1000"
+    assert document.findtext(f"{_SVG}title")
+    assert document.findtext(f"{_SVG}desc")
 
 
 def test_every_model_pool_and_instance_type_is_named(scene: Scene) -> None:
@@ -188,7 +188,7 @@ def test_names_cannot_break_out_of_the_document(changed: ChangedScene) -> None:
         update={"metadata": scene.blueprint.metadata.model_copy(update={"name": 'a<b>&"c"'})}
     )
     document = ElementTree.fromstring(picture(blueprint, scene.plan))  # noqa: S314 - our own text
-    assert document.find(f"{_SVG}title").text == 'Platform of the blueprint a<b>&"c"'
+    assert document.findtext(f"{_SVG}title") == 'Platform of the blueprint a<b>&"c"'
 
 
 def test_it_is_self_contained_and_the_same_each_time(scene: Scene) -> None:
@@ -279,7 +279,7 @@ def test_two_deployments_share_the_rate_of_their_model(changed: ChangedScene) ->
 
 
 def test_spot_says_what_replaces_it(changed: ChangedScene) -> None:
-    def spot(fallback):
+    def spot(*, fallback: bool) -> str:
         purchase = {"spot": {"onDemandFallback": fallback}}
         return _words(changed(lambda spec: spec["pools"][0].update(purchase=purchase)))
 
@@ -349,7 +349,7 @@ def test_a_platform_on_neuron_shows_its_scheduler_and_where_compiled_programs_ar
     assert "Neuron" not in _words(_shipped("inf2")).split("Pools")[0], "its workers have whole nodes"
 
 
-def test_a_platform_with_routers_names_them(scene) -> None:
+def test_a_platform_with_routers_names_them(scene: Scene) -> None:
     assert ("Frontends and routers" in _words(scene)) == scene.has_routers
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from inference_blueprints.picture.scene import Scene
 from inference_blueprints.planning.plan_page import plan_page
@@ -11,7 +12,7 @@ from inference_blueprints.planning.tables.plan_tables import plan_tables
 from tests.unit.plan_samples import ChangedScene
 
 
-def _page(scene: Scene, warnings=()):
+def _page(scene: Scene, warnings: Sequence[str] = ()) -> str:
     return plan_page(scene.blueprint, scene.plan, summarise(scene.blueprint, scene.plan), warnings)
 
 

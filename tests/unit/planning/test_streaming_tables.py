@@ -57,6 +57,7 @@ def test_the_cluster_is_priced_and_shares_are_shown(document: dict[str, Any]) ->
     kafka = summary.kafka
     assert kafka is not None
     written_gb = kafka.ingress_mb_per_second * 86.4
+    assert kafka.usd_per_day is not None
     assert kafka.usd_per_day == pytest.approx(
         3 * 0.408 * 24 + written_gb * 0.01 + kafka.stored_gb * 0.10 * 24 / 730
     )

@@ -9,17 +9,24 @@ from typing import Any
 import pytest
 
 from inference_blueprints import catalog
+from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.picture.scene import Scene
 from inference_blueprints.planning.summary import as_dict, summarise
-from inference_blueprints.pricing import rates as rates_module
 from inference_blueprints.serving.plan import build_plan
 from tests.unit.plan_samples import ChangedScene
 
-_PRICE = catalog.instance_type("g6e.2xlarge").usd_per_hour
+
+def _price(instance_type: str) -> float:
+    price = catalog.instance_type(instance_type).usd_per_hour
+    assert price is not None
+    return price
 
 
-def _summarise(scene: Scene):
+_PRICE = _price("g6e.2xlarge")
+
+
+def _summarise(scene: Scene) -> PlanSummary:
     return summarise(scene.blueprint, build_plan(scene.blueprint))
 
 
@@ -47,7 +54,7 @@ def test_used_nodes_are_reckoned_with_the_cheapest_type_and_the_most_with_the_de
     assert pool.reckoned_instance_type == "g6e.2xlarge"
     assert pool.usd_per_hour_used == pytest.approx(2 * _PRICE)
     assert pool.accelerators_max == 12
-    assert pool.usd_per_hour_max == pytest.approx(3 * catalog.instance_type("g6e.12xlarge").usd_per_hour)
+    assert pool.usd_per_hour_max == pytest.approx(3 * _price("g6e.12xlarge"))
 
 
 def test_an_unknown_price_is_none_and_the_totals_say_so(
@@ -55,7 +62,7 @@ def test_an_unknown_price_is_none_and_the_totals_say_so(
 ) -> None:
     scene = changed(lambda spec: spec["pools"].append({**spec["pools"][0], "name": "spare"}))
     table = dataclasses.replace(catalog.prices(), usd_per_hour={})
-    monkeypatch.setattr(rates_module.catalog, "prices", lambda _region: table)
+    monkeypatch.setattr(catalog, "prices", lambda _region: table)
     summary = summarise(scene.blueprint, scene.plan)
     assert [pool.usd_per_hour_used for pool in summary.pools] == [None, 0.0]
     assert [pool.usd_per_hour_max for pool in summary.pools] == [None, None]
@@ -102,6 +109,7 @@ def test_memory_is_that_of_the_plan_and_adds_up(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     (memory,) = _summarise(scene).memory
     engine = scene.plan.models[0].deployments[0].processes[1].engine
+    assert engine is not None
     assert memory.kv_cache_tokens == engine.kv_blocks * engine.block_size
     parts = memory.weights_bytes + memory.activation_bytes + memory.reserved_bytes + memory.kv_cache_bytes
     assert 0.8 * memory.accelerator_bytes < parts <= memory.accelerator_bytes
@@ -116,11 +124,12 @@ def test_memory_is_that_of_the_plan_and_adds_up(changed: ChangedScene) -> None:
     ],
 )
 def test_requests_at_once_are_bounded_by_memory_and_by_the_engine(
-    changed: ChangedScene, workload, shared_tokens: int, own_tokens: int
+    changed: ChangedScene, workload: dict[str, Any], shared_tokens: int, own_tokens: int
 ) -> None:
     scene = changed(lambda spec: spec["models"][0]["workload"].update(workload))
     (memory,) = _summarise(scene).memory
     engine = scene.plan.models[0].deployments[0].processes[1].engine
+    assert engine is not None
     by_memory = (memory.kv_cache_tokens - shared_tokens) // own_tokens
     assert memory.concurrent_requests == min(engine.max_num_seqs, by_memory)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.picture.scene import Scene
 from inference_blueprints.planning.summary import summarise
@@ -18,17 +20,17 @@ from tests.unit.plan_samples import ChangedScene
 
 
 @pytest.fixture
-def shipped_plan():
+def shipped_plan() -> Callable[[str], PlanSummary]:
     """The summary of a shipped blueprint."""
 
-    def summary(name):
+    def summary(name: str) -> PlanSummary:
         blueprint = load_blueprint(name).blueprint
         return summarise(blueprint, build_plan(blueprint))
 
     return summary
 
 
-def _printed(summary, width: int, *, terminal: bool = False) -> str:
+def _printed(summary: PlanSummary, width: int, *, terminal: bool = False) -> str:
     stream = io.StringIO()
     print_plan(summary, Console(file=stream, width=width, force_terminal=terminal))
     return stream.getvalue()
@@ -121,15 +123,18 @@ def test_a_month_stranded_devices_and_missed_objectives_are_said(changed: Change
     assert "Prices of services are those of us-east-1" in words
 
 
-def test_the_schedule_of_elastic_workers_is_shown(shipped_plan) -> None:
+def test_the_schedule_of_elastic_workers_is_shown(shipped_plan: Callable[[str], PlanSummary]) -> None:
     text = " ".join(_printed(shipped_plan("elastic-g6e"), 200).split())
     assert "At least 4 workers from '0 7 * * 1-5' to '0 21 * * 1-5' (America/Los_Angeles;" in text
     assert "at the earliest after 300 s in which fewer were enough" in text
 
 
-def test_a_start_is_the_sum_of_its_known_parts(shipped_plan) -> None:
+def test_a_start_is_the_sum_of_its_known_parts(shipped_plan: Callable[[str], PlanSummary]) -> None:
     (start,) = shipped_plan("elastic-g6e").cold_starts
     assert start.image_seconds is None
+    assert start.launch_seconds is not None
+    assert start.weights_seconds is not None
+    assert start.engine_seconds is not None
     by_hand = start.launch_seconds + start.weights_seconds + start.engine_seconds
     assert start.known_seconds == pytest.approx(by_hand)
     lines = _printed(shipped_plan("elastic-g6e"), 60).splitlines()
@@ -144,7 +149,7 @@ def test_a_start_is_the_sum_of_its_known_parts(shipped_plan) -> None:
     ],
 )
 def test_the_price_of_a_month_says_how_many_elastic_workers_run(
-    shipped_plan, name: str, assumption: str
+    shipped_plan: Callable[[str], PlanSummary], name: str, assumption: str
 ) -> None:
     items = {item.name: item.assumption for item in shipped_plan(name).platform_cost.items}
     assert items["pool l40s"] == assumption

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -35,7 +36,7 @@ with ProcessGroup() as group:
 """
 
 
-def _wait_until(condition, seconds: float = 20.0) -> None:
+def _wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition never became true"
@@ -76,6 +77,7 @@ def test_sigkill_of_the_supervisor_leaves_no_child(wait_for: str, tmp_path: Path
     log = tmp_path / "log"
     command = [sys.executable, "-c", _SUPERVISOR, str(log), _RUNNING]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
         child = int(supervisor.stdout.readline())
         if wait_for == "its start":
             _wait_until(lambda: log.read_text() == "running\n")

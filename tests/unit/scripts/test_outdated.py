@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from inference_blueprints import tools
 from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.local.control_plane import artefacts
 from inference_blueprints.resources import root
 
 # As on the path of a script, where its neighbours are modules without a package.
@@ -68,7 +70,7 @@ def test_a_reason_belongs_to_a_pin() -> None:
     named = {name for pin in pin_list.pins() for name in (pin.name, pin.address)}
     assert set(tomllib.loads((root() / "pyproject.toml").read_text())["tool"]["pins"]) <= named
     assert set(json.loads((root() / "package.json").read_text())["pins"]) <= named
-    assert set(pin_list.artefacts.REASONS) <= named
+    assert set(artefacts.REASONS) <= named
 
 
 def test_a_row_has_age_newest_release_and_a_call_for_a_reason() -> None:
@@ -180,7 +182,7 @@ def test_every_library_of_java_has_a_row() -> None:
 
 def test_what_a_tool_reports_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     helm = program(tmp_path, "helm", "echo; echo 'Error: no such host' >&2; echo more >&2; exit 1")
-    monkeypatch.setattr(registry_answers.tools, "helm", lambda: helm)
+    monkeypatch.setattr(tools, "helm", lambda: helm)
     with pytest.raises(UnansweredError, match=r"\Ano such host\Z"):
         registry_answers.chart_release("oci://example.com/chart", "chart")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import record_prices
@@ -22,7 +24,7 @@ _PLAIN = {
     "regionCode": "us-west-2",
 }
 #: What differs from a plain on-demand instance, and its price.
-_PRODUCTS = {
+_PRODUCTS: dict[str, tuple[dict[str, str], str]] = {
     "PLAIN": ({}, "2.2420800000"),
     "LARGE": ({"instanceType": "g6e.48xlarge"}, "30.1311800000"),
     "WINDOWS": ({"operatingSystem": "Windows"}, "2.6"),
@@ -35,8 +37,8 @@ _PRODUCTS = {
 }
 
 
-def _offer() -> dict:
-    offer = {
+def _offer() -> dict[str, Any]:
+    offer: dict[str, Any] = {
         "formatVersion": "v1.0",
         "offerCode": "AmazonEC2",
         "publicationDate": "2026-11-19T21:07:31Z",
@@ -52,7 +54,7 @@ def _offer() -> dict:
     return offer
 
 
-def _csv(offer: dict) -> str:
+def _csv(offer: dict[str, Any]) -> str:
     names = {
         "Instance Type": "instanceType",
         "Tenancy": "tenancy",
@@ -78,13 +80,13 @@ def _line(cells: list[str]) -> str:
 
 
 @pytest.mark.parametrize("write", [json.dumps, _csv], ids=["json", "csv"])
-def test_only_plain_instances_of_the_region_are_read(write) -> None:
+def test_only_plain_instances_of_the_region_are_read(write: Callable[[dict[str, Any]], str]) -> None:
     date, prices = read_offer(write(_offer()), "us-west-2")
     assert (date, prices) == ("2026-11-19", {"g6e.2xlarge": 2.24208, "g6e.48xlarge": 30.13118})
 
 
 @pytest.mark.parametrize("write", [json.dumps, _csv], ids=["json", "csv"])
-def test_two_prices_of_one_type_are_refused(write) -> None:
+def test_two_prices_of_one_type_are_refused(write: Callable[[dict[str, Any]], str]) -> None:
     offer = copy.deepcopy(_offer())
     offer["products"]["LARGE"]["attributes"]["instanceType"] = "g6e.2xlarge"
     with pytest.raises(ValueError, match=r"g6e.2xlarge: got 2.24208 and 30.13118"):

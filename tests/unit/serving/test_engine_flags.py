@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynamo.frontend.frontend_args import FrontendArgGroup, FrontendConfig
@@ -36,7 +37,7 @@ HUB_VARIABLES = {"HF_TOKEN"}
 
 HUB = {"huggingFace": "Qwen/Qwen3-8B", "revision": "main"}
 S3 = {"s3": "s3://weights/qwen/", "catalog": "Qwen/Qwen3-8B"}
-ROUTINGS = ({"kvAware": {}}, {"roundRobin": {}})
+ROUTINGS: tuple[dict[str, Any], ...] = ({"kvAware": {}}, {"roundRobin": {}})
 #: Arguments of a user's that the plan has no opinion on.
 OPEN: dict[str, dict[str, bool | int | str]] = {
     "vllm": {"enforce-eager": True, "enable-chunked-prefill": False, "seed": 7},
@@ -54,7 +55,7 @@ CASES = [
 )
 def deployment(request: pytest.FixtureRequest, make_blueprint: Callable[..., Blueprint]) -> Deployment:
     key, weights, routing, topology = request.param
-    section = {"name": "main"}
+    section: dict[str, Any] = {"name": "main"}
     workers = {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}
     section |= (
         {"aggregated": workers}

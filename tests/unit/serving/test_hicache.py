@@ -39,7 +39,10 @@ def test_without_the_key_nothing_is_kept(make_blueprint: Make) -> None:
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
 def test_devices_share_the_memory_in_whole_gigabytes(devices: int, make_blueprint: Make) -> None:
-    changes = {"instance_types": ["g6e.12xlarge"], "aggregated": {"tensorParallelSize": devices}}
+    changes: dict[str, Any] = {
+        "instance_types": ["g6e.12xlarge"],
+        "aggregated": {"tensorParallelSize": devices},
+    }
     [worker] = workers_of(make_blueprint, **changes)
     assert size_of(worker) == 30 * GIB // devices // GB
     assert worker.engine is not None
@@ -60,7 +63,7 @@ def test_of_a_latent_each_device_keeps_a_copy(make_blueprint: Make) -> None:
 
 
 def test_less_than_a_gigabyte_a_device_is_one(make_blueprint: Make) -> None:
-    changes = {"instance_types": ["g6e.12xlarge"], "aggregated": {"tensorParallelSize": 4}}
+    changes: dict[str, Any] = {"instance_types": ["g6e.12xlarge"], "aggregated": {"tensorParallelSize": 4}}
     [worker] = workers_of(make_blueprint, 1, **changes)
     assert size_of(worker) == 1, "0 is twice what the device holds"
 

@@ -161,7 +161,7 @@ def test_less_than_the_accelerators_hold_is_doubted(make_blueprint: Make) -> Non
 
 def test_a_cache_in_which_nothing_is_looked_up_is_refused(make_blueprint: Make) -> None:
     engine = {"vllm": {"args": {"enable-prefix-caching": False}}}
-    routing = {"roundRobin": {}}
+    routing: dict[str, Any] = {"roundRobin": {}}
     [finding] = serving_findings(with_cache(make_blueprint, 44, engine=engine, routing=routing))
     assert finding.path == ("spec", "models", 0, "engine", "vllm", "args", "enable-prefix-caching")
     assert finding.message.startswith("got false, but 'kvCache' needs the prefix cache")

@@ -146,6 +146,7 @@ class TestMemory:
         bound = bound_tokens_per_second(resolved(SHIPPED))
         weights = resolved(SHIPPED).device_shape.weight_bytes
         assert bound == pytest.approx(12 * 5600e6 * 8 / 3 / weights)
+        assert bound is not None
         doubled = bound_tokens_per_second(resolved(edited(("c8g.8xlarge", "c8g.16xlarge"))))
         assert doubled == pytest.approx(2 * bound)
 

@@ -20,7 +20,11 @@ from inference_blueprints.spec.types import Blueprint
 Make = Callable[..., Blueprint]
 GIB = 1024**3
 RECORD = json.loads((Path(__file__).parent / "lmcache_flags.json").read_text(encoding="utf-8"))
-STACKS = ({"dynamo": {}}, {"llmD": {"prefixScorer": "precise"}}, {"llmD": {"prefixScorer": "approximate"}})
+STACKS: tuple[dict[str, Any], ...] = (
+    {"dynamo": {}},
+    {"llmD": {"prefixScorer": "precise"}},
+    {"llmD": {"prefixScorer": "approximate"}},
+)
 ON_NVME = {"hostMemoryGib": 40, "nvme": {"gib": 200}}
 WORKERS = {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}
 TOGETHER = [{"name": "main", "aggregated": WORKERS}]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ WORKERS = ("spec", "models", 0, "deployments", 0, "aggregated")
 UNKNOWN = f"which is not an argument of vllm {catalog.engine('vllm').engine_version}"
 
 
-def only(found: list[Finding]) -> Finding:
+def only(found: Iterable[Finding]) -> Finding:
     [finding] = found
     assert finding.severity == "error"
     assert "\n" not in finding.message

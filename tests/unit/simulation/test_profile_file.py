@@ -20,6 +20,7 @@ _ARRAYS = {
 
 def test_every_array_arrives_in_its_shape(tmp_path: Path) -> None:
     profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
+    assert profile is not None
     with numpy.load(write_profile(profile, tmp_path / "latencies.npz")) as arrays:
         assert set(arrays) == _ARRAYS
         for name in _ARRAYS:
@@ -28,6 +29,7 @@ def test_every_array_arrives_in_its_shape(tmp_path: Path) -> None:
 
 def test_whole_numbers_become_floats_too(tmp_path: Path) -> None:
     profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
+    assert profile is not None
     whole = dataclasses.replace(profile, prefill_ttft_ms=tuple(range(len(profile.prefill_ttft_ms))))
     with numpy.load(write_profile(whole, tmp_path / "latencies.npz")) as arrays:
         assert arrays["prefill_ttft_ms"].dtype == float

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.errors import UserError
-from inference_blueprints.sizing import batch_quotas
+from inference_blueprints.figures import ServiceQuotaUse
 from inference_blueprints.sizing.batch_day import BatchDay, batch_days, summarise_days
 from inference_blueprints.sizing.batch_quotas import refuse_exceeded, service_quota_uses
 from inference_blueprints.sizing.model_capacity import ModelCapacity
-from inference_blueprints.spec.types import Batch, Model, Workload
+from inference_blueprints.spec.types import Batch, Model
 
 DAY = 24 * 60 * 60
 REFERENCE = BatchDay(
@@ -29,7 +30,7 @@ REFERENCE = BatchDay(
 )
 
 
-def uses(*days: BatchDay, region: str = "us-west-2") -> dict[str, batch_quotas.ServiceQuotaUse]:
+def uses(*days: BatchDay, region: str = "us-west-2") -> dict[str, ServiceQuotaUse]:
     return {use.name: use for use in service_quota_uses(days, region)}
 
 
@@ -99,9 +100,9 @@ def test_a_quota_is_enough_when_it_is_just_reached(name: str, monkeypatch: pytes
     quotas = catalog.service_quotas()
     taken = uses(REFERENCE)[name].used
 
-    def with_value(value: float) -> list[batch_quotas.ServiceQuotaUse]:
+    def with_value(value: float) -> list[ServiceQuotaUse]:
         changed = dataclasses.replace(quotas[name], value=value, regions=None)
-        monkeypatch.setattr(batch_quotas.catalog, "service_quotas", lambda: {**quotas, name: changed})
+        monkeypatch.setattr(catalog, "service_quotas", lambda: {**quotas, name: changed})
         return list(service_quota_uses([REFERENCE], "us-west-2"))
 
     reached = with_value(taken)
@@ -134,7 +135,7 @@ def test_a_quota_is_enough_when_it_is_just_reached(name: str, monkeypatch: pytes
         ("elasticache.emptyEcpu", {"requests": 648_000_000}, {"requests": 648_000_100}),
     ],
 )
-def test_a_larger_day_exceeds_it(quota: str, fits: dict[str, float], exceeds: dict[str, float]) -> None:
+def test_a_larger_day_exceeds_it(quota: str, fits: dict[str, Any], exceeds: dict[str, Any]) -> None:
     assert not uses(dataclasses.replace(REFERENCE, **fits))[quota].is_exceeded
     assert uses(dataclasses.replace(REFERENCE, **exceeds))[quota].is_exceeded
 
@@ -210,7 +211,15 @@ def test_queues_that_declare_no_load_have_no_day() -> None:
         }
     )
     workload = {"inputTokens": 5, "outputTokens": 6, "peakRequestsPerSecond": 1}
-    model = Model.model_construct(name="m", workload=Workload.model_validate(workload))
+    workers = {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}
+    model = Model.model_validate(
+        {
+            "name": "m",
+            "weights": {"huggingFace": "Qwen/Qwen3-8B"},
+            "workload": workload,
+            "deployments": [{"name": "main", "aggregated": workers}],
+        }
+    )
     assert batch_days(batch, [model], publishes=False) == (
         BatchDay("b", "m", 1000, 1000, 5, 6, 3, 7, publishes=False),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -27,11 +28,11 @@ from tests.unit.plan_samples import ChangedScene
     ],
 )
 def test_what_stops_the_next_worker(
-    changed: ChangedScene, changes, workers: int, limited_by: str, stranded: int
+    changed: ChangedScene, changes: dict[str, Any], workers: int, limited_by: str, stranded: int
 ) -> None:
     scene = changed(lambda spec: spec)
     process = scene.plan.models[0].deployments[0].processes[1]
-    resources = dataclasses.replace(process.resources, **{"cpu": 1, "memory_mib": 1024, **changes})
+    resources = dataclasses.replace(process.resources, **({"cpu": 1, "memory_mib": 1024} | changes))
     process = dataclasses.replace(process, resources=resources)
     fit = pod_fit("l40s", "m", "main", process, catalog.instance_type("g6e.48xlarge"))
     assert (fit.workers_per_node, fit.limited_by, fit.stranded_devices) == (workers, limited_by, stranded)

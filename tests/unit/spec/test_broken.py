@@ -22,11 +22,12 @@ CASES = [
 
 def text_of(case: dict[str, Any]) -> str:
     """Return the broken file that a case describes."""
-    text = case.get("text", BASE)
+    text: str = case.get("text", BASE)
     for edit in case.get("edits", ()):
         assert edit["replace"] in text, "the edit has to find its place"
         text = text.replace(edit["replace"], edit["by"], 1)
-    return text + case.get("append", "")
+    appended: str = case.get("append", "")
+    return text + appended
 
 
 def test_the_base_is_right() -> None:

@@ -23,13 +23,14 @@ from inference_blueprints.spec.types import (
     Kafka,
     Network,
 )
+from inference_blueprints.spec.types.section import Section
 from inference_blueprints.spec.wording import path_text
 
 TEXT = (Path(__file__).parent / "every_key.yaml").read_text(encoding="utf-8")
 DOCUMENT = yaml.safe_load(TEXT)
 
 #: Keys that a valid document cannot have beside the others, each with the reason.
-LEFT_OUT = {
+LEFT_OUT: dict[tuple[type[Section], str], str] = {
     (Alarms, "topicArn"): "excludes emails",
     (Network, "cidr"): "excludes existing",
     (BatchWorkers, "eks"): "excludes ecs",

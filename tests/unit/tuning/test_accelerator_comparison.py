@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.capacity_block_prices import capacity_block_price
+from inference_blueprints.catalog.latency import LatencyProfile
 from inference_blueprints.catalog.published_speeds import PublishedSpeed
 from inference_blueprints.pricing.rates import Prices
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.accelerator_comparison import (
     FAMILIES,
+    ComparedInstance,
     compare_instances,
     comparison_table,
 )
@@ -37,24 +39,25 @@ PUBLISHED = PublishedSpeed(
 )
 
 
-def flat(model: str, accelerator: str, size: int, engine: str):
+def flat(model: str, accelerator: str, size: int, engine: str) -> LatencyProfile | None:
     """Return a profile with steps of 10 ms and prompts that take no time, for one H200 and vLLM only."""
     if (accelerator, size, engine) != ("h200", 1, "vllm"):
         return None
     known = catalog.latency_profile("Qwen/Qwen3-8B", "h200", 1, "vllm")
+    assert known is not None
     steps = tuple(tuple(10.0 for _ in row) for row in known.decode_itl)
     return replace(
         known, model=model, prefill_ttft_ms=tuple(0.0 for _ in known.prefill_isl), decode_itl=steps
     )
 
 
-def compared(blueprint, family: str, *published: PublishedSpeed):
+def compared(blueprint: Blueprint, family: str, *published: PublishedSpeed) -> ComparedInstance:
     return row_of(
         family, compare_instances(blueprint, 0, PRICES, find=flat, published=published or [PUBLISHED])
     )
 
 
-def row_of(family: str, found):
+def row_of(family: str, found: Iterable[ComparedInstance]) -> ComparedInstance:
     [row] = [each for each in found if each.family == family]
     return row
 
@@ -80,6 +83,7 @@ def test_a_simulated_speed_is_that_of_a_full_instance(blueprint_of: Callable[...
     row = compared(blueprint_of(), "p5en")
     assert (row.instance_type, row.engine, row.speed) == ("p5en.48xlarge", "vllm", "simulated")
     # A step of 10 ms writes one token of each request, and the instance has eight workers.
+    assert row.least_tokens_per_second is not None
     requests_at_once = row.least_tokens_per_second / 100 / 8
     assert requests_at_once == pytest.approx(round(requests_at_once))
     assert requests_at_once >= 1
@@ -94,6 +98,8 @@ def test_an_objective_for_the_time_per_token_limits_the_simulated_speed(
     loose, strict = (
         row_of("p5en", compare_instances(each, 0, PRICES, published=[])) for each in (blueprint_of(), tight)
     )
+    assert strict.least_tokens_per_second is not None
+    assert loose.least_tokens_per_second is not None
     assert strict.least_tokens_per_second < loose.least_tokens_per_second
 
 

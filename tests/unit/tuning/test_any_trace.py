@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from inference_blueprints.errors import BlueprintError, UserError
-from inference_blueprints.tuning.traces import BLOCK_TOKENS, read_trace
+from inference_blueprints.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
 
 _START = datetime(2023, 11, 16, 18, 17, 3, tzinfo=UTC)
 #: Ways to write a moment that lies so many microseconds after the start.
@@ -24,6 +24,9 @@ _TIMES = {
     "another zone": lambda micros: _moment(micros).astimezone(timezone(timedelta(hours=2))).isoformat(),
     "Azure": lambda micros: f"{_moment(micros):%Y-%m-%d %H:%M:%S.%f}0",
 }
+
+#: Microseconds after the start, and the tokens of prompt and answer.
+WrittenRequest = tuple[int, int, int]
 
 requests = some.lists(
     some.tuples(some.integers(0, 10**9), some.integers(1, 200_000), some.integers(1, 5000)),
@@ -37,12 +40,12 @@ def _moment(micros: int) -> datetime:
     return _START + timedelta(microseconds=micros)
 
 
-def _ordered(written):
+def _ordered(written: list[WrittenRequest]) -> list[tuple[float, int, int]]:
     first = min(micros for micros, _, _ in written)
     return [((micros - first) / 1e6, prompt, answer) for micros, prompt, answer in sorted(written)]
 
 
-def _check(read, written) -> None:
+def _check(read: UserTrace, written: list[WrittenRequest]) -> None:
     lengths = [(request.input_tokens, request.output_tokens) for request in read.requests]
     assert lengths == [(prompt, answer) for _, prompt, answer in _ordered(written)]
     arrivals = [request.arrival_seconds for request in read.requests]
@@ -59,7 +62,11 @@ def _check(read, written) -> None:
     marks=some.tuples(some.sampled_from(["", "\ufeff"]), some.sampled_from(["\n", "\r\n"])),
 )
 def test_csv_in_any_order_of_lines_and_columns(
-    written, way, header, marks, tmp_path_factory: pytest.TempPathFactory
+    written: list[WrittenRequest],
+    way: str,
+    header: list[str],
+    marks: tuple[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     start, ending = marks
     rows = [
@@ -75,7 +82,7 @@ def test_csv_in_any_order_of_lines_and_columns(
 @settings(max_examples=40, deadline=None)
 @given(written=requests, ending=some.sampled_from(["\n", "\r\n", "\n\n"]), packed=some.booleans())
 def test_mooncake_in_any_order_of_lines(
-    written, ending, packed, tmp_path_factory: pytest.TempPathFactory
+    *, written: list[WrittenRequest], ending: str, packed: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     lines = [
         json.dumps(
@@ -113,7 +120,9 @@ _LINES = some.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(lines=some.lists(_LINES, max_size=6), name=some.sampled_from(["trace.jsonl", "trace.csv"]))
-def test_nonsense_ends_in_words(lines, name, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_nonsense_ends_in_words(
+    lines: list[str], name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = tmp_path_factory.mktemp("nonsense") / name
     header = ["timestamp,input,output"] if "csv" in name else []
     path.write_text("\n".join([*header, *lines]), encoding="utf-8")
@@ -123,7 +132,7 @@ def test_nonsense_ends_in_words(lines, name, tmp_path_factory: pytest.TempPathFa
 
 @settings(max_examples=60, deadline=None)
 @given(content=some.binary(max_size=60), name=some.sampled_from(["trace.jsonl", "trace.csv.gz", "trace.csv"]))
-def test_bytes_end_in_words(content, name, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_bytes_end_in_words(content: bytes, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("bytes") / name
     path.write_bytes(content)
     with pytest.raises(UserError):

@@ -24,11 +24,11 @@ from inference_blueprints.tuning.candidates import (
 L40S, H200 = RoleShape("l40s", 1), RoleShape("h200", 1)
 
 
-def one(count, role=L40S):
+def one(count: int, role: RoleShape = L40S) -> TuningCandidate:
     return TuningCandidate(WorkerShape("vllm", (role,)), (count,))
 
 
-def costing_of(blueprint, most=None, rates=None):
+def costing_of(blueprint: Blueprint, most: int | None = None, rates: CustomRates | None = None) -> Costing:
     return Costing(blueprint, 0, prices_for("us-west-2", rates), most)
 
 
@@ -38,7 +38,8 @@ def test_a_configuration_costs_what_the_plan_says(blueprint_of: Callable[..., Bl
     tuned = both.within(blueprint, 0)
     pools = summarise(tuned, build_plan(tuned)).pools
     cost = costing_of(blueprint).cost(both)
-    assert cost.usd_per_hour == pytest.approx(sum(pool.usd_per_hour_used for pool in pools))
+    assert all(pool.usd_per_hour_used for pool in pools)
+    assert cost.usd_per_hour == pytest.approx(sum(pool.usd_per_hour_used or 0 for pool in pools))
     assert cost.accelerators == 5
 
 

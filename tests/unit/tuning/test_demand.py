@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +11,13 @@ import pytest
 from inference_blueprints.errors import UserError
 from inference_blueprints.simulation.offline_replay import RecordedRequest
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.tuning.replayed_workload import ANSWERS, Series, long_enough, recorded_workload
+from inference_blueprints.tuning.replayed_workload import (
+    ANSWERS,
+    RecordedWorkload,
+    Series,
+    long_enough,
+    recorded_workload,
+)
 from inference_blueprints.tuning.traces import BLOCK_TOKENS, read_trace
 from inference_blueprints.tuning.tune import Stores, demand_of, tune
 from tests.unit.tuning.conftest import Silent
@@ -25,13 +31,13 @@ _MANY_LONG = {
 _FEWER_LONG = {**_MANY_LONG, _SHORT: "outputTokens: 800, peakRequestsPerSecond: 10"}
 
 
-def requests_at(seconds, output_tokens):
+def requests_at(seconds: Iterable[float], output_tokens: int) -> list[RecordedRequest]:
     return [RecordedRequest(at, 100, output_tokens, (number,)) for number, at in enumerate(seconds)]
 
 
 @pytest.fixture
-def csv(tmp_path: Path):
-    def write(*rows):
+def csv(tmp_path: Path) -> Callable[..., Path]:
+    def write(*rows: str) -> Path:
         path = tmp_path / "trace.csv"
         path.write_text("\n".join(["timestamp,input,output", *rows]), encoding="utf-8")
         return path
@@ -90,25 +96,26 @@ def test_a_trace_s_series_grow_up_to_all_of_it() -> None:
 
 
 def test_what_no_worker_accepts_is_left_out_and_said(
-    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent, csv
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent, csv: Callable[..., Path]
 ) -> None:
     path = csv(*(f"{number / 2},{500_000 if number == 50 else 1500},50" for number in range(200)))
     found = tune(blueprint_of(), 0, progress, trace=path, engines_looked_at=["vllm"], stores=stores)
     assert found.best is not None
+    assert isinstance(found.demand, RecordedWorkload)
     assert len(found.demand.requests) == 199
     said = "1 of the trace's 200 requests are longer than the 9,216 tokens that workers accept"
     assert any(said in note for note in found.notes)
 
 
 def test_a_trace_of_which_nothing_is_accepted_is_an_error(
-    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent, csv
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent, csv: Callable[..., Path]
 ) -> None:
     path = csv(*(f"{number},500000,50" for number in range(20)))
     with pytest.raises(UserError, match="0 of its 20 requests fit"):
         tune(blueprint_of(), 0, progress, trace=path, engines_looked_at=["vllm"], stores=stores)
 
 
-def test_a_rate_beyond_all_bounds_is_an_error(csv) -> None:
+def test_a_rate_beyond_all_bounds_is_an_error(csv: Callable[..., Path]) -> None:
     requests = read_trace(csv(*(f"{number / 1e9:.9f},10,5" for number in range(50)))).requests
     with pytest.raises(UserError, match="at most 1,000,000 per second are allowed"):
         recorded_workload(requests, BLOCK_TOKENS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
 
@@ -26,8 +27,8 @@ FAILING = "#!/bin/sh\necho first >&2\necho 'no data for this model' >&2\nexit 1\
 
 
 @pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def install(text) -> None:
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    def install(text: str) -> None:
         path = tmp_path / "uv"
         path.write_text(text, encoding="utf-8")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -36,17 +37,20 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return install
 
 
-def test_the_catalogue_s_own_is_taken_and_nothing_is_recorded(tmp_path: Path, program) -> None:
+def test_the_catalogue_s_own_is_taken_and_nothing_is_recorded(
+    tmp_path: Path, program: Callable[[str], None]
+) -> None:
     program(FAILING)
     assert Profiles(tmp_path).record([KNOWN], pytest.fail) == {}
     assert Profiles(tmp_path).find(*astuple(KNOWN)) == catalog.latency_profile(*astuple(KNOWN))
 
 
-def test_a_missing_one_is_recorded_once_and_kept(tmp_path: Path, program) -> None:
+def test_a_missing_one_is_recorded_once_and_kept(tmp_path: Path, program: Callable[[str], None]) -> None:
     source = catalog.latency_profile(*astuple(KNOWN))
     file = next(catalog.catalogue.shipped().directory.rglob("Qwen3-8B/l40s-tp1.json"))
     program(RECORDER.format(log=tmp_path / "log", profile=file))
-    said, store = [], Profiles(tmp_path / "store")
+    said: list[str] = []
+    store = Profiles(tmp_path / "store")
     assert store.record([MISSING, MISSING], said.append) == {}
     assert store.find(*astuple(MISSING)) == source
     assert store.record([MISSING], said.append) == {}
@@ -56,14 +60,16 @@ def test_a_missing_one_is_recorded_once_and_kept(tmp_path: Path, program) -> Non
     assert "Qwen/Qwen3-8B on 8 x l40s (vllm)" in said[0]
 
 
-def test_why_one_cannot_be_recorded_is_said(tmp_path: Path, program) -> None:
+def test_why_one_cannot_be_recorded_is_said(tmp_path: Path, program: Callable[[str], None]) -> None:
     program(FAILING)
     reasons = Profiles(tmp_path).record([MISSING], lambda _: None)
     assert reasons == {MISSING: "it cannot be recorded: no data for this model"}
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_an_accelerator_without_measurements_is_not_tried(tmp_path: Path, program) -> None:
+def test_an_accelerator_without_measurements_is_not_tried(
+    tmp_path: Path, program: Callable[[str], None]
+) -> None:
     program(FAILING)
     without = next(name for name, each in catalog.accelerators().items() if each.performance_system is None)
     speed = Speed("Qwen/Qwen3-8B", without, 1, "vllm")

@@ -13,7 +13,8 @@ from inference_blueprints.measurement.charts.svg_chart import Crosses, Curve, Do
 from inference_blueprints.simulation.highest_rate import LatencyLimits
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.coverage import narrow_margins
-from inference_blueprints.tuning.tune import Stores, tune
+from inference_blueprints.tuning.evaluation import Evaluation
+from inference_blueprints.tuning.tune import Stores, Tuning, tune
 from inference_blueprints.tuning.tuning_page import frontier, plots, tuning_page
 from inference_blueprints.tuning.tuning_text import as_dict, explanation, ranking, title
 from tests.unit.tuning.conftest import Silent
@@ -22,21 +23,26 @@ VLLM = ["vllm"]
 
 
 @pytest.fixture
-def found(blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent):
+def found(blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent) -> Tuning:
     return tune(blueprint_of(), 0, progress, most_accelerators=4, engines_looked_at=VLLM, stores=stores)
 
 
-def test_the_choice_is_explained_in_two_sentences(found) -> None:
+def best_of(found: Tuning) -> Evaluation:
+    assert found.best is not None
+    return found.best
+
+
+def test_the_choice_is_explained_in_two_sentences(found: Tuning) -> None:
     text = explanation(found)
     assert len(re.findall(r"\.(?= |$)", text)) == 2
     assert "simulated" in text
-    assert f"{found.usd_per_million_tokens(found.best):.3f} USD per million tokens" in text
+    assert f"{found.usd_per_million_tokens(best_of(found)):.3f} USD per million tokens" in text
     assert "aggregated" in text
     assert "disaggregated" in text
 
 
-def test_of_equal_costs_the_simplest_comes_first(found) -> None:
-    best = found.best
+def test_of_equal_costs_the_simplest_comes_first(found: Tuning) -> None:
+    best = best_of(found)
     assert best.candidate.shape.is_aggregated, "fewer parts"
     rivals = [each for each in found.evaluations if each.keeps and not each.candidate.shape.is_aggregated]
     same = replace(rivals[0], cost=best.cost)
@@ -47,7 +53,7 @@ def test_of_equal_costs_the_simplest_comes_first(found) -> None:
     assert f"accelerators, not {best.cost.accelerators}" in said
 
 
-def test_the_table_ranks_those_that_keep_the_objectives(found) -> None:
+def test_the_table_ranks_those_that_keep_the_objectives(found: Tuning) -> None:
     rows = ranking(found).rows
     assert rows[0][0] == "1"
     assert [row[0] for row in rows] == sorted(
@@ -88,17 +94,18 @@ def test_an_objective_that_is_assumed_is_said(
         (0.99, 0.99, ["the time to first token by only 1.0%", "the time per output token by only 1.0%"]),
     ],
 )
-def test_an_objective_that_is_kept_by_a_hair_is_said(first: float, each: float, said, found) -> None:
-    limits = LatencyLimits(
-        found.best.time_to_first_token_p90_ms / first, found.best.time_per_output_token_p90_ms / each
-    )
-    notes = list(narrow_margins(found.best, limits))
+def test_an_objective_that_is_kept_by_a_hair_is_said(
+    first: float, each: float, said: list[str], found: Tuning
+) -> None:
+    best = best_of(found)
+    limits = LatencyLimits(best.time_to_first_token_p90_ms / first, best.time_per_output_token_p90_ms / each)
+    notes = list(narrow_margins(best, limits))
     assert len(notes) == len(said)
     assert all(words in note for words, note in zip(said, notes, strict=True))
 
 
 def test_own_workers_that_no_profile_is_of_are_named(
-    found, blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+    found: Tuning, blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
 ) -> None:
     said = "with pipeline, data or expert parallelism, were not compared"
     own = "{pool: l40s, replicas: 2, tensorParallelSize: 1}"
@@ -110,7 +117,7 @@ def test_own_workers_that_no_profile_is_of_are_named(
     assert not any(said in note for note in found.notes)
 
 
-def test_what_has_no_speeds_is_said(found) -> None:
+def test_what_has_no_speeds_is_said(found: Tuning) -> None:
     assert "no latency profile for Qwen/Qwen3-8B on 2 x h200 (vllm): not recorded here" in found.notes
 
 
@@ -124,7 +131,7 @@ def test_a_type_that_was_not_measured_is_refused(
     assert progress.replayed == []
 
 
-def test_the_page_shows_each_latency_against_cost(found) -> None:
+def test_the_page_shows_each_latency_against_cost(found: Tuning) -> None:
     page = tuning_page(found)
     assert page.count("<svg") == 2
     assert page.count("<circle") <= 2 * (len(found.evaluations) + 1)
@@ -134,15 +141,18 @@ def test_the_page_shows_each_latency_against_cost(found) -> None:
     assert re.search(r"<script|https?://(?!www\.w3\.org)", page) is None
 
 
-def test_dots_keep_the_objectives_and_crosses_miss_one(found) -> None:
+def test_dots_keep_the_objectives_and_crosses_miss_one(found: Tuning) -> None:
     keeping = [each for each in found.evaluations if each.keeps]
     assert 0 < len(keeping) < len(found.evaluations)
     for plot in plots(found):
-        layers = {type(layer): layer for layer in plot.layers}
-        assert len(layers[Dots].points) == len(keeping)
-        assert len(layers[Crosses].points) <= len(found.evaluations) - len(keeping)
-        assert set(layers[Curve].points) <= set(layers[Dots].points), "what misses is no choice"
-        assert layers[Ring].point in layers[Dots].points
+        [dots] = [layer for layer in plot.layers if isinstance(layer, Dots)]
+        [crosses] = [layer for layer in plot.layers if isinstance(layer, Crosses)]
+        [curve] = [layer for layer in plot.layers if isinstance(layer, Curve)]
+        [ring] = [layer for layer in plot.layers if isinstance(layer, Ring)]
+        assert len(dots.points) == len(keeping)
+        assert len(crosses.points) <= len(found.evaluations) - len(keeping)
+        assert set(curve.points) <= set(dots.points), "what misses is no choice"
+        assert ring.point in dots.points
 
 
 def test_without_a_choice_none_is_marked(

@@ -12,11 +12,12 @@ from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.candidate_costs import Cost, Costing
 from inference_blueprints.tuning.candidates import RoleShape, TuningCandidate, WorkerShape, counts
 from inference_blueprints.tuning.evaluation import Evaluation, Evaluator
+from inference_blueprints.tuning.search import Bounded
 from inference_blueprints.tuning.tune import Stores, bounded_shapes, demand_of, possible_shapes, tune
 from tests.unit.tuning.conftest import Silent
 
 MOST = 4
-WORKLOADS = {
+WORKLOADS: dict[str, dict[str, str]] = {
     "as it is": {},
     "short prompts, many": {
         "inputTokens: 2000, outputTokens: 100, peakRequestsPerSecond: 6": (
@@ -27,12 +28,12 @@ WORKLOADS = {
 }
 
 
-def evaluator_of(blueprint, stores: Stores, most=MOST):
+def evaluator_of(blueprint: Blueprint, stores: Stores, most: int = MOST) -> Evaluator:
     costing = Costing(blueprint, 0, prices_for("us-west-2"), most)
     return Evaluator(costing, demand_of(blueprint, 0, None), stores.profiles.find, stores.replays)
 
 
-def everything(evaluator):
+def everything(evaluator: Evaluator) -> TuningCandidate:
     """Return the cheapest configuration of the whole grid that keeps the objectives."""
     shapes = [each.shape for each in bounded_of(evaluator)]
     grid = [
@@ -44,7 +45,7 @@ def everything(evaluator):
     return min(keeping, key=evaluator.costing.cost)
 
 
-def bounded_of(evaluator):
+def bounded_of(evaluator: Evaluator) -> list[Bounded]:
     possible = possible_shapes(evaluator.costing, ["vllm"])
     covered = [shape for shape in possible if all(role.tensor_parallel_size == 1 for role in shape.roles)]
     return bounded_shapes(evaluator, covered)
@@ -52,7 +53,7 @@ def bounded_of(evaluator):
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_it_is_as_cheap_as_the_best_of_the_whole_grid(
-    workload, blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+    workload: str, blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
 ) -> None:
     blueprint = blueprint_of(WORKLOADS[workload])
     reference = evaluator_of(blueprint, stores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,20 +14,24 @@ from inference_blueprints.tuning.replayed_workload import busiest, recorded_work
 from inference_blueprints.tuning.traces import BLOCK_TOKENS, read_trace
 
 
-def mooncake(timestamp: int = 0, input_length: int = 600, output_length: int = 10, hash_ids=(1, 2), **more):
+def mooncake(
+    timestamp: float | str = 0,
+    input_length: float = 600,
+    output_length: int | None = 10,
+    hash_ids: Sequence[int | str] = (1, 2),
+) -> str:
     record = {
         "timestamp": timestamp,
         "input_length": input_length,
         "output_length": output_length,
         "hash_ids": list(hash_ids),
-        **more,
     }
     return json.dumps({key: value for key, value in record.items() if value is not None})
 
 
 @pytest.fixture
-def trace(tmp_path: Path):
-    def write(*lines, name: str = "trace.jsonl"):
+def trace(tmp_path: Path) -> Callable[..., Path]:
+    def write(*lines: str, name: str = "trace.jsonl") -> Path:
         path = tmp_path / name
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
@@ -34,7 +39,7 @@ def trace(tmp_path: Path):
     return write
 
 
-def test_mooncake_s_times_are_milliseconds_and_its_ids_are_blocks(trace) -> None:
+def test_mooncake_s_times_are_milliseconds_and_its_ids_are_blocks(trace: Callable[..., Path]) -> None:
     read = read_trace(trace(mooncake(5000), mooncake(7500, 1024, 20, (1, 3))))
     assert [request.arrival_seconds for request in read.requests] == [0.0, 2.5]
     assert read.requests[1].block_ids == (1, 3)
@@ -53,7 +58,7 @@ def test_mooncake_s_times_are_milliseconds_and_its_ids_are_blocks(trace) -> None
     ],
     ids=["seconds", "any order", "dates"],
 )
-def test_csv_has_three_columns(trace, header: str, rows) -> None:
+def test_csv_has_three_columns(trace: Callable[..., Path], header: str, rows: list[str]) -> None:
     read = read_trace(trace(header, *rows, name="trace.csv"))
     first, second = read.requests
     assert (first.input_tokens, first.output_tokens) == (700, 30)
@@ -70,7 +75,7 @@ def test_a_trace_may_be_compressed_and_out_of_order(tmp_path: Path) -> None:
     assert [request.arrival_seconds for request in read_trace(path).requests] == [0.0, 8.0]
 
 
-def test_rounded_times_are_spread_up_to_the_next(trace) -> None:
+def test_rounded_times_are_spread_up_to_the_next(trace: Callable[..., Path]) -> None:
     read = read_trace(trace(*[mooncake(time) for time in (0, 0, 0, 0, 2000, 2000)]))
     assert read.rounded
     assert [request.arrival_seconds for request in read.requests] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.0]
@@ -81,7 +86,7 @@ def test_rounded_times_are_spread_up_to_the_next(trace) -> None:
     [
         ("{", "is not valid JSON"),
         ("[]", "timestamp, input_length, output_length, hash_ids missing"),
-        (mooncake(hash_ids=None or ()), "got 0 hash_ids, 600 tokens need 2, one per 512 tokens"),
+        (mooncake(hash_ids=()), "got 0 hash_ids, 600 tokens need 2, one per 512 tokens"),
         (mooncake(output_length=None), "output_length missing"),
         (mooncake(timestamp="soon"), "got timestamp 'soon'"),
         (mooncake(timestamp=-1), "got timestamp -1"),
@@ -94,7 +99,7 @@ def test_rounded_times_are_spread_up_to_the_next(trace) -> None:
         (mooncake(hash_ids=("a", "b")), "got invalid hash_ids, expected a list of whole numbers"),
     ],
 )
-def test_a_wrong_line_is_named(trace, line, message: str) -> None:
+def test_a_wrong_line_is_named(trace: Callable[..., Path], line: str, message: str) -> None:
     with pytest.raises(BlueprintError) as raised:
         read_trace(trace(mooncake(), line, mooncake(1000)))
     [problem] = raised.value.problems
@@ -102,7 +107,7 @@ def test_a_wrong_line_is_named(trace, line, message: str) -> None:
     assert message in problem.message
 
 
-def test_all_wrong_lines_are_named_up_to_twenty(trace) -> None:
+def test_all_wrong_lines_are_named_up_to_twenty(trace: Callable[..., Path]) -> None:
     with pytest.raises(BlueprintError) as raised:
         read_trace(trace("timestamp,input,output", *["0,x,1"] * 30, name="trace.csv"))
     problems = raised.value.problems
@@ -121,12 +126,14 @@ def test_all_wrong_lines_are_named_up_to_twenty(trace) -> None:
     ],
     ids=["kind", "column", "empty", "one time", "not compressed"],
 )
-def test_a_file_that_is_no_trace_is_an_error(trace, name: str, lines, message: str) -> None:
+def test_a_file_that_is_no_trace_is_an_error(
+    trace: Callable[..., Path], name: str, lines: list[str], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         read_trace(trace(*lines, name=name))
 
 
-def test_the_busiest_requests_in_a_row_are_replayed(trace) -> None:
+def test_the_busiest_requests_in_a_row_are_replayed(trace: Callable[..., Path]) -> None:
     slow, fast = [10.0 * number for number in range(1500)], [15_000 + 0.1 * number for number in range(2000)]
     rows = [f"{time},10,1" for time in (*slow, *fast)]
     requests = busiest(read_trace(trace("timestamp,input,output", *rows, name="trace.csv")).requests)
@@ -135,7 +142,7 @@ def test_the_busiest_requests_in_a_row_are_replayed(trace) -> None:
     assert requests[-1].arrival_seconds == pytest.approx(199.9)
 
 
-def test_the_means_of_a_trace_are_its_own(trace) -> None:
+def test_the_means_of_a_trace_are_its_own(trace: Callable[..., Path]) -> None:
     lines = [mooncake(0), mooncake(1000, 1024, 30, (1, 3)), mooncake(2000, 1024, 20, (1, 3))]
     means = recorded_workload(read_trace(trace(*lines)).requests, BLOCK_TOKENS).means
     assert means.output_tokens == 20

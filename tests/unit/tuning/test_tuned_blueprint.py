@@ -8,6 +8,7 @@ import pytest
 
 from inference_blueprints.errors import BlueprintError, UserError
 from inference_blueprints.loading import load_blueprint, parse_blueprint
+from inference_blueprints.spec.types import Deployment
 from inference_blueprints.tuning.candidates import RoleShape, TuningCandidate, WorkerShape
 from inference_blueprints.tuning.tuned_blueprint import with_deployment, write_configuration
 
@@ -49,7 +50,7 @@ TWO = TuningCandidate(WorkerShape("vllm", (RoleShape("l40s", 1), RoleShape("l40s
 )
 
 
-def written(text, deployment, engine: str = "vllm"):
+def written(text: str, deployment: Deployment, engine: str = "vllm") -> str:
     changed = with_deployment(text, "tuned.yaml", "qwen3-8b", deployment, engine)
     model = parse_blueprint(changed, "tuned.yaml").blueprint.spec.models[1]
     assert model.deployments == [deployment]
@@ -87,7 +88,7 @@ def test_several_deployments_become_one_and_keep_their_comments() -> None:
 
 
 @pytest.mark.parametrize("deployment", [ONE, TWO], ids=["aggregated", "disaggregated"])
-def test_a_list_in_one_line_stays_in_one_line(deployment) -> None:
+def test_a_list_in_one_line_stays_in_one_line(deployment: Deployment) -> None:
     workers = "{pool: l40s, replicas: 3, tensorParallelSize: 1}"
     line = f"    deployments: [{{name: main, aggregated: {workers}}}]  # here\n"
     changed = written(HEAD + line, deployment)
@@ -127,14 +128,14 @@ def test_a_name_that_yaml_reads_as_something_else_is_quoted() -> None:
 
 
 @pytest.fixture
-def file(tmp_path: Path):
+def file(tmp_path: Path) -> Path:
     path = tmp_path / "tuned.yaml"
     path.write_bytes((HEAD + BLOCK).encode())
     path.chmod(0o640)
     return path
 
 
-def test_the_file_is_replaced_with_its_rights(file) -> None:
+def test_the_file_is_replaced_with_its_rights(file: Path) -> None:
     tuned = load_blueprint(str(file)).written
     assert write_configuration(file, tuned, "qwen3-8b", ONE, "vllm") is True
     assert file.stat().st_mode & 0o777 == 0o640
@@ -143,7 +144,7 @@ def test_the_file_is_replaced_with_its_rights(file) -> None:
     assert write_configuration(file, again, "qwen3-8b", ONE, "vllm") is False
 
 
-def test_a_file_that_changed_meanwhile_is_left_alone(file) -> None:
+def test_a_file_that_changed_meanwhile_is_left_alone(file: Path) -> None:
     tuned = load_blueprint(str(file)).written
     text = (HEAD + BLOCK).replace("max: 8", "max: 9")
     file.write_text(text, encoding="utf-8")
@@ -152,7 +153,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(file) -> None:
     assert file.read_text(encoding="utf-8") == text
 
 
-def test_what_would_not_be_valid_is_not_written(file) -> None:
+def test_what_would_not_be_valid_is_not_written(file: Path) -> None:
     tuned = load_blueprint(str(file)).written
     too_many = TuningCandidate(WorkerShape("vllm", (RoleShape("l40s", 1),)), (50,)).deployment("main")
     with pytest.raises(BlueprintError, match="its deployments need 51 nodes"):

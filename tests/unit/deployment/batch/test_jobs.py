@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
 from inference_blueprints.deployment.batch.job_results import save
 from inference_blueprints.deployment.batch.jobs import newest, watch
 from inference_blueprints.deployment.batch.team_costs import costs_of
 from inference_blueprints.errors import UserError
 
 
-class FakeApi:
+class FakeApi(BatchApiClient):
     """Answers with what it was given, one answer after the other."""
 
     def __init__(self, *answers: dict[str, Any]) -> None:

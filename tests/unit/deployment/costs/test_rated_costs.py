@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -68,7 +69,9 @@ def test_nodes_without_a_rate_are_named_and_in_no_sum() -> None:
     assert found.nodes_usd == pytest.approx(2 * 2.0)
     assert found.rows_usd == pytest.approx(found.nodes_usd)
     assert found.unpriced == (
-        UnpricedNodes(pool=_POOL, instance_type=_TYPE, purchase="spot", node_hours=pytest.approx(6.0)),
+        UnpricedNodes(
+            pool=_POOL, instance_type=_TYPE, purchase="spot", node_hours=cast("float", pytest.approx(6.0))
+        ),
     )
 
 

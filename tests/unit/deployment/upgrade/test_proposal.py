@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -206,7 +207,7 @@ def test_a_newer_operating_system_replaces_the_nodes_that_boot_it(
     keep_lock(load_blueprint(str(file)), file)
     lock = load_blueprint(str(file)).lock
     assert lock is not None
-    lock_path(file).write_text(lock_text(replace(lock, **{system: "v1.47.0"})))
+    lock_path(file).write_text(lock_text(replace(lock, **cast("Any", {system: "v1.47.0"}))))
     upgrade = proposed(file)
     assert [change.part for change in upgrade.changes] == [part]
     assert [step.partition(":")[0] for step in steps(upgrade)] == [f"nodes of {following}"]

@@ -43,7 +43,7 @@ def platform(account: Account) -> Callable[..., VerifiedPlatform]:
             change(document["spec"])
         blueprint = parse_blueprint(yaml.safe_dump(document), "a.yaml").blueprint
         endpoint = {"Endpoint": {"Value": "http://127.0.0.1:1/v1"}}
-        templates = {
+        templates: dict[str, dict[str, Any]] = {
             "p5en-disaggregated-Data": {"Resources": {}},
             "p5en-disaggregated-Model-qwen3-32b": {"Resources": {}, "Outputs": endpoint},
         }

@@ -54,7 +54,8 @@ class RecordedCluster:
     targets: str = ""
     refusal: str | None = None
 
-    def get(self, kind: str, *options: str) -> list[KubernetesObject]:
+    def get(self, *arguments: str) -> list[KubernetesObject]:
+        kind, *options = arguments
         self._refuse()
         given = dict(zip(options[::2], options[1::2], strict=False)) if "--namespace" in options else {}
         wanted = [pair.split("=") for pair in given.get("--selector", "").split(",") if pair]

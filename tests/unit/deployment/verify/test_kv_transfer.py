@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -109,7 +109,7 @@ def test_each_engine_s_bytes_are_counted_where_it_counts_them(
 ) -> None:
     running = on_engine(engine)
     (found,) = transferred(running).values()
-    assert found == Transferred(moved, 0.0, pytest.approx(timed * 0.0003), timed)
+    assert found == Transferred(moved, 0.0, cast("float", pytest.approx(timed * 0.0003)), timed)
     observations = list(kv_transfer(running))
     assert problems(observations) == []
     assert observations[-1].message.startswith(f"{RELEASE}: {moved:,.0f} bytes were transferred")

@@ -18,6 +18,7 @@ from inference_blueprints.deployment.verify import efa_checks
 from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
 from inference_blueprints.deployment.verify.running_platform import RunningPlatform
 from inference_blueprints.deployment.verify.serving_access import Transferred
+from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease
 from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS
 from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.resources import root
@@ -247,7 +248,7 @@ def healthy(cluster: RecordedCluster) -> RecordedCluster:
     """The healthy cluster, whose workers streamed their weights and whose mirror is complete."""
     for name in worker_names(cluster):
         cluster.logs[name] = STREAMED + LOG
-    job = recorded.helm_secret(recorded.ExpectedRelease("qwen3-32b.weights", "inference", "0.1.0"))
+    job = recorded.helm_secret(ExpectedRelease("qwen3-32b.weights", "inference", "0.1.0"))
     labels = {"app.kubernetes.io/instance": "qwen3-32b.weights"}
     metadata = {**job["metadata"], "labels": labels}
     cluster.objects["jobs"].append(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.batch.api_listener import find_batch
+from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.spec.types import Team
 
 ACCOUNT = "arn:aws:iam::123456789012"
@@ -16,30 +19,30 @@ class FakeEmulator:
 
     endpoint_url = "http://127.0.0.1:4566"
 
-    def environment(self):
+    def environment(self) -> dict[str, str]:
         return {"AWS_REGION": "us-west-2"}
 
-    def client(self, service):
+    def client(self, service: str) -> FakeEmulator:
         assert service == "cloudformation"
         return self
 
-    def describe_stacks(self, *, StackName):  # noqa: N803 - boto3's
+    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803 - boto3's
         assert StackName == "mine-Batch"
         value = "https://a1b2.execute-api.us-west-2.amazonaws.com/prod/v1"
         return {"Stacks": [{"Outputs": [{"OutputKey": "BatchApiAddress", "OutputValue": value}]}]}
 
 
-def team(name, *principals):
+def team(name: str, *principals: str) -> Team:
     return Team(name=name, principals=list(principals), monthly_budget_usd=1.0)
 
 
 def test_the_address_is_the_emulator_s_and_the_first_role_speaks() -> None:
     teams = [team("people", f"{ACCOUNT}:user/jo"), team("ads", f"{ACCOUNT}:user/al", f"{ACCOUNT}:role/Ads")]
-    batch = find_batch(FakeEmulator(), "mine", teams)
+    batch = find_batch(cast("Emulator", FakeEmulator()), "mine", teams)
     assert batch.base_url == "http://127.0.0.1:4566/restapis/a1b2/prod/_user_request_/v1"
     assert (batch.platform, batch.team, batch.role) == ("mine", "ads", f"{ACCOUNT}:role/Ads")
 
 
 def test_teams_of_users_alone_are_refused() -> None:
     with pytest.raises(UserError, match=r"spec\.teams: no team has an IAM role"):
-        find_batch(FakeEmulator(), "mine", [team("people", f"{ACCOUNT}:user/jo")])
+        find_batch(cast("Emulator", FakeEmulator()), "mine", [team("people", f"{ACCOUNT}:user/jo")])

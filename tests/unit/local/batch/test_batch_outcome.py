@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 
@@ -28,13 +29,13 @@ def rows(*custom_ids: str) -> str:
     ],
     ids=["whole", "an error", "lost", "nothing", "thrice", "in both files", "of no line"],
 )
-def test_every_row_is_of_one_line(output, errors, counted) -> None:
+def test_every_row_is_of_one_line(output: str, errors: str, counted: tuple[int, int, int, int]) -> None:
     counts = count(["a", "b", "c"], output, errors)
     assert dataclasses.astuple(counts) == (3, *counted)
 
 
 @pytest.mark.parametrize("change", [{"lost": 1, "completed": 199}, {"duplicated": 1}, {"failed": 1}])
-def test_a_job_is_whole_when_every_line_was_answered_once(change) -> None:
+def test_a_job_is_whole_when_every_line_was_answered_once(change: dict[str, Any]) -> None:
     assert BATCH_OUTCOME.is_whole
     assert not dataclasses.replace(BATCH_OUTCOME, **change).is_whole
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import boto3
 import pytest
 from moto import mock_aws
@@ -12,7 +15,7 @@ from inference_blueprints.local.emulator.records import RecordedRelease
 ENVIRONMENT = {"BATCH_MODEL": "m", "BATCH_QUEUE_URL": "http://127.0.0.1:1/q"}
 
 
-def release(name, **values):
+def release(name: str, **values: object) -> RecordedRelease:
     return RecordedRelease(name, "inference", "asset", "", rendered=True, values=values)
 
 
@@ -35,14 +38,14 @@ def test_of_scaled_workers_as_many_run_here_as_stay_and_one_at_least(least: int,
 
 
 @pytest.fixture
-def ecs(monkeypatch: pytest.MonkeyPatch):
+def ecs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "none")
     with mock_aws():
         yield boto3.client("ecs", region_name="us-west-2")
 
 
-def add_service(ecs, name, count, environment) -> None:
+def add_service(ecs: Any, name: str, count: int, environment: dict[str, str]) -> None:
     ecs.register_task_definition(
         family=name,
         containerDefinitions=[
@@ -57,7 +60,7 @@ def add_service(ecs, name, count, environment) -> None:
     ecs.create_service(cluster="workers", serviceName=name, taskDefinition=name, desiredCount=count)
 
 
-def test_services_of_workers_are_found_by_what_their_tasks_are_told(ecs) -> None:
+def test_services_of_workers_are_found_by_what_their_tasks_are_told(ecs: Any) -> None:
     assert worker_services(ecs) == []
     ecs.create_cluster(clusterName="empty")
     ecs.create_cluster(clusterName="workers")
@@ -66,7 +69,7 @@ def test_services_of_workers_are_found_by_what_their_tasks_are_told(ecs) -> None
     assert worker_services(ecs) == [WorkerRelease("m", 2, ENVIRONMENT)]
 
 
-def test_a_service_that_has_no_task_yet_has_a_worker_here(ecs) -> None:
+def test_a_service_that_has_no_task_yet_has_a_worker_here(ecs: Any) -> None:
     ecs.create_cluster(clusterName="workers")
     add_service(ecs, "m", 0, ENVIRONMENT)
     assert worker_services(ecs) == [WorkerRelease("m", 1, ENVIRONMENT)]

@@ -3,6 +3,7 @@
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -40,7 +41,7 @@ def _files(folder: Path) -> set[str]:
     return {str(file.relative_to(folder / "blue")) for file in folder.rglob("*.yaml")}
 
 
-def _config_map(name: str, namespace: str = "default", **labels: str) -> dict:
+def _config_map(name: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace, "labels": labels}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
@@ -62,7 +63,9 @@ def _release(**templates: str) -> ReleaseInstallation:
     )
 
 
-def _apply(backend: RecordingCluster, *objects: dict, new: bool = True, prune: str | None = None) -> None:
+def _apply(
+    backend: RecordingCluster, *objects: dict[str, Any], new: bool = True, prune: str | None = None
+) -> None:
     backend.apply_manifest(CLUSTER, objects, must_be_new=new, prune_label=prune)
 
 

@@ -58,5 +58,4 @@ def test_a_stand_in_takes_no_definitions_of_others(folder: Path) -> None:
 
 
 def _objects(chart: Path) -> list[dict[str, object]]:
-    options = {"release": "x", "namespace": "default", "values": {}, "kubernetes_version": "1.35"}
-    return render(tools.helm(), chart, **options)
+    return render(tools.helm(), chart, release="x", namespace="default", values={}, kubernetes_version="1.35")

@@ -16,6 +16,7 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.local.emulator.serverless_cache import valkey_server
 from inference_blueprints.local.emulator.serverless_cache.token_check import TokenCheck
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+from inference_blueprints.processes.free_ports import free_ports
 
 QUERY = "Action=connect&User=reader&ResourceType=ServerlessCache"
 
@@ -68,7 +69,7 @@ def test_another_password_is_not(password: str) -> None:
 
 
 def test_a_key_that_nobody_has_is_not_valid() -> None:
-    assert not TokenCheck("cache", {}.get).is_valid("reader", token())
+    assert not TokenCheck("cache", lambda _: None).is_valid("reader", token())
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def taken() -> Any:
 def test_a_port_that_another_took_meanwhile_is_not_insisted_on(
     taken: int, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = valkey_server.free_ports
+    plain = free_ports
     offers = iter([taken])
 
     def offer(count: int) -> list[int]:

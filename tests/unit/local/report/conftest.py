@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import yaml
 
-from inference_blueprints.local.report import ModelRun, build_report
+from inference_blueprints.figures.plan_summary import PlanSummary
+from inference_blueprints.local.report import ModelRun, Report, build_report
 from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.targets.local.platform_parts import PlatformPart
 from tests.unit.local.report.samples import PARTS, summary_of
 
-
-@pytest.fixture(scope="session")
-def document():
-    return yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text(encoding="utf-8"))
+#: Builds a report of runs, with other parts of a report by name.
+ReportOf = Callable[..., Report]
 
 
 @pytest.fixture(scope="session")
-def summary(document):
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(
+        (blueprints_directory() / "quickstart-g6e.yaml").read_text(encoding="utf-8")
+    )
+    return found
+
+
+@pytest.fixture(scope="session")
+def summary(document: dict[str, Any]) -> PlanSummary:
     return summary_of(document)
 
 
 @pytest.fixture(scope="session")
-def summary_of_two(document):
+def summary_of_two(document: dict[str, Any]) -> PlanSummary:
     """The quickstart with a second model, which has one replica in another pool."""
     changed = copy.deepcopy(document)
     changed["spec"]["pools"].append({"name": "second", "instanceTypes": ["g6e.xlarge"], "nodes": {"max": 1}})
@@ -36,8 +46,10 @@ def summary_of_two(document):
 
 
 @pytest.fixture
-def report_of(summary):
-    def build(*runs: ModelRun, parts=PARTS, plan=summary, **others):
+def report_of(summary: PlanSummary) -> ReportOf:
+    def build(
+        *runs: ModelRun, parts: Sequence[PlatformPart] = PARTS, plan: PlanSummary = summary, **others: Any
+    ) -> Report:
         created_at = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
         return build_report(
             blueprint="quickstart",

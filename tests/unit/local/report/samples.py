@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from inference_blueprints import catalog
+from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.controllers.controller_outcomes import (
     CapacityShiftOutcome,
@@ -135,6 +138,6 @@ def run_of(result: ReplayResult, *, objectives: Objectives | None = None, profil
     return ModelRun("http://127.0.0.1:4000/v1", result, objectives or Objectives(), profile)
 
 
-def summary_of(document):
+def summary_of(document: dict[str, Any]) -> PlanSummary:
     blueprint = Blueprint.model_validate(document)
     return summarise(blueprint, build_plan(blueprint))

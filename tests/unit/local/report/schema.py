@@ -1,9 +1,11 @@
 """JSON Schema of report.json."""
 
+from typing import Any
+
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 
 
-def _object(**properties):
+def _object(**properties: dict[str, Any] | list[Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
@@ -16,7 +18,7 @@ _STRING, _NUMBER, _COUNT = {"type": "string"}, {"type": "number"}, {"type": "int
 _PERCENTILES = _object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL)
 _PER_TOKENS = {"anyOf": [{"type": "null"}, _object(inputAndOutput=_NUMBER, output=_NUMBER)]}
 _LENGTH = _object(stated=_COUNT, sent=_NUMBER, counted=_NUMBER_OR_NULL)
-_MEASUREMENT = {
+_MEASUREMENT: dict[str, dict[str, Any]] = {
     "requests": _COUNT,
     "failures": _COUNT,
     "failureReasons": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},

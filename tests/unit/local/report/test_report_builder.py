@@ -4,17 +4,20 @@ import copy
 import dataclasses
 import json
 import shlex
+from typing import Any
 
 import jsonschema
 import pytest
 import yaml
 
+from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.local.report import as_dict, curl_line
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.statistics.serving_capacity import capacity_of
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.spec.types import Objectives
 from inference_blueprints.targets.local.platform_parts import PlatformPart
+from tests.unit.local.report.conftest import ReportOf
 from tests.unit.local.report.samples import (
     ANSWER,
     BATCH_OUTCOME,
@@ -32,13 +35,15 @@ G6E_2XLARGE, NODES, GPUS = 2.24208, 2, 2
 REAL = (PlatformPart("engine", "real", "a GPU"),)
 
 
-def test_the_document_has_exactly_the_promised_shape(report_of) -> None:
+def test_the_document_has_exactly_the_promised_shape(report_of: ReportOf) -> None:
     report = report_of(run_of(result_of(answered(0.0, 100.0), failed(1.0, "HTTP 500", "gone"))))
     document = json.loads(json.dumps(as_dict(report), allow_nan=False))
     jsonschema.validate(document, SCHEMA)
 
 
-def test_streams_lost_with_a_worker_are_reported_and_absent_where_none_was_killed(report_of) -> None:
+def test_streams_lost_with_a_worker_are_reported_and_absent_where_none_was_killed(
+    report_of: ReportOf,
+) -> None:
     run = run_of(result_of(answered(0.0, 100.0)))
     assert as_dict(report_of(run))["workerLosses"] is None
     loss = WorkerLoss("qwen3-8b-main", "worker", workers=2, killed=1, streams=8, moved=4, lost=1)
@@ -47,7 +52,7 @@ def test_streams_lost_with_a_worker_are_reported_and_absent_where_none_was_kille
     assert document["workerLosses"][0]["lost"] == 1
 
 
-def test_batch_jobs_are_reported_and_absent_where_none_ran(report_of) -> None:
+def test_batch_jobs_are_reported_and_absent_where_none_ran(report_of: ReportOf) -> None:
     run = run_of(result_of(answered(0.0, 100.0)))
     assert as_dict(report_of(run))["batch"] is None
     document = as_dict(report_of(run, batch=(BATCH_OUTCOME,)))
@@ -59,7 +64,7 @@ def test_batch_jobs_are_reported_and_absent_where_none_ran(report_of) -> None:
     assert plain["batch"][0]["signals"] is None
 
 
-def test_scaling_is_reported_and_absent_where_no_role_is_elastic(report_of) -> None:
+def test_scaling_is_reported_and_absent_where_no_role_is_elastic(report_of: ReportOf) -> None:
     run = run_of(result_of(answered(0.0, 100.0)))
     assert as_dict(report_of(run))["scaling"] is None
     document = as_dict(report_of(run, scaling=SCALING))
@@ -68,14 +73,16 @@ def test_scaling_is_reported_and_absent_where_no_role_is_elastic(report_of) -> N
     assert document["scaling"]["decisions"][0]["readings"] == {"queue-length": None}
 
 
-def test_elastic_workers_that_follow_nothing_are_priced_in_their_smallest_number(report_of) -> None:
+def test_elastic_workers_that_follow_nothing_are_priced_in_their_smallest_number(report_of: ReportOf) -> None:
     """On ECS nothing decides here, so two of at most twelve workers run."""
     document = yaml.safe_load((blueprints_directory() / "elastic-g6e.yaml").read_text(encoding="utf-8"))
     report = report_of(run_of(result_of(answered(0.0, 100.0))), plan=summary_of(document))
     assert "held 2.0 of 12 accelerators on average" in report.measurement.cost_note
 
 
-def test_workers_that_followed_the_load_are_priced_by_the_gpus_that_they_held(report_of, summary) -> None:
+def test_workers_that_followed_the_load_are_priced_by_the_gpus_that_they_held(
+    report_of: ReportOf, summary: PlanSummary
+) -> None:
     run = run_of(result_of(answered(0.0, 100.0)))
     planned = capacity_of({"qwen3-8b"}, summary).accelerators
     fixed, elastic = report_of(run), report_of(run, scaling=SCALING)
@@ -84,6 +91,12 @@ def test_workers_that_followed_the_load_are_priced_by_the_gpus_that_they_held(re
         (fixed.measurement, elastic.measurement),
         (fixed.models[0].measurement, elastic.models[0].measurement),
     ):
+        assert after.price_per_million_tokens_usd
+        assert before.price_per_million_tokens_usd
+        assert after.throughput_per_gpu_tokens_per_second
+        assert before.throughput_per_gpu_tokens_per_second
+        assert before.price_per_million_tokens_usd.output is not None
+        assert before.throughput_per_gpu_tokens_per_second.output is not None
         assert after.price_per_million_tokens_usd.output == pytest.approx(
             before.price_per_million_tokens_usd.output * held
         )
@@ -95,7 +108,7 @@ def test_workers_that_followed_the_load_are_priced_by_the_gpus_that_they_held(re
     assert report_of(run, scaling=other).measurement == fixed.measurement
 
 
-def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of) -> None:
+def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of: ReportOf) -> None:
     document = as_dict(report_of(run_of(result_of(failed(0.0, "HTTP 500"), failed(1.0, "HTTP 503")))))
     jsonschema.validate(document, SCHEMA)
     assert document["ttftMs"] == {"p50": None, "p90": None, "p99": None}
@@ -105,7 +118,7 @@ def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of) -> N
     assert document["failures"] == document["requests"] == 2
 
 
-def test_latencies_are_those_of_the_answered_requests(report_of) -> None:
+def test_latencies_are_those_of_the_answered_requests(report_of: ReportOf) -> None:
     outcomes = [answered(float(number), 100.0 * (number + 1), token_ms=20.0) for number in range(11)]
     document = as_dict(report_of(run_of(result_of(*outcomes, failed(99.0, "HTTP 500")))))
     assert document["ttftMs"] == pytest.approx({"p50": 600.0, "p90": 1000.0, "p99": 1090.0})
@@ -114,14 +127,14 @@ def test_latencies_are_those_of_the_answered_requests(report_of) -> None:
     assert document["prefixCacheHitRatio"] == pytest.approx(0.25)
 
 
-def test_failures_are_counted_by_reason_with_what_was_said_first(report_of) -> None:
+def test_failures_are_counted_by_reason_with_what_was_said_first(report_of: ReportOf) -> None:
     outcomes = [failed(0.0, "HTTP 500", "first"), failed(1.0, "HTTP 500", "second"), failed(2.0, "HTTP 429")]
     document = as_dict(report_of(run_of(result_of(*outcomes))))
     assert document["failureReasons"] == {"HTTP 500": 2, "HTTP 429": 1}
     assert document["models"][0]["failureDetails"] == {"HTTP 500": "first", "HTTP 429": ""}
 
 
-def test_throughput_and_price_follow_from_tokens_seconds_gpus_and_nodes(report_of) -> None:
+def test_throughput_and_price_follow_from_tokens_seconds_gpus_and_nodes(report_of: ReportOf) -> None:
     outcomes = [answered(float(number), 100.0) for number in range(10)]
     document = as_dict(report_of(run_of(result_of(*outcomes, failed(50.0, "HTTP 500"), elapsed=100.0))))
     output, both = 10 * ANSWER, 10 * (ANSWER + PROMPT)
@@ -134,7 +147,7 @@ def test_throughput_and_price_follow_from_tokens_seconds_gpus_and_nodes(report_o
     assert "us-east-1" in document["costNote"]
 
 
-def test_simulated_engines_without_a_profile_give_no_throughput_and_no_price(report_of) -> None:
+def test_simulated_engines_without_a_profile_give_no_throughput_and_no_price(report_of: ReportOf) -> None:
     document = as_dict(report_of(run_of(result_of(answered(0.0, 100.0)), profiled=False)))
     for values in (document, document["models"][0]):
         assert values["throughputPerGpuTokensPerSecond"] is None
@@ -143,14 +156,16 @@ def test_simulated_engines_without_a_profile_give_no_throughput_and_no_price(rep
     assert document["simulated"] is True
 
 
-def test_real_engines_need_no_profile(report_of) -> None:
+def test_real_engines_need_no_profile(report_of: ReportOf) -> None:
     document = as_dict(report_of(run_of(result_of(answered(0.0, 100.0)), profiled=False), parts=REAL))
     assert document["simulated"] is False
     assert document["throughputPerGpuTokensPerSecond"] is not None
 
 
 @pytest.mark.parametrize(("limit", "met"), [(500.0, True), (50.0, False)])
-def test_objectives_are_held_against_the_ninetieth_percentile(report_of, limit: float, *, met: bool) -> None:
+def test_objectives_are_held_against_the_ninetieth_percentile(
+    report_of: ReportOf, limit: float, *, met: bool
+) -> None:
     objectives = Objectives(time_to_first_token_p90_ms=limit)
     document = as_dict(report_of(run_of(result_of(answered(0.0, 100.0)), objectives=objectives)))
     [objective] = document["models"][0]["objectives"]
@@ -160,11 +175,13 @@ def test_objectives_are_held_against_the_ninetieth_percentile(report_of, limit: 
     assert document["objectivesMet"] is met
 
 
-def test_without_objectives_nothing_is_met_or_missed(report_of) -> None:
+def test_without_objectives_nothing_is_met_or_missed(report_of: ReportOf) -> None:
     assert as_dict(report_of(run_of(result_of(answered(0.0, 100.0)))))["objectivesMet"] is None
 
 
-def test_several_models_are_reported_apart_and_together(report_of, summary_of_two) -> None:
+def test_several_models_are_reported_apart_and_together(
+    report_of: ReportOf, summary_of_two: PlanSummary
+) -> None:
     first = run_of(result_of(answered(0.0, 100.0), elapsed=100.0))
     second = run_of(result_of(answered(0.0, 300.0), failed(1.0, "HTTP 500"), model="other", elapsed=50.0))
     document = as_dict(report_of(first, second, plan=summary_of_two))
@@ -180,7 +197,9 @@ def test_several_models_are_reported_apart_and_together(report_of, summary_of_tw
     assert throughputs == pytest.approx([tokens / 100 / 2, tokens / 50 / 1, 2 * tokens / 100 / 3])
 
 
-def test_one_model_without_a_profile_leaves_the_sum_without_a_price(report_of, summary_of_two) -> None:
+def test_one_model_without_a_profile_leaves_the_sum_without_a_price(
+    report_of: ReportOf, summary_of_two: PlanSummary
+) -> None:
     first = run_of(result_of(answered(0.0, 100.0)))
     second = run_of(result_of(answered(0.0, 300.0), model="other"), profiled=False)
     document = as_dict(report_of(first, second, plan=summary_of_two))
@@ -188,7 +207,7 @@ def test_one_model_without_a_profile_leaves_the_sum_without_a_price(report_of, s
     assert document["models"][0]["pricePerMillionTokensUsd"] is not None
 
 
-def test_models_in_one_pool_share_its_price_by_their_accelerators(document) -> None:
+def test_models_in_one_pool_share_its_price_by_their_accelerators(document: dict[str, Any]) -> None:
     changed = copy.deepcopy(document)
     other = copy.deepcopy(changed["spec"]["models"][0])
     other["name"] = "other"

@@ -2,31 +2,34 @@
 
 import dataclasses
 import io
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from inference_blueprints.local.report import print_report, render_html
+from inference_blueprints.local.report import ModelRun, print_report, render_html
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
 from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
+from tests.unit.local.report.conftest import ReportOf
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, SCALING, answered, failed, result_of, run_of
 
 
 @pytest.fixture
-def printed(report_of):
-    def run(model_run, *, console=None, **others) -> str:
+def printed(report_of: ReportOf) -> Callable[..., str]:
+    def run(model_run: ModelRun, *, console: dict[str, Any] | None = None, **others: Any) -> str:
         output = io.StringIO()
         report = report_of(model_run, **others)
-        print_report(report, Console(file=output, **{"width": 80, **(console or {})}))
+        print_report(report, Console(file=output, **({"width": 80} | (console or {}))))
         return output.getvalue()
 
     return run
 
 
 @pytest.fixture
-def usual_run():
+def usual_run() -> ModelRun:
     objectives = Objectives(time_to_first_token_p90_ms=50.0)
     return run_of(
         result_of(answered(0.0, 100.0), failed(1.0, "HTTP 500", "[red]gone")), objectives=objectives
@@ -34,17 +37,19 @@ def usual_run():
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_the_curl_line_is_one_line(printed, report_of, usual_run, *, terminal: bool) -> None:
+def test_the_curl_line_is_one_line(
+    printed: Callable[..., str], report_of: ReportOf, usual_run: ModelRun, *, terminal: bool
+) -> None:
     curl = report_of(usual_run).models[0].curl
     assert len(curl) > 80
     assert curl in printed(usual_run, console={"force_terminal": terminal, "color_system": None}).splitlines()
 
 
-def test_a_pipe_gets_no_control_characters(printed, usual_run) -> None:
+def test_a_pipe_gets_no_control_characters(printed: Callable[..., str], usual_run: ModelRun) -> None:
     assert "\x1b" not in printed(usual_run, console={"force_terminal": False})
 
 
-def test_everything_asked_for_is_there(printed, usual_run) -> None:
+def test_everything_asked_for_is_there(printed: Callable[..., str], usual_run: ModelRun) -> None:
     text = " ".join(printed(usual_run).split())
     for part in PARTS:
         assert part.name in text
@@ -64,7 +69,9 @@ def test_everything_asked_for_is_there(printed, usual_run) -> None:
         assert expected in text
 
 
-def test_engines_on_processors_have_exceptions_and_no_times(printed, usual_run) -> None:
+def test_engines_on_processors_have_exceptions_and_no_times(
+    printed: Callable[..., str], usual_run: ModelRun
+) -> None:
     rows = tuple(
         Replacement(workers, "--dtype", "not set", "float32", "no 16-bit types")
         for workers in ("prefill", "decode")
@@ -79,7 +86,9 @@ def test_engines_on_processors_have_exceptions_and_no_times(printed, usual_run) 
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_a_long_value_leaves_room_for_its_setting(printed, usual_run, width: int) -> None:
+def test_a_long_value_leaves_room_for_its_setting(
+    printed: Callable[..., str], usual_run: ModelRun, width: int
+) -> None:
     """Bug: the address of a model pushed the names and reasons of all settings out of the terminal."""
     address = (
         "https://huggingface.co/Qwen/Qwen3-4B-GGUF/resolve/bc640142c66e1fdd12af0bd68f40445458f3869b/Q.gguf"
@@ -95,7 +104,9 @@ def test_a_long_value_leaves_room_for_its_setting(printed, usual_run, width: int
     assert address in text.replace(" ", "")
 
 
-def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> None:
+def test_lost_workers_say_what_became_of_their_streams(
+    printed: Callable[..., str], usual_run: ModelRun
+) -> None:
     losses = (
         WorkerLoss("a-main", "prefill", workers=12, killed=2, streams=40, moved=5, lost=1),
         WorkerLoss("a-main", "decode", workers=1),
@@ -108,7 +119,9 @@ def test_lost_workers_say_what_became_of_their_streams(printed, usual_run) -> No
     assert "The only decode worker of a-main was not killed" in text
 
 
-def test_batch_jobs_say_what_became_of_every_request(printed, usual_run) -> None:
+def test_batch_jobs_say_what_became_of_every_request(
+    printed: Callable[..., str], usual_run: ModelRun
+) -> None:
     lossy = dataclasses.replace(BATCH_OUTCOME, completed=196, failed=1, lost=3, duplicated=2)
     text = " ".join(printed(usual_run, batch=(BATCH_OUTCOME, lossy)).split())
     assert (
@@ -121,13 +134,15 @@ def test_batch_jobs_say_what_became_of_every_request(printed, usual_run) -> None
     assert "Signal" not in printed(usual_run, batch=(plain,))
 
 
-def test_what_is_left_out_says_why(printed) -> None:
+def test_what_is_left_out_says_why(printed: Callable[..., str]) -> None:
     text = " ".join(printed(run_of(result_of(answered(0.0, 100.0)), profiled=False)).split())
     assert "price per million tokens (simulated): not available" in text
     assert "no latency profile" in text
 
 
-def test_workers_that_followed_the_load_have_their_lines(printed, usual_run) -> None:
+def test_workers_that_followed_the_load_have_their_lines(
+    printed: Callable[..., str], usual_run: ModelRun
+) -> None:
     text = " ".join(printed(usual_run, scaling=SCALING).split())
     assert "Workers followed the load: 1 to 3 were ready. 2 decisions, 1 of them changed the number." in text
     assert "1 lacked an answer of Prometheus." in text
@@ -138,7 +153,9 @@ def test_workers_that_followed_the_load_have_their_lines(printed, usual_run) -> 
 
 
 @pytest.mark.parametrize("width", [60, 72, 79, 80, 120])
-def test_no_width_splits_a_word_of_the_parts(printed, usual_run, width: int) -> None:
+def test_no_width_splits_a_word_of_the_parts(
+    printed: Callable[..., str], usual_run: ModelRun, width: int
+) -> None:
     parts = [
         PlatformPart("AWS::EC2::SecurityGroupEgress", "stubbed", "1: a rule is recorded"),
         PlatformPart("KEDA and HorizontalPodAutoscaler", "stand-in", "aws-load-balancer-controller 3.5.0"),
@@ -151,21 +168,25 @@ def test_no_width_splits_a_word_of_the_parts(printed, usual_run, width: int) -> 
     assert ("part " in lines[1]) == (width >= 80)
 
 
-def test_a_lost_stream_is_one_stream(printed, usual_run) -> None:
+def test_a_lost_stream_is_one_stream(printed: Callable[..., str], usual_run: ModelRun) -> None:
     scaling = dataclasses.replace(SCALING, lost=1, cut_streams=1)
     text = " ".join(printed(usual_run, scaling=scaling).split())
     assert "1 stream cut, 1 request lost; every token was counted." in text
 
 
 @pytest.mark.parametrize(("lost", "is_red"), [(0, False), (2, True)])
-def test_lost_requests_of_an_elastic_run_are_red(printed, usual_run, lost: int, *, is_red: bool) -> None:
+def test_lost_requests_of_an_elastic_run_are_red(
+    printed: Callable[..., str], usual_run: ModelRun, lost: int, *, is_red: bool
+) -> None:
     scaling = dataclasses.replace(SCALING, lost=lost)
     console = {"force_terminal": True, "color_system": "standard"}
     text = printed(usual_run, scaling=scaling, console=console)
     assert (f"\x1b[31m0 streams cut, {lost} requests lost" in text) == is_red
 
 
-def test_images_are_counted_and_not_described_by_tokens(printed, report_of) -> None:
+def test_images_are_counted_and_not_described_by_tokens(
+    printed: Callable[..., str], report_of: ReportOf
+) -> None:
     images = ImageRequests(per_request=2, size="512x512", steps=9)
     outcome = RequestOutcome(0.0, 0.0, None, 0.5, 0.5, None, images=2)
     workload = Workload(images=images, peak_requests_per_second=1.0)

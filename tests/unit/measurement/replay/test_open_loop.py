@@ -3,10 +3,12 @@
 import asyncio
 import heapq
 import itertools
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, cast
 
 import pytest
 
-from inference_blueprints.measurement.completions.completion_client import REFUSED
+from inference_blueprints.measurement.completions.completion_client import REFUSED, CompletionClient
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
 from inference_blueprints.measurement.replay.open_loop import (
     NOT_SENT,
@@ -19,6 +21,7 @@ from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
 from inference_blueprints.measurement.replay.scaled_trace import PrefixBlock, ReplayError, ScaledRequest
 
 START = 1000.0
+Sleep = Callable[[float], Coroutine[Any, Any, None]]
 
 
 class VirtualTime:
@@ -26,7 +29,7 @@ class VirtualTime:
 
     def __init__(self) -> None:
         self.now = START
-        self._sleepers: list[tuple[float, int, asyncio.Future]] = []
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = 0
 
     def clock(self) -> float:
@@ -38,7 +41,7 @@ class VirtualTime:
         heapq.heappush(self._sleepers, (self.now + seconds, self._count, woken))
         await woken
 
-    async def run(self, work):
+    async def run(self, work: Coroutine[Any, Any, list[RequestOutcome]]) -> list[RequestOutcome]:
         task = asyncio.ensure_future(work)
         while not task.done():
             for _ in range(20):  # let everyone come to their sleep
@@ -78,12 +81,18 @@ def requests(*arrivals: float) -> list[ScaledRequest]:
 
 
 def send(
-    arrivals, *, answer_seconds: float = 0.1, failure=None, limit: int = 10, on_progress=None, sleep=None
-):
+    arrivals: Iterable[float],
+    *,
+    answer_seconds: float = 0.1,
+    failure: str | list[str | None] | None = None,
+    limit: int = 10,
+    on_progress: Callable[[ReplayProgress], None] | None = None,
+    sleep: Callable[[VirtualTime], Sleep] | None = None,
+) -> tuple[Answering, Callable[[], list[RequestOutcome]]]:
     time = VirtualTime()
     client = Answering(time, answer_seconds, failure)
     loop = OpenLoop(
-        client,
+        cast("CompletionClient", client),
         PromptWriter(lambda tokens, _seed: "word" * tokens, seed=0),
         in_flight_limit=limit,
         pacing=Pacing(clock=time.clock, sleep=sleep(time) if sleep else time.sleep),
@@ -102,7 +111,7 @@ def test_requests_are_sent_when_due_although_earlier_ones_are_not_answered() -> 
 
 
 def test_a_request_that_leaves_late_keeps_its_due_time() -> None:
-    def oversleeping(time: VirtualTime):
+    def oversleeping(time: VirtualTime) -> Sleep:
         async def sleep(seconds: float) -> None:
             await time.sleep(seconds + 0.5)
 

@@ -2,6 +2,7 @@
 
 import bisect
 from collections import Counter, defaultdict
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,13 +20,13 @@ def trace_of(*requests: TraceRequest) -> Trace:
     return Trace("test", "here", "none", "all", BLOCK, 3.0, tuple(requests))
 
 
-def workload(**fields) -> Workload:
-    defaults = {"input_tokens": 3000, "output_tokens": 200, "peak_requests_per_second": 2.0}
+def workload(**fields: Any) -> Workload:
+    defaults: dict[str, Any] = {"input_tokens": 3000, "output_tokens": 200, "peak_requests_per_second": 2.0}
     return Workload(**(defaults | fields))
 
 
 @st.composite
-def traces(draw) -> Trace:
+def traces(draw: st.DrawFn) -> Trace:
     """Conversations that branch: each prompt continues an earlier one or starts anew, as prefix ids do."""
     count = draw(st.integers(1, 30))
     timestamps = sorted(draw(st.lists(st.integers(0, 60_000), min_size=count, max_size=count)))
@@ -67,7 +68,9 @@ def words(tokens: int, seed: int) -> str:
 
 @settings(deadline=None)
 @given(traces(), workloads, st.integers(64, 40_000), st.integers(0, 20))
-def test_nothing_is_empty_or_beyond_the_context(trace, load, context, template) -> None:
+def test_nothing_is_empty_or_beyond_the_context(
+    trace: Trace, load: Workload, context: int, template: int
+) -> None:
     for request in scale(trace, load, context, seconds=60.0, template_tokens=template).requests:
         assert request.output_tokens >= 1
         assert request.input_tokens >= template + 1
@@ -78,7 +81,7 @@ def test_nothing_is_empty_or_beyond_the_context(trace, load, context, template) 
 
 @settings(deadline=None)
 @given(traces(), workloads, st.integers(64, 40_000))
-def test_means_are_the_workloads_or_nobody_has_room_left(trace, load, context) -> None:
+def test_means_are_the_workloads_or_nobody_has_room_left(trace: Trace, load: Workload, context: int) -> None:
     scaled = scale(trace, load, context, seconds=60.0)
     everyone_full = all(
         request.input_tokens + request.output_tokens == context for request in scaled.requests
@@ -90,7 +93,9 @@ def test_means_are_the_workloads_or_nobody_has_room_left(trace, load, context) -
 
 @settings(deadline=None)
 @given(traces(), workloads, st.floats(1.0, 300.0))
-def test_arrivals_keep_their_order_and_the_peak_is_the_stated_one(trace, load, seconds) -> None:
+def test_arrivals_keep_their_order_and_the_peak_is_the_stated_one(
+    trace: Trace, load: Workload, seconds: float
+) -> None:
     scaled = scale(trace, load, 40_000, seconds=seconds)
     arrivals = [request.arrival_seconds for request in scaled.requests]
     assert arrivals[0] == 0
@@ -103,7 +108,9 @@ def test_arrivals_keep_their_order_and_the_peak_is_the_stated_one(trace, load, s
 
 @settings(deadline=None)
 @given(traces(), workloads, st.integers(64, 40_000))
-def test_equal_ids_give_equal_text_and_different_ids_different_text(trace, load, context) -> None:
+def test_equal_ids_give_equal_text_and_different_ids_different_text(
+    trace: Trace, load: Workload, context: int
+) -> None:
     scaled = scale(trace, load, context, seconds=1e6)
     texts: dict[int, set[str]] = defaultdict(set)
     writer = PromptWriter(words, seed=7)
@@ -122,7 +129,7 @@ def test_equal_ids_give_equal_text_and_different_ids_different_text(trace, load,
 
 @settings(deadline=None)
 @given(traces(), st.integers(64, 40_000))
-def test_requests_share_the_prefix_that_they_share_in_the_trace(trace, context) -> None:
+def test_requests_share_the_prefix_that_they_share_in_the_trace(trace: Trace, context: int) -> None:
     scaled = scale(trace, workload(input_tokens=20_000), context, seconds=1e6)
     recorded = trace.requests[: len(scaled.requests)]
     for first, first_recorded in zip(scaled.requests, recorded, strict=True):

@@ -10,7 +10,7 @@ from inference_blueprints.measurement.statistics.percentiles import percentile
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=60))
-def test_it_is_the_inclusive_method_of_the_standard_library(values) -> None:
+def test_it_is_the_inclusive_method_of_the_standard_library(values: list[float]) -> None:
     cuts = statistics.quantiles(values, n=100, method="inclusive")
     for percent in (1, 50, 90, 99):
         assert percentile(values, percent) == pytest.approx(cuts[percent - 1], rel=1e-9, abs=1e-9)

@@ -16,7 +16,8 @@ def directory(tmp_path: Path) -> Path:
 
 
 def _vocabulary(directory: Path) -> dict[str, int]:
-    return json.loads((directory / "tokenizer.json").read_text())["model"]["vocab"]
+    vocabulary: dict[str, int] = json.loads((directory / "tokenizer.json").read_text())["model"]["vocab"]
+    return vocabulary
 
 
 def test_the_configuration_has_the_shape_of_the_catalogue(directory: Path) -> None:

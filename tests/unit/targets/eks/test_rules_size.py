@@ -54,7 +54,7 @@ def _many(
         ]
         parts.append(dataclasses.replace(part, name=name, deployments=tuple(planned)))
     spec = blueprint.spec.model_copy(update={"models": sections})
-    return blueprint.model_copy(update={"spec": spec}), ServingPlan(models=tuple(parts), node_systems=())
+    return blueprint.model_copy(update={"spec": spec}), ServingPlan(models=tuple(parts), node_systems={})
 
 
 def _size(blueprint: Blueprint, plan: ServingPlan) -> int:

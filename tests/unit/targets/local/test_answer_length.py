@@ -1,6 +1,7 @@
 """Requests that leave the length of the answer open get one; all others pass as they came."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ _CHAT = "/v1/chat/completions"
     ],
 )
 @pytest.mark.parametrize("open_", [{}, {"max_tokens": None}], ids=["absent", "null"])
-def test_an_open_length_becomes_the_workloads(path: str, field: str, open_: dict) -> None:
+def test_an_open_length_becomes_the_workloads(path: str, field: str, open_: dict[str, Any]) -> None:
     request = {"model": "größer", **open_}
     body = with_answer_length(path, json.dumps(request, ensure_ascii=False).encode(), 200)
     assert json.loads(body) == {**request, field: 200}

@@ -28,6 +28,7 @@ def test_latencies_come_from_the_accelerator_of_the_pool(
     deployments_of: Callable[..., tuple[LocalDeployment, ...]],
 ) -> None:
     measured, unmeasured = deployments_of(("l40s", 1), ("l4", 1))
+    assert measured.profile is not None
     assert (measured.profile.model, measured.profile.accelerator) == ("Qwen/Qwen3-8B", "l40s")
     assert unmeasured.profile is None
 

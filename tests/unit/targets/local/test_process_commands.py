@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynamo.mocker.args import parse_args
@@ -13,7 +14,13 @@ from dynamo.mocker.config import build_mocker_engine_args
 
 from inference_blueprints.serving.command_line import command_line
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.types import FilePath, OwnAddress, PeerAddress, SecretValue
+from inference_blueprints.serving.types import (
+    EnvironmentValue,
+    FilePath,
+    OwnAddress,
+    PeerAddress,
+    SecretValue,
+)
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
 from inference_blueprints.targets.local.process_commands import (
     SimulatedEngine,
@@ -76,7 +83,13 @@ def engine_of(workers: SimulatedRole, profile: Path | None = None, **arguments: 
     return SimulatedEngine("answerer", Path("/model"), planned, workers.simulated, profile)
 
 
-def simulating(workers: SimulatedRole, **changes: object) -> SimulatedRole:
+def simulated_role(deployment: LocalDeployment) -> SimulatedRole:
+    role = deployment.workers[0]
+    assert isinstance(role, SimulatedRole)
+    return role
+
+
+def simulating(workers: SimulatedRole, **changes: Any) -> SimulatedRole:
     settings = replace(workers.simulated.settings, **changes)
     return replace(workers, simulated=replace(workers.simulated, settings=settings))
 
@@ -89,7 +102,7 @@ def test_the_engine_has_the_arguments_of_the_plan(
     deployments_of: Callable[..., tuple[LocalDeployment, ...]],
 ) -> None:
     (deployment,) = deployments_of(("l40s", 2))
-    workers = deployment.workers[0]
+    workers = simulated_role(deployment)
     settings = workers.simulated.settings
     command = worker_command(engine_of(workers, Path("/latencies.npz")), 3)
     assert {option: _value(command, option) for option in command if option.startswith("--")} == {
@@ -113,7 +126,7 @@ def test_the_engine_has_the_arguments_of_the_plan(
 def test_parsers_that_download_a_vocabulary_are_left_out(
     deployments_of: Callable[..., tuple[LocalDeployment, ...]],
 ) -> None:
-    workers = deployments_of(("l40s", 1))[0].workers[0]
+    workers = simulated_role(deployments_of(("l40s", 1))[0])
     planned = planning(workers, (*workers.planned.arguments, "--dyn-reasoning-parser", "gpt_oss"))
     command = worker_command(engine_of(planned), 1)
     assert "--dyn-reasoning-parser" not in command
@@ -124,7 +137,7 @@ def test_parsers_that_download_a_vocabulary_are_left_out(
 def test_the_users_kv_blocks_count_without_the_one_that_vllm_keeps_empty(
     engine: str, blocks: str | None, deployments_of: Callable[..., tuple[LocalDeployment, ...]]
 ) -> None:
-    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
+    workers = simulating(simulated_role(deployments_of(("l40s", 1))[0]), engine=engine)
     sizes = command_line(dict(zip(ENGINES[engine].argument_names.counts, (777, 5, 4096, 32), strict=True)))
     planned = planning(workers, (*sizes, "--num-gpu-blocks-override", "700"))
     estimated = str(workers.simulated.settings.kv_blocks)
@@ -143,7 +156,7 @@ def test_the_simulator_reads_the_plans_arguments(
     engine: str, options: Mapping[str, str], deployments_of: Callable[..., tuple[LocalDeployment, ...]]
 ) -> None:
     """A size that is computed anew, or read under another engine's name, differs from the plan's argument."""
-    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
+    workers = simulating(simulated_role(deployments_of(("l40s", 1))[0]), engine=engine)
     planned = command_line(dict(zip(ENGINES[engine].argument_names.counts, (777, 5, 4096, 32), strict=True)))
     command = worker_command(engine_of(planning(workers, planned)), 1)
     assert {name: _value(command, name) for name in options} == options
@@ -159,7 +172,7 @@ def test_the_simulator_reads_the_plans_arguments(
 def test_a_prefix_cache_that_the_user_switches_off_is_not_simulated(
     engine: str, deployments_of: Callable[..., tuple[LocalDeployment, ...]]
 ) -> None:
-    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine=engine)
+    workers = simulating(simulated_role(deployments_of(("l40s", 1))[0]), engine=engine)
     names = ENGINES[engine].argument_names
     sizes = dict(zip(names.counts, (777, 5, 4096, 32), strict=True))
     for changes, cached in (({}, True), (dict([names.without_prefix_cache]), False)):
@@ -171,7 +184,7 @@ def test_a_prefix_cache_that_the_user_switches_off_is_not_simulated(
 def test_blocks_in_the_nodes_memory_are_simulated_too(
     deployments_of: Callable[..., tuple[LocalDeployment, ...]],
 ) -> None:
-    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], host_kv_blocks=7)
+    workers = simulating(simulated_role(deployments_of(("l40s", 1))[0]), host_kv_blocks=7)
     command = worker_command(engine_of(workers), 1)
     assert _value(command, "--num-host-blocks") == "7"
     read = build_mocker_engine_args(read_by_mocker(command))["engine"]
@@ -182,7 +195,7 @@ def test_blocks_in_the_nodes_memory_are_simulated_too(
 def test_the_ranks_of_a_worker_are_simulated_too(
     deployments_of: Callable[..., tuple[LocalDeployment, ...]],
 ) -> None:
-    workers = deployments_of(("l40s", 1))[0].workers[0]
+    workers = simulated_role(deployments_of(("l40s", 1))[0])
     ranked = simulating(workers, data_parallel_size=8)
     assert read_by_mocker(worker_command(engine_of(ranked, data_parallel_size=8), 1)).dp_size == 8
     assert "--data-parallel-size" not in worker_command(engine_of(workers), 1)
@@ -191,7 +204,9 @@ def test_the_ranks_of_a_worker_are_simulated_too(
 def test_totals_over_ranks_are_divided_as_sglang_divides_them(
     deployments_of: Callable[..., tuple[LocalDeployment, ...]],
 ) -> None:
-    workers = simulating(deployments_of(("l40s", 1))[0].workers[0], engine="sglang", data_parallel_size=4)
+    workers = simulating(
+        simulated_role(deployments_of(("l40s", 1))[0]), engine="sglang", data_parallel_size=4
+    )
     sizes = zip(ENGINES["sglang"].argument_names.counts, (777, 32, 4096, 64), strict=True)
     planned = command_line({**dict(sizes), "data-parallel-size": 4})
     parsed = read_by_mocker(worker_command(engine_of(planning(workers, planned)), 1))
@@ -202,7 +217,7 @@ def test_totals_over_ranks_are_divided_as_sglang_divides_them(
 def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(
     deployments_of: Callable[..., tuple[LocalDeployment, ...]],
 ) -> None:
-    workers = deployments_of(("l40s", 1))[0].workers[0]
+    workers = simulated_role(deployments_of(("l40s", 1))[0])
     prefill = replace(workers.simulated, role="prefill", transfer_bytes_per_second=50e9)
     command = worker_command(engine_of(replace(workers, simulated=prefill)), 1)
     assert _value(command, "--disaggregation-mode") == "prefill"
@@ -212,12 +227,12 @@ def test_roles_apart_are_told_what_they_do_and_how_fast_the_cache_moves(
 def test_without_a_profile_the_simulator_is_given_none(
     deployments_of: Callable[..., tuple[LocalDeployment, ...]],
 ) -> None:
-    workers = deployments_of(("l4", 1))[0].workers[0]
+    workers = simulated_role(deployments_of(("l4", 1))[0])
     assert "--planner-profile-data" not in worker_command(engine_of(workers), 1)
 
 
 def test_planned_variables_are_kept_addresses_become_loopback_and_secrets_stay_away(tmp_path: Path) -> None:
-    planned = {
+    planned: dict[str, EnvironmentValue] = {
         "PLAIN": "kept",
         "OWN": OwnAddress(),
         "PEER": PeerAddress("frontend", "http"),

@@ -1,16 +1,19 @@
 """The table of parts never claims more than there is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.isolation import Isolation
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
 from inference_blueprints.targets.local.local_target import LocalTarget
+from inference_blueprints.targets.local.platform_parts import PlatformPart
 from inference_blueprints.targets.local.serving_parts import describe
 
 
-def _parts(deployments, isolation=None):
+def _parts(
+    deployments: Sequence[LocalDeployment], isolation: Isolation | None = None
+) -> dict[str, PlatformPart]:
     return {part.name: part for part in describe(deployments, isolation or Isolation(1))}
 
 
@@ -39,6 +42,7 @@ def test_measured_latencies_name_their_source(
 ) -> None:
     deployments = deployments_of(("l40s", 2))
     detail = _parts(deployments)["Engines of answerer-l40s-0"].detail
+    assert deployments[0].profile is not None
     assert deployments[0].profile.source in detail
     assert "simulated for Qwen/Qwen3-8B on 1 l40s" in detail
 

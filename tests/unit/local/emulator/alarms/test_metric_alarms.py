@@ -169,7 +169,7 @@ def test_few_samples_of_a_percentile(metrics: Metrics) -> None:
     assert [has_few_samples("p90", count) for count in (99, 100)] == [True, False]
     assert [has_few_samples("p25", count) for count in (39, 40)] == [True, False]
     metrics.put(9, 9, 9)
-    percentile = {"Statistic": None, "ExtendedStatistic": "p99"}
+    percentile: dict[str, Any] = {"Statistic": None, "ExtendedStatistic": "p99"}
     assert state(metrics, **percentile) == "ALARM"
     assert state(metrics, **percentile, EvaluateLowSampleCountPercentile="ignore") is None
 

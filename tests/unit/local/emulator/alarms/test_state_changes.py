@@ -111,7 +111,7 @@ def test_the_event_of_an_alarm_on_one_metric() -> None:
 def test_the_event_of_an_alarm_on_metric_math() -> None:
     # The same document, "State change for a metric math alarm".
     detail = change(TOTAL, UNCHECKED, HIGH).event_detail()
-    stat = {
+    stat: dict[str, Any] = {
         "metric": {"dimensions": {"InstanceId": "i-12345678901234567"}, "namespace": "AWS/EC2"},
         "period": 300,
         "stat": "Maximum",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -78,9 +79,7 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("FAKE_UV", str(folder))
     fake = FakeUv(folder)
-    host = host_requirements.LocalMachine(
-        *(getattr(HOST, name) for name in HOST.__match_args__[:-1]), fake.program
-    )
+    host = dataclasses.replace(HOST, uv=fake.program)
     monkeypatch.setattr(host_requirements, "this_host", lambda _: host)
     return fake
 

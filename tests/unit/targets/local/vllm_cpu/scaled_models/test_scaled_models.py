@@ -26,7 +26,7 @@ _CALL = {
     "function": {"name": "look", "arguments": {"at": "it"}},
 }
 _TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
-_CONVERSATION = [
+_CONVERSATION: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": [{"type": "text", "text": "What is it?"}]},
     {"role": "assistant", "content": None, "tool_calls": [_CALL]},
