@@ -215,13 +215,7 @@ def test_a_wrong_cursor_is_refused(api: Api, path: str) -> None:
 
 
 def test_empty_lists_are_lists(api: Api) -> None:
-    empty: dict[str, object] = {
-        "object": "list",
-        "data": [],
-        "first_id": None,
-        "last_id": None,
-        "has_more": False,
-    }
+    empty = {"object": "list", "data": list[str](), "first_id": None, "last_id": None, "has_more": False}
 
     assert api.get("/v1/batches").body == api.get("/v1/files").body == empty
 
