@@ -28,7 +28,7 @@ TABLES: Final = {
     "disaggregated": {"disaggregated": "cases"},
 }
 #: Tests of faults, and the others that run on ECS only.
-_FAULT_FILES: Final = ("test_rendered_faults.py", "test_disaggregated.py")
+_FAULT_FILES: Final = ("test_rendered_faults.py", "test_disaggregated.py", "test_servers.py")
 _PLACE: Final = "(<!-- {0} -->\n).*?(<!-- end of {0} -->)"
 
 

@@ -1,4 +1,4 @@
-"""Engines' own servers as tasks on ECS: images on GPUs, and llama.cpp on processors.
+"""Engines' own servers as tasks on ECS: images on GPUs, llama.cpp on processors, vLLM on Trainium2.
 
 The load balancer reaches them itself. The servers are scripted; a task whose arguments are not those of the
 plan ends with an error.
@@ -24,6 +24,7 @@ from tests.local.conformance.platforms import WORKERS, ConformingFile, blueprint
 pytestmark = [pytest.mark.ecs, pytest.mark.timeout(1800)]
 
 IMAGES = ConformingFile("image-generation", "z-image-turbo", ("server",), "server", "server")
+TRAINIUM = ConformingFile("trn2", "llama-70b", ("server",), "server", "server")
 PROCESSORS = ConformingFile("graviton-llama-cpp", "qwen3-4b", ("server",), "server", "server")
 
 
@@ -51,6 +52,13 @@ class Servers:
             default_headers={"Host": self.platform.host_name(self.file.model)},
         )
 
+    def cores(self) -> list[str]:
+        """Return the NeuronCores of the tasks that run, sorted by their first."""
+        found = [
+            psutil.Process(process).environ()["NEURON_VISIBLE_DEVICES"] for process in self.running().values()
+        ]
+        return sorted(found, key=lambda each: int(each.partition("-")[0]))
+
     def running(self) -> dict[str, int]:
         """Return the process of each task that runs."""
         cluster = self.platform.cluster
@@ -68,6 +76,12 @@ class Servers:
 def _alone(content: dict[str, Any]) -> None:
     """Leave the servers, without jobs and teams."""
     del content["spec"]["batch"], content["spec"]["teams"]
+
+
+def _open(content: dict[str, Any]) -> None:
+    """Take a model that needs no token, from the stand-in for the Hub, which has every commit."""
+    weights = {"huggingFace": "nvidia/Llama-3.1-70B-Instruct-FP8", "revision": "0" * 40, "mirror": {}}
+    content["spec"]["models"][0]["weights"] = weights
 
 
 def _mirrored(content: dict[str, Any]) -> None:
@@ -88,6 +102,31 @@ def processors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     servers = Servers(tmp_path_factory.mktemp("processors"), PROCESSORS, _alone)
     yield servers
     servers.platform.stop()
+
+
+@pytest.fixture(scope="module")
+def trainium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    servers = Servers(tmp_path_factory.mktemp("trainium"), TRAINIUM, _open)
+    yield servers
+    servers.platform.stop()
+
+
+def test_tasks_of_a_host_with_neuron_devices_have_cores_of_their_own(trainium: Servers) -> None:
+    """All four are on one host, as ECS places them by their CPU units."""
+    cluster = trainium.platform.cluster
+    [_] = trainium.ecs.list_container_instances(cluster=cluster)["containerInstanceArns"]
+    assert trainium.cores() == ["0-15", "16-31", "32-47", "48-63"]
+
+
+def test_one_worker_compiles_and_its_artefacts_are_kept(trainium: Servers) -> None:
+    """The programs of artefacts are real. A scripted server compiles nothing, so only the marker is kept."""
+    logs = trainium.platform.emulator.tasks_directory / "logs"
+
+    def said(container: str) -> list[str]:
+        return [file.read_text() for file in logs.glob(f"*-{container}.log")]
+
+    eventually(lambda: [text for text in said("artefacts-keep") if "stored" in text], "stored artefacts")
+    assert len([text for text in said("artefacts-load") if "this worker compiles" in text]) == 1
 
 
 def test_image_tasks_answer_with_images(images: Servers) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from ministack.services import autoscaling, ec2
 
 from inference_blueprints.catalog import instance_type, instance_types
+from inference_blueprints.catalog.ecs_hosts import host_kind
 from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, HostPool, Shape
 from inference_blueprints.local.emulator.ecs.control.host_scaling import HostSize
@@ -27,7 +28,10 @@ _CPU_UNITS = 1024
 def host_size(name: str) -> HostSize:
     """Return what an instance of a type registers."""
     known = instance_type(name)
-    return HostSize(known.vcpu * _CPU_UNITS, known.memory_mib, known.device_count)
+    # ECS registers GPUs, and no Neuron devices (Amazon ECS Developer Guide, "Amazon ECS task definitions for
+    # AWS Neuron machine learning workloads").
+    gpus = known.device_count if host_kind(known) == "gpu" else 0
+    return HostSize(known.vcpu * _CPU_UNITS, known.memory_mib, gpus)
 
 
 def record_host(instance: EcsInstance) -> None:

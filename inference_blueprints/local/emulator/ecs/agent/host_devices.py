@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from inference_blueprints import catalog
+from inference_blueprints.catalog.ecs_hosts import host_kind
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, Shape
 from inference_blueprints.targets.local.isolation import Mount
 
 _NVIDIA, _AMAZON, _GPU_CLASS = "0x10de", "0x1d0f", "0x030200"
 _DEVICE: Final = "/dev/infiniband/uverbs"
+_NEURON_DEVICE: Final = "/dev/neuron"
 _SYSTEM, _DRIVER, _GPUS = "sys", "proc-driver", "nvidia/gpus"
 _FIRST_SLOT = 8
 
@@ -47,7 +50,12 @@ def lose_gpu(folder: Path) -> None:
 def missing_device(container: Shape, instance: EcsInstance | None) -> str | None:
     """Return a device that a container needs and its host does not have; None if it has all."""
     wanted = [each["hostPath"] for each in (container.get("linuxParameters") or {}).get("devices") or ()]
-    known = {f"{_DEVICE}{index}" for index in range(instance.efa_interfaces if instance else 0)}
+    if instance is None:
+        return next(iter(wanted), None)
+    host = catalog.instance_type(instance.instance_type)
+    neuron = host.accelerator_count if host_kind(host) == "neuron" else 0
+    known = {f"{_DEVICE}{index}" for index in range(instance.efa_interfaces)}
+    known |= {f"{_NEURON_DEVICE}{index}" for index in range(neuron)}
     return next((path for path in wanted if path not in known), None)
 
 

@@ -10,6 +10,7 @@ from task_start.nearest_interfaces import nearest_interfaces
 from inference_blueprints.local.ecs_platform.gpu_exporter import exposition
 from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, lose_gpu, missing_device
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance
+from inference_blueprints.local.emulator.ecs.host_groups import host_size
 
 GPUS = tuple(f"GPU-{index}" for index in range(8))
 
@@ -53,6 +54,18 @@ def test_a_lost_gpu_is_listed_no_more(tmp_path: Path) -> None:
     device_mounts(host(0), tmp_path)
     said = exposition(mount.source / "nvidia/gpus")
     assert [gpu for gpu in GPUS if f'UUID="{gpu}"' in said] == list(GPUS[:-1])
+
+
+def test_a_host_has_the_neuron_devices_of_its_type() -> None:
+    """Neuron devices are no GPUs of ECS, and hosts with GPUs have none."""
+    trainium = EcsInstance("host", "i-1", "10.64.0.1", "pool", "trn2.48xlarge", "us-east-2b", 1, 1, (), 0)
+    names = [f"/dev/neuron{index}" for index in range(17)]
+    devices = [{"hostPath": name, "containerPath": name} for name in names]
+    assert missing_device({"linuxParameters": {"devices": devices[:16]}}, trainium) is None
+    assert missing_device({"linuxParameters": {"devices": devices}}, trainium) == "/dev/neuron16"
+    assert missing_device({"linuxParameters": {"devices": devices}}, host(16)) == "/dev/neuron0"
+    assert host_size("trn2.48xlarge").gpus == 0
+    assert host_size("p5en.48xlarge").gpus == 8
 
 
 def test_a_device_that_the_host_does_not_have_is_named() -> None:
