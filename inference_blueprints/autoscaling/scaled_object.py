@@ -7,7 +7,7 @@ behaviour: Kubernetes v1.36, ``pkg/apis/autoscaling/v2/defaults.go``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from inference_blueprints.autoscaling.cron_schedule import CronError, CronSchedule
@@ -162,6 +162,22 @@ class ScaledObject:
             down=_rules((behaviour or {}).get("scaleDown"), _DOWN),
             fallback=_fallback(spec.get("fallback")),
         )
+
+    def with_limits(self, most: int, targets: Mapping[str, float]) -> ScaledObject:
+        """Return it with at most so many workers, and with other targets of some triggers.
+
+        Parameters
+        ----------
+        targets
+            By name of the trigger.
+        """
+        triggers = tuple(
+            replace(each, target=targets[each.name])
+            if isinstance(each, MetricTrigger) and each.name in targets
+            else each
+            for each in self.triggers
+        )
+        return replace(self, most=min(self.most, most), triggers=triggers)
 
 
 #: Of ``defaults.go``.

@@ -189,7 +189,7 @@ class LocalPlatform:
     def is_elastic(self) -> bool:
         """Whether some workers follow the load here: KEDA's decisions can be made here, those of ECS not."""
         on_eks = bool(self._loaded.blueprint.spec.cluster.eks)
-        return on_eks and self._engines.scales and self._plan.is_elastic
+        return on_eks and self._engines.elastic_load is not None and self._plan.is_elastic
 
     @property
     def is_controlled(self) -> bool:

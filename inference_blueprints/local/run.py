@@ -18,18 +18,23 @@ from inference_blueprints.local.caller_runs import caller_steps, run_callers
 from inference_blueprints.local.controlled_load import run_controlled
 from inference_blueprints.local.local_platform import Deployed, LocalPlatform
 from inference_blueprints.local.measured_run import replay, write_report
-from inference_blueprints.local.report.report_types import Report
+from inference_blueprints.local.report.report_types import ModelRun, Report
 from inference_blueprints.local.report.terminal import print_report
 from inference_blueprints.local.run_state import RunningModel, RunState, claim
 from inference_blueprints.local.run_steps import Steps
+from inference_blueprints.local.scaling.coming_clients import ComingClients
+from inference_blueprints.local.scaling.scaling_outcome import ScalingOutcome
 from inference_blueprints.local.signals.signal_usage import signals_usage_lines
+from inference_blueprints.measurement.statistics.figure_text import amount
 from inference_blueprints.planning.summary import summarise
 from inference_blueprints.planning.tables.terminal_plan import print_plan
 from inference_blueprints.processes.child_processes import ProcessDied
 from inference_blueprints.processes.interruption import Interrupted
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.engine_kinds import ENGINE_KINDS
 from inference_blueprints.targets.local.engine_names import EngineName
+from inference_blueprints.targets.local.platform_parts import PlatformPart
 from inference_blueprints.targets.local.readiness import NotReady
 
 _CHECK_SECONDS = 0.5
@@ -82,8 +87,10 @@ def run(
         claim(run_directory) as right,
         LocalPlatform(loaded, plan, run_directory, engines=kind, control_plane=control_plane) as platform,
     ):
-        kills = not platform.is_elastic or platform.is_controlled
-        steps = Steps(console, platform.step_count + 1 + kills + caller_steps(loaded.blueprint))
+        by_clients = platform.is_elastic and kind.elastic_load == "clients"
+        kills = not platform.is_elastic or platform.is_controlled or by_clients
+        further_steps = 1 + kills + by_clients + caller_steps(loaded.blueprint)
+        steps = Steps(console, platform.step_count + further_steps)
         right.publish(RunState(os.getpid(), loaded.file))
         try:
             deployed = platform.start(steps)
@@ -99,20 +106,17 @@ def run(
                 runs, scaling, batch = controlled.runs, controlled.scaling, controlled.batch
                 shift, health = controlled.capacity_shift, controlled.gpu_health
                 parts = (*parts, *controlled.parts)
-            elif platform.is_elastic:
-                elastic, further = platform.follow_load(steps)
-                with elastic:
-                    runs = replay(loaded, models, kind, steps=steps, seconds=seconds, follows_ramp=True)
-                parts, scaling = (*parts, *further), elastic.outcome(runs)
             else:
-                runs = replay(loaded, models, kind, steps=steps, seconds=seconds)
+                send = partial(replay, loaded, models, kind, steps=steps, seconds=seconds)
+                runs, scaling, further = _follow_load(platform, kind, steps, send)
+                parts = (*parts, *further)
             callers = run_callers(
                 loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds
             )
             parts = (*parts, *callers.parts)
             if not platform.is_controlled:  # its job ran beside the load
                 batch = platform.run_batch_jobs(steps)
-            if not platform.is_elastic:  # workers went and came already
+            if by_clients or not platform.is_elastic:  # where they follow the replay, workers went and came
                 losses = platform.kill_workers(steps, replace=keep)
             report = write_report(
                 loaded,
@@ -151,6 +155,31 @@ def run(
             raise UserError(error.line) from error
         except NotReady as error:
             raise UserError(str(error)) from error
+
+
+def _follow_load(
+    platform: LocalPlatform, engines: EngineKind, steps: Steps, send: Callable[..., list[ModelRun]]
+) -> tuple[list[ModelRun], ScalingOutcome | None, tuple[PlatformPart, ...]]:
+    """Replay, and let elastic workers follow the load: what came, how they did, and rows of the parts."""
+    if not platform.is_elastic:
+        return send(), None, ()
+    if engines.elastic_load == "replay":
+        elastic, parts = platform.follow_load(steps)
+        with elastic:
+            runs = send(follows_ramp=True)
+        return runs, elastic.outcome(runs), parts
+    runs = send()
+    elastic, parts = platform.follow_load(steps)
+    with steps.step("Let workers follow clients that come and go") as step:
+        clients = ComingClients(elastic, engines.answer_seconds, lambda what: step.update(detail=what))
+        with elastic:
+            outcomes = clients.run()
+        outcome = elastic.outcome_of(outcomes, clients.most)
+        step.result = (
+            f"{outcome.workers_min} to {outcome.workers_max} workers, "
+            f"{outcome.lost} of {amount(outcome.requests, 'request')} lost"
+        )
+    return runs, outcome, parts
 
 
 def replay_again(

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
-from inference_blueprints.loading import load_blueprint
-from inference_blueprints.processes.free_ports import free_ports
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.llama_cpp.replaced_arguments import ServerPlace, arguments_here
-from inference_blueprints.targets.local.llama_cpp.server_build import llama_server
 from inference_blueprints.targets.local.llama_cpp.tiny_model import TinyModel
+from tests.llama.served import SECONDS, answer, planned_arguments, serving, words
 
 pytestmark = pytest.mark.llama
 
-SERVED = "graviton-llama-cpp"
 MODELS = {"qwen2": TinyModel(4096), "llama": TinyModel(2048, "llama", 3, 128, 8, 4, 256, 11)}
-SECONDS = 60
 TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
@@ -62,50 +50,6 @@ TOOLS: list[dict[str, Any]] = [
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> Path:
     return MODELS[request.param].file(print)
-
-
-def planned_arguments(model: Path) -> tuple[str, ...]:
-    words = build_plan(load_blueprint(SERVED).blueprint).models[0].deployments[0].workers[0].arguments
-    here, _ = arguments_here(words, ServerPlace(model, "127.0.0.1", threads=2))
-    return here
-
-
-@contextmanager
-def serving(arguments: Sequence[str]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    [port] = free_ports(1)
-    command = [str(llama_server(print)), *arguments, "--port", str(port)]  # the last of two ports counts
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            url = f"http://127.0.0.1:{port}"
-            deadline = time.monotonic() + SECONDS
-            while not _is_ready(url):
-                assert process.poll() is None, "the server refuses its arguments"
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-            yield url, process
-        finally:
-            process.kill()
-
-
-def _is_ready(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=SECONDS):  # noqa: S310 -- loopback
-            return True
-    except (urllib.error.URLError, ConnectionError):
-        return False
-
-
-def answer(url: str, **body: Any) -> str:
-    messages = [{"role": "user", "content": "Which colour?"}]
-    data = json.dumps({"messages": messages, "temperature": 0, "max_tokens": 80, **body}).encode()
-    address, headers = f"{url}/v1/chat/completions", {"Content-Type": "application/json"}
-    request = urllib.request.Request(address, data, headers)  # noqa: S310 -- loopback
-    with urllib.request.urlopen(request, timeout=SECONDS) as response:  # noqa: S310 -- loopback
-        return str(response.read().decode())
-
-
-def words(text: str) -> str:
-    return str(json.loads(text)["choices"][0]["message"]["content"])
 
 
 def test_the_plan_s_server_answers_as_one_run_by_hand(model: Path) -> None:

@@ -49,7 +49,7 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
         sections=sections,
         scaling_plots=[
             (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes
-            for plot in (scaling_plots(report.scaling) if report.scaling else ())
+            for plot in (scaling_plots(report.scaling, simulated=report.simulated) if report.scaling else ())
         ],
         shift_plots=[
             (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes

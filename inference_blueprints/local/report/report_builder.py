@@ -183,7 +183,7 @@ def _capacity(
     Where nothing makes them follow the load, they run in their smallest number.
     """
     planned = capacity_of(models, summary)
-    if scaling is None:
+    if scaling is None or scaling.clients is not None:  # the replay came before workers followed clients
         unused = float(
             sum(
                 (process.replicas - process.replicas_least) * process.accelerators

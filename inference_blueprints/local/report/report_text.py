@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from inference_blueprints.local.batch.batch_outcome import BatchOutcome
 from inference_blueprints.local.report.report_types import Length, ModelReport, Replayed
-from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome
+from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.statistics.figure_text import amount, milliseconds, number
 from inference_blueprints.measurement.statistics.request_statistics import Measurement
@@ -105,17 +106,50 @@ def scaling_lines(outcome: ScalingOutcome) -> list[str]:
     changes = len(changing(outcome))
     unanswered = sum(None in each.readings.values() for each in outcome.decisions)
     blind = f" {unanswered} lacked an answer of Prometheus." if unanswered else ""
+    by_clients = outcome.clients is not None
+    held = (
+        f"{outcome.gpu_hours:.2f} GPU-hours (simulated), {outcome.gpu_hours_at_most:.2f} with the largest "
+        "number of workers all the time."
+    )
+    who = (
+        f"Up to {outcome.clients} clients at once sent {amount(outcome.requests, 'request')}, apart from the "
+        "replay."
+        if by_clients
+        else held
+    )
     return [
         f"Workers followed the load: {outcome.workers_min} to {outcome.workers_max} were ready. "
         f"{len(outcome.decisions)} decisions, {changes} of them changed the number.{blind}",
+        *steps_of(outcome.samples),
         f"{amount(outcome.cut_streams, 'stream')} cut, {amount(outcome.lost, 'request')} lost; "
         "every token was counted.",
-        f"{outcome.gpu_hours:.2f} GPU-hours (simulated), {outcome.gpu_hours_at_most:.2f} with the largest "
-        "number of workers all the time.",
+        who,
         f"Windows, periods and starts of workers are {outcome.time_factor:g} times shorter ({starts}). "
         "Requests are not.",
-        "Dynamo's operator is a stand-in: it starts and ends worker processes of this machine.",
+        "What makes workers in the cluster is a stand-in: it starts and ends processes of this machine.",
     ]
+
+
+def steps_of(samples: Sequence[WorkerSample]) -> list[str]:
+    """Return a sentence for each change of the wanted number of workers, and when it was reached.
+
+    Parameters
+    ----------
+    samples
+        The workers over time.
+    """
+    lines = []
+    for index, (before, after) in enumerate(pairwise(samples), start=1):
+        if before.wanted == after.wanted:
+            continue
+        reached = next(
+            (each for each in samples[index:] if each.ready == each.occupying == after.wanted), None
+        )
+        then = f"reached after {reached.seconds - after.seconds:.0f} s" if reached else "never reached"
+        lines.append(
+            f"At {after.seconds:.0f} s: from {before.wanted} to {amount(after.wanted, 'worker')}, {then}."
+        )
+    return lines
 
 
 def changing(outcome: ScalingOutcome) -> list[ScalingDecision]:

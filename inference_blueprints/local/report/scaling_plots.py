@@ -11,19 +11,21 @@ from inference_blueprints.measurement.charts.svg_chart import Axis, Curve, Plot,
 RUN_TIME = "seconds since the start"
 
 
-def scaling_plots(outcome: ScalingOutcome) -> list[Plot]:
+def scaling_plots(outcome: ScalingOutcome, *, simulated: bool) -> list[Plot]:
     """Return a plot of the workers, and one for each trigger of each role.
 
     Parameters
     ----------
     outcome
         An outcome with samples.
+    simulated
+        Whether the engines were simulated.
     """
-    seconds = outcome.samples[-1].seconds
+    seconds, mark = outcome.samples[-1].seconds, " (simulated)" if simulated else ""
     readings = sorted({(each.role, name) for each in outcome.decisions for name in each.readings})
     workers = Plot(
         "scaling-workers",
-        "Workers (simulated)",
+        f"Workers{mark}",
         "Wanted workers (red), ready workers (blue), and workers that hold accelerators because they start, "
         "serve or end (green).",
         Axis(RUN_TIME, seconds),
@@ -34,14 +36,14 @@ def scaling_plots(outcome: ScalingOutcome) -> list[Plot]:
             Curve(steps([(each.seconds, float(each.ready)) for each in outcome.samples]), "first"),
         ),
     )
-    return [workers, *(_reading(outcome, seconds, role, name) for role, name in readings)]
+    return [workers, *(_reading(outcome, seconds, role, name, mark) for role, name in readings)]
 
 
-def _reading(outcome: ScalingOutcome, seconds: float, role: str, name: str) -> Plot:
+def _reading(outcome: ScalingOutcome, seconds: float, role: str, name: str, mark: str) -> Plot:
     readings = [(each.seconds, each.readings.get(name)) for each in outcome.decisions if each.role == role]
     return Plot(
         f"scaling-{role}-{name}",
-        f"What decisions saw: {name} of {role} (simulated)",
+        f"What decisions saw: {name} of {role}{mark}",
         "The answer of Prometheus to the query of the trigger, for all workers together. Without an "
         "answer, the line has a gap.",
         Axis(RUN_TIME, seconds),

@@ -51,7 +51,8 @@ def elastic_roles(
                     raise UserError(
                         f"{role.name}: no ScaledObject of this name was deployed; found {', '.join(by_name)}"
                     )
-                found.append((role, ScaledObject.read(by_name[role.name])))
+                rules = ScaledObject.read(by_name[role.name])
+                found.append((role, rules.with_limits(workers.most, workers.targets)))
     return found
 
 
@@ -75,6 +76,7 @@ def scrape_targets(blueprint: Blueprint, serving: LocalServing) -> Iterator[Scra
 
 def elastic_platform_parts(roles: list[tuple[ElasticRole, ScaledObject]]) -> tuple[PlatformPart, ...]:
     """Return the rows of the table of parts for an elastic run."""
+    waits = any(role.workers.seconds_before_sigterm for role, _ in roles)
     starts = ", ".join(f"{role.name} {role.start_seconds:.1f} s" for role, _ in roles)
     return (
         PlatformPart(
@@ -87,10 +89,11 @@ def elastic_platform_parts(roles: list[tuple[ElasticRole, ScaledObject]]) -> tup
             f"periods are {TIME_FACTOR:g} times shorter, and the clock begins on a Sunday, 12:00 UTC",
         ),
         PlatformPart(
-            "Dynamo's operator",
+            "What starts and ends workers in the cluster",
             "stand-in",
             "starts a worker process after the plan's time for launch, image and weights, "
-            f"{TIME_FACTOR:g} times shorter ({starts}), and ends one with SIGTERM",
+            f"{TIME_FACTOR:g} times shorter ({starts}), and ends one with SIGTERM"
+            + ("" if not waits else ", after a time without new requests"),
         ),
     )
 

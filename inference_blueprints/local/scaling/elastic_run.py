@@ -15,6 +15,7 @@ from inference_blueprints.local.prometheus.local_prometheus import LocalPromethe
 from inference_blueprints.local.report.report_types import ModelRun
 from inference_blueprints.local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
 from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
+from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.targets.local.local_serving import LocalServing
 
 #: By how much windows, periods and starts of workers are shortened.
@@ -110,6 +111,16 @@ class ElasticRun:
             raise self._error
 
     @property
+    def serving(self) -> LocalServing:
+        """The running platform."""
+        return self._serving
+
+    @property
+    def roles(self) -> tuple[tuple[ElasticRole, ScaledObject], ...]:
+        """The elastic roles, each with its object."""
+        return tuple((role, rules) for role, rules, _, _ in self._roles)
+
+    @property
     def samples(self) -> tuple[WorkerSample, ...]:
         """The workers so far."""
         return tuple(self._samples)
@@ -122,7 +133,19 @@ class ElasticRun:
         runs
             What the clients of the models saw.
         """
-        failed = [each for run in runs for each in run.result.outcomes if each.failure is not None]
+        return self.outcome_of([each for run in runs for each in run.result.outcomes])
+
+    def outcome_of(self, outcomes: Sequence[RequestOutcome], clients: int | None = None) -> ScalingOutcome:
+        """Return how the workers followed the load.
+
+        Parameters
+        ----------
+        outcomes
+            What clients saw.
+        clients
+            How many sent requests at once, at most. None if requests were not sent by clients.
+        """
+        failed = [each for each in outcomes if each.failure is not None]
         hours = self._samples[-1].seconds / _HOUR_SECONDS
         most = dict.fromkeys(self._gpu_seconds, 0)
         for role, rules, _, _ in self._roles:
@@ -134,6 +157,8 @@ class ElasticRun:
             decisions=tuple(self._decisions),
             cut_streams=sum(each.first_token_seconds is not None for each in failed),
             lost=len(failed),
+            requests=len(outcomes),
+            clients=clients,
             gpu_hours=sum(held.values()),
             gpu_hours_at_most=sum(most.values()) * hours,
             unused_gpus={model: most[model] - held[model] / hours if hours else 0.0 for model in most},

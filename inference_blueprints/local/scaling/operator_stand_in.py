@@ -1,4 +1,4 @@
-"""Stand-in for Dynamo's operator: makes worker processes of a wanted number of workers."""
+"""Stand-in for what makes pods of a wanted number of workers: Dynamo's operator, or a Deployment."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ElasticRole:
 class OperatorStandIn:
     """Starts and ends worker processes of one role.
 
-    A worker starts after its cold start. One that goes gets SIGTERM, as its pod would, and its place is free
-    when its process has ended. Workers that still start go first, then the
+    A worker starts after its cold start. One that goes gets SIGTERM, as its pod would, after its preStop
+    action, and its place is free when its process has ended. Workers that still start go first, then the
     youngest, as those of a Deployment.
 
     Parameters

@@ -67,8 +67,10 @@ class ScalingOutcome:
         Every decision.
     cut_streams
         Streams that began and did not return every token.
-    lost
-        Requests without a complete answer, with those streams.
+    lost, requests
+        Requests without a complete answer, with those streams, and all requests.
+    clients
+        How many sent requests at once, at most. None if a replay sent them.
     gpu_hours
         Accelerators that workers held, from the begin of their start to their end, times hours of the run.
     gpu_hours_at_most
@@ -88,6 +90,8 @@ class ScalingOutcome:
     decisions: tuple[ScalingDecision, ...]
     cut_streams: int
     lost: int
+    requests: int
+    clients: int | None
     gpu_hours: float
     gpu_hours_at_most: float
     unused_gpus: Mapping[str, float]

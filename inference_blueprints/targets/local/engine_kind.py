@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from inference_blueprints.catalog import Model
 from inference_blueprints.errors import Finding, UserError
@@ -19,6 +20,9 @@ from inference_blueprints.targets.local.platform_parts import Replacement
 
 #: Name of the stack whose frontend finds its workers itself.
 DYNAMO = "dynamo"
+#: Workers that go while clients stream have this time for their streams; the plan's would fill a short run.
+ELASTIC_FINISH_SECONDS = 15
+ElasticLoad = Literal["replay", "clients"]
 
 
 def _in_turn(resolved: ResolvedWorkers) -> ResolvedWorkers:
@@ -50,8 +54,9 @@ class EngineKind(ABC):
     killed_answer_tokens: int = 200
     #: Whether the engines read the images in requests.
     reads_images: bool = False
-    #: Whether the number of elastic workers follows the load. If not, their smallest number runs.
-    scales: bool = False
+    #: What the number of elastic workers follows: the replay, which rises and falls, or clients that come and
+    #: go, because the replay is too small for real engines here. If None, the smallest number runs.
+    elastic_load: ElasticLoad | None = None
     #: Whether the times of answers say something about the planned hardware.
     has_times: bool = True
     #: Highest rate of a replay on this machine, in requests per second. None for the blueprint's.

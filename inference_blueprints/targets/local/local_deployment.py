@@ -76,6 +76,24 @@ class LocalWorkers(ABC):
         return self.replicas
 
     @property
+    def at_once(self) -> int:
+        """Requests that a worker computes at once."""
+        return self.planned.engine.max_num_seqs if self.planned.engine else 1
+
+    @property
+    def targets(self) -> Mapping[str, float]:
+        """Targets of the autoscaler that differ from the plan, by trigger."""
+        return {}
+
+    @property
+    def seconds_before_sigterm(self) -> float:
+        """How long a worker that goes gets no new requests before its SIGTERM.
+
+        Most engines serve their streams after the signal.
+        """
+        return 0.0
+
+    @property
     def by_process(self) -> tuple[int, ...]:
         """Number of workers in each of their processes on this machine, also of those that start later."""
         return (1,) * self.most

@@ -104,6 +104,7 @@ class LocalServing:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._workers.cancel_signals()
         for process in self._started:
             if process.popen.poll() is None:
                 process.popen.terminate()

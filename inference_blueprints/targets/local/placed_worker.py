@@ -10,6 +10,7 @@ from pathlib import Path
 from inference_blueprints.processes.free_ports import first_free_port
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
+from inference_blueprints.targets.local.ready_workers import leaving_folder
 from inference_blueprints.targets.local.relay import Route
 from inference_blueprints.targets.local.served_process import ServedProcess
 from inference_blueprints.targets.local.worker_process import WorkerProcess
@@ -38,6 +39,11 @@ class PlacedWorker:
         """How to start what runs beside it, by name."""
         beside = self.worker.kind.sidecars(self.place)
         return {f"{name} of {self.worker.name}": launch for name, launch in beside.items()}
+
+    @property
+    def leaving(self) -> Path:
+        """The file that tells the load balancer to send it nothing more."""
+        return leaving_folder(self.place.home) / self.place.address
 
     @property
     def api(self) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
 _POLL_SECONDS = 0.5
 _POLL_TIMEOUT = ClientTimeout(total=5)
+#: A health check has a connection of its own: a server that closes a used one is not ill.
+_ONE_CONNECTION = {"Connection": "close"}
 
 Address = tuple[str, int]
 
@@ -20,9 +23,13 @@ class ReadyWorkers:
     ----------
     addresses
         ``HOST:PORT`` of each.
+    leaving
+        Folder with a file for each worker that gets no new requests, named like its host. None if workers
+        tell so themselves, by their health.
     """
 
-    def __init__(self, addresses: Iterable[str]) -> None:
+    def __init__(self, addresses: Iterable[str], leaving: Path | None = None) -> None:
+        self._leaving = leaving
         split = (address.rpartition(":") for address in addresses)
         self._all: list[Address] = [(host, int(port)) for host, _, port in split]
         self.ready: set[Address] = set()
@@ -42,13 +49,27 @@ class ReadyWorkers:
     async def _poll(self, address: Address, session: ClientSession) -> None:
         host, port = address
         while True:
+            url = f"http://{host}:{port}/health"
             try:
-                async with session.get(f"http://{host}:{port}/health", timeout=_POLL_TIMEOUT) as answer:
+                async with session.get(url, timeout=_POLL_TIMEOUT, headers=_ONE_CONNECTION) as answer:
                     ready = answer.ok
             except (ClientError, OSError):
                 ready = False
+            if self._leaving is not None and (self._leaving / host).exists():
+                ready = False
             (self.ready.add if ready else self.ready.discard)(address)
             await asyncio.sleep(_POLL_SECONDS)
+
+
+def leaving_folder(home: Path) -> Path:
+    """Return the folder with a file for each worker of a deployment that gets no new requests.
+
+    Parameters
+    ----------
+    home
+        Folder of the deployment.
+    """
+    return home / "leaving"
 
 
 def listed_workers(roles: Mapping[str, Iterable[Address]]) -> dict[str, object]:

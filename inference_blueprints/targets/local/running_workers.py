@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from threading import Timer
 
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.processes.restarts import Restarts
@@ -31,6 +32,7 @@ class RunningWorkers:
         self._running: dict[str, RunningProcess] = {}
         self._ending: dict[str, RunningProcess] = {}
         self._killed: list[WorkerProcess] = []
+        self._timers: list[Timer] = []
 
     def place(self, placed: Mapping[str, PlacedWorker]) -> None:
         """Take over the places of all workers, by name."""
@@ -76,6 +78,7 @@ class RunningWorkers:
         further
             Further arguments of its command.
         """
+        self._placed[worker.name].leaving.unlink(missing_ok=True)
         launch = self._placed[worker.name].launch
         if further:
             launch = Launch([*launch.command, *further], launch.environment)
@@ -88,10 +91,29 @@ class RunningWorkers:
         self._killed.append(worker)
 
     def end(self, worker: WorkerProcess) -> None:
-        """Tell a running worker to end, with SIGTERM. It serves its streams before it ends."""
+        """Tell a running worker to end, with SIGTERM. It serves its streams before it ends.
+
+        One whose server ends at once leaves the load balancer first, and gets the signal later, as a pod does
+        after its preStop action.
+        """
         process = self._running.pop(worker.name)
         self._ending[worker.name] = process
-        self._processes.end(process)
+        seconds = worker.kind.seconds_before_sigterm
+        if not seconds:
+            self._processes.end(process)
+            return
+        mark = self._placed[worker.name].leaving
+        mark.parent.mkdir(exist_ok=True)
+        mark.touch()
+        timer = Timer(seconds, self._processes.end, (process,))
+        self._timers.append(timer)
+        timer.start()
+
+    def cancel_signals(self) -> None:
+        """Send no SIGTERM any more to workers that wait for it. The process group ends them."""
+        for timer in self._timers:
+            timer.cancel()
+            timer.join()
 
     def restart_ended(self, restarts: Restarts) -> None:
         """Start workers again that have ended without being told to.

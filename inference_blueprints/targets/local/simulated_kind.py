@@ -20,7 +20,7 @@ from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.direct.scripted_role import ScriptedRole
 from inference_blueprints.targets.local.direct.worker_balancer import WorkerBalancer
-from inference_blueprints.targets.local.engine_kind import DYNAMO, EngineKind
+from inference_blueprints.targets.local.engine_kind import DYNAMO, ELASTIC_FINISH_SECONDS, EngineKind
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import (
     LocalDeployment,
@@ -41,8 +41,6 @@ WORKER_PROCESSES = 8
 #: Maximum number of workers of all deployments. On two processors, 128 workers register in seven seconds. Of
 #: 256 workers, some time out while they wait for the lock of Dynamo's file discovery (1.6.1).
 WORKER_LIMIT = 128
-# Workers that go while clients stream have this time for their streams; the plan's would fill a short run.
-_ELASTIC_FINISH_SECONDS = 15
 #: Real workers register a request that tests their health. The mocker registers none, and without one Dynamo
 #: 1.6.1 still reads this deprecated variable, which says the same.
 HEALTHY_ONCE_IT_SERVES: Mapping[str, str] = {"DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]'}
@@ -180,7 +178,7 @@ class SimulatedKind(EngineKind):
     answer_seconds = 60.0
     mark = SIMULATED
     kv_transfer = None
-    scales = True
+    elastic_load = "replay"
 
     def __init__(self, blueprint: Blueprint, *, finish_seconds: int = 0) -> None:
         super().__init__(blueprint)
@@ -230,7 +228,7 @@ class SimulatedKind(EngineKind):
                 profile=simulated.profile,
                 accelerator=role.accelerator,
                 simulated=simulated,
-                finish_seconds=self._finish_seconds or (_ELASTIC_FINISH_SECONDS if process.scaling else 0),
+                finish_seconds=self._finish_seconds or (ELASTIC_FINISH_SECONDS if process.scaling else 0),
             )
             for role, process, simulated in zip(
                 roles, plan.workers, simulated_workers(roles, plan.workers), strict=True

@@ -25,6 +25,16 @@ def test_names_of_triggers_without_a_name() -> None:
     assert [trigger.name for trigger in found.triggers] == ["s0-prometheus", "s1-cron"]
 
 
+def test_other_targets_and_fewer_workers_of_a_smaller_machine() -> None:
+    found = ScaledObject.read(manifest(triggers=[TOKENS, WORKDAY])).with_limits(5, {"tokens": 7.0})
+    [tokens, workday] = found.triggers
+    assert isinstance(tokens, MetricTrigger)
+    assert tokens.target == 7.0
+    assert workday.name == "workday"
+    assert (found.least, found.most) == (2, 5)
+    assert found.with_limits(9, {}) == found
+
+
 def test_all_problems_at_once() -> None:
     broken = manifest(
         least=0,

@@ -1,12 +1,14 @@
 """A stand-in for the load balancer in front of engines' own servers.
 
-A separate program: ``python -m inference_blueprints.targets.local.direct.balancer_stand_in PORT WORKERS``,
-with ``["HOST:PORT", …]`` as JSON. It does what the target group of an Application Load Balancer does
-(Elastic Load Balancing, "Edit target group attributes for your Application Load Balancer"):
+A separate program: ``python -m inference_blueprints.targets.local.direct.balancer_stand_in PORT WORKERS
+LEAVING``, with ``["HOST:PORT", …]`` as JSON, and the folder of `leaving_folder`. It does what the target
+group of an Application Load Balancer does (Elastic Load Balancing, "Edit target group attributes for your
+Application Load Balancer"):
 
 - A request goes to the ready worker with the fewest requests in progress; among equals, to the one that was
   chosen longest ago.
 - Only ``/v1/`` is reachable: the listener has no rule for other paths and answers 404.
+- A worker that is deregistered gets no new requests, and those in progress go on.
 - Without a ready worker the answer is a 503; if the worker does not answer, a 502.
 """
 
@@ -19,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 
 from aiohttp import ClientError, ClientSession, web
 
@@ -103,9 +106,9 @@ async def main(arguments: Sequence[str]) -> None:
     Parameters
     ----------
     arguments
-        The port to listen on, and the workers as JSON.
+        The port to listen on, the workers as JSON, and the folder of those that leave.
     """
-    workers = ReadyWorkers(json.loads(arguments[1]))
+    workers = ReadyWorkers(json.loads(arguments[1]), Path(arguments[2]))
     async with forwarding_session() as session:
         runner = application(Balancer(workers, session).handle)
         await runner.setup()

@@ -13,6 +13,7 @@ from inference_blueprints.targets.local.direct import balancer_stand_in
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_frontend import LocalFrontend
 from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.ready_workers import leaving_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class WorkerBalancer(LocalFrontend):
 
     def launch(self, port: int, home: Path, workers: Mapping[Role, Sequence[str]]) -> Launch:
         addresses = json.dumps([address for each in workers.values() for address in each])
-        command = [sys.executable, "-I", "-m", balancer_stand_in.__name__, str(port), addresses]
-        return Launch(command, {"HOME": str(home)})
+        command = [sys.executable, "-I", "-m", balancer_stand_in.__name__]
+        return Launch([*command, str(port), addresses, str(leaving_folder(home))], {"HOME": str(home)})
 
     def parts(self, release: str) -> tuple[PlatformPart, ...]:
         detail = "a forwarder to the ready worker with the fewest open requests, in place of the target group"

@@ -15,9 +15,10 @@ from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.direct.worker_balancer import WorkerBalancer
-from inference_blueprints.targets.local.engine_kind import EngineKind
+from inference_blueprints.targets.local.engine_kind import ELASTIC_FINISH_SECONDS, EngineKind
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.llama_cpp.replaced_arguments import (
+    PlannedCache,
     ServerPlace,
     arguments_here,
     planned_cache,
@@ -41,8 +42,12 @@ _MODEL_FILE = "model.gguf"
 #: The replay counts words, and this vocabulary has up to two tokens for each of them (`random_text`).
 _TOKENS_PER_WORD = 2
 _NOT_SET, _LEFT_OUT = "not set", "left out"
-_WHAT_FITS = "two servers per role, or one per processor of this machine"
-_NO_SCALING = "the targets of the autoscaler follow from the times of the planned hardware"
+_WHAT_FITS = "three servers per role, or one per processor of this machine"
+_FEWEST_SERVERS = 3
+#: Triggers whose target grows with the requests that a server computes at once. Waiting requests do not.
+_LOADS_AT_ONCE = ("tokens-in-flight", "requests-in-flight")
+_FEWER_AT_ONCE = "a server here computes fewer sequences at once, and carries the same share of the load"
+_SHORT_WAIT = "answers here are short, and the plan's wait would fill a short run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +64,33 @@ class LlamaRole(LocalWorkers):
         Threads of each server.
     processor
         Processor of the plan, which this machine does not have.
+    most_here
+        Most servers that fit on this machine.
     """
 
     release: str
     program: Path
     threads: int
     processor: str
+    most_here: int
+
+    @property
+    def most(self) -> int:
+        return min(self.planned.scaling.most, self.most_here) if self.planned.scaling else self.replicas
+
+    @property
+    def at_once(self) -> int:
+        return self._cache.sequences_here
+
+    @property
+    def targets(self) -> Mapping[str, float]:
+        share = self._cache.sequences_here / self._cache.sequences
+        triggers = self.planned.scaling.triggers if self.planned.scaling else ()
+        return {each.name: each.target * share for each in triggers if each.name in _LOADS_AT_ONCE}
+
+    @property
+    def seconds_before_sigterm(self) -> float:
+        return min(self.planned.pre_stop_seconds, ELASTIC_FINISH_SECONDS)
 
     @property
     def state(self) -> State:
@@ -110,9 +136,24 @@ class LlamaRole(LocalWorkers):
         planned = self.planned
         if self.replicas != planned.replicas:
             yield Replacement(self._label, "replicas", str(planned.replicas), str(self.replicas), _WHAT_FITS)
-        if planned.scaling:
-            most = f"up to {planned.scaling.most}, with the load"
-            yield Replacement(self._label, "elastic replicas", most, str(self.replicas), _NO_SCALING)
+        if planned.scaling is None:
+            return
+        if self.most != planned.scaling.most:
+            most, here = str(planned.scaling.most), str(self.most)
+            yield Replacement(self._label, "most elastic replicas", most, here, _WHAT_FITS)
+        for each in planned.scaling.triggers:
+            if each.name in self.targets:
+                here = f"{self.targets[each.name]:.4g}"
+                yield Replacement(
+                    self._label, f"target of {each.name}", f"{each.target:g}", here, _FEWER_AT_ONCE
+                )
+        if self.seconds_before_sigterm != planned.pre_stop_seconds:
+            before, here = f"{planned.pre_stop_seconds} s", f"{self.seconds_before_sigterm:g} s"
+            yield Replacement(self._label, "wait before SIGTERM", before, here, _SHORT_WAIT)
+
+    @property
+    def _cache(self) -> PlannedCache:
+        return planned_cache(self.planned.arguments)
 
     @property
     def _label(self) -> str:
@@ -136,6 +177,7 @@ class LlamaKind(EngineKind):
     mark = ON_PROCESSORS
     kv_transfer = None
     highest_rate = 1.0
+    elastic_load = "clients"
     preparation = f"Prepare {SERVER} {BUILD}, once per machine"
 
     def __init__(self, blueprint: Blueprint, machine: Machine | None = None) -> None:
@@ -167,7 +209,7 @@ class LlamaKind(EngineKind):
         return WorkerBalancer(plan.entry_point)
 
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
-        most = max(2, self._machine.processors)
+        most = max(_FEWEST_SERVERS, self._machine.processors)
         return tuple(
             LlamaRole(
                 planned=process,
@@ -176,8 +218,9 @@ class LlamaKind(EngineKind):
                 profile=None,
                 release=plan.release,
                 program=self._program,
-                threads=max(1, self._machine.processors // min(process.replicas, most)),
+                threads=max(1, self._machine.processors // min(role.workers.most, most)),
                 processor=role.accelerator.name,
+                most_here=most,
             )
             for role, process in zip(roles, plan.workers, strict=True)
         )

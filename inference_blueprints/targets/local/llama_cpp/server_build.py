@@ -1,4 +1,4 @@
-"""Builds llama-server from its source, once per machine and set of processor instructions."""
+"""Builds llama.cpp's programs from their source, once per machine and set of processor instructions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.processes.checked_folder import Report, made_once
 from inference_blueprints.targets.local.llama_cpp.source_archive import BUILD, cache_folder, unpacked_source
 
-SERVER = "llama-server"
+SERVER, QUANTIZE = "llama-server", "llama-quantize"
 # What announces a build before it starts; measured on 2026-11-27: 1,103 s.
 _DURATION = "about 18 minutes on two processors"
 #: Without the web page, which the build would download, and without HTTPS, which nothing here needs. The
@@ -75,12 +75,23 @@ def llama_server(report: Report) -> Path:
             f"{SERVER} {BUILD} is built from source once, which takes {_DURATION}; simulated engines need no "
             "build: --engines simulated"
         )
-    return made_once(_folder(), f"{SERVER} {BUILD}", lambda draft: _build(draft, report), report) / SERVER
+    return _built(SERVER, report)
+
+
+def llama_quantize(report: Report) -> Path:
+    """Return the program llama-quantize, which only tests need. The first use builds it.
+
+    Parameters
+    ----------
+    report
+        Called with a line for the cache hit, or for the build and its duration.
+    """
+    return _built(QUANTIZE, report)
 
 
 def is_built() -> bool:
-    """Return whether the program is in the cache."""
-    return _folder().is_dir()
+    """Return whether llama-server is in the cache."""
+    return _folder(SERVER).is_dir()
 
 
 def instruction_options(flags: Iterable[str]) -> tuple[str, ...]:
@@ -101,25 +112,29 @@ def _options() -> tuple[str, ...]:
     return (*_OPTIONS, *instruction_options(line.partition(":")[2].split()))
 
 
-def _folder() -> Path:
+def _built(program: str, report: Report) -> Path:
+    title = f"{program} {BUILD}"
+    return made_once(_folder(program), title, lambda draft: _build(program, draft, report), report) / program
+
+
+def _folder(program: str) -> Path:
     recipe = hashlib.sha256(json.dumps([BUILD, _options()]).encode()).hexdigest()[:12]
-    return cache_folder() / f"server-{BUILD}-{recipe}"
+    return cache_folder() / f"{program.removeprefix('llama-')}-{BUILD}-{recipe}"
 
 
-def _build(draft: Path, report: Report) -> None:
+def _build(program: str, draft: Path, report: Report) -> None:
     missing = [name for name in _PROGRAMS if shutil.which(name) is None]
     if missing:
         raise UserError(
-            f"llama-server {BUILD} is built from source, which needs {', '.join(_PROGRAMS)}; missing: "
+            f"{program} {BUILD} is built from source, which needs {', '.join(_PROGRAMS)}; missing: "
             f"{', '.join(missing)}; install a C++ compiler, and CMake and Ninja, of which PyPI has wheels"
         )
     source = unpacked_source(report)
     with tempfile.TemporaryDirectory(prefix="llama-cpp-build-") as name:
         folder = Path(name)
         _run(["cmake", "-S", str(source), "-B", name, "-G", "Ninja", *_options()])
-        _run(["cmake", "--build", name, "--target", SERVER, "--parallel", str(os.cpu_count() or 1)])
-        (program,) = folder.glob(f"bin/{SERVER}")
-        _run(["strip", "-o", str(draft / SERVER), str(program)])
+        _run(["cmake", "--build", name, "--target", program, "--parallel", str(os.cpu_count() or 1)])
+        _run(["strip", "-o", str(draft / program), str(folder / "bin" / program)])
 
 
 def _run(command: list[str]) -> None:
@@ -128,6 +143,4 @@ def _run(command: list[str]) -> None:
         output, _ = process.communicate()
     if process.returncode:
         lines = "\n  ".join(output.splitlines()[-_SHOWN_LINES:])
-        raise UserError(
-            f"llama-server {BUILD} could not be built: {' '.join(command[:2])} failed:\n  {lines}"
-        )
+        raise UserError(f"llama.cpp {BUILD} could not be built: {' '.join(command[:2])} failed:\n  {lines}")

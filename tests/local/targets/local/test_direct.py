@@ -99,6 +99,31 @@ def test_a_worker_that_is_not_ready_gets_no_request() -> None:
             assert chosen == ("b", 1)
 
 
+def test_a_worker_that_leaves_gets_no_request(tmp_path: Path) -> None:
+    """It turns red if a server that ends at once gets requests until its SIGTERM."""
+
+    async def until(workers: ReadyWorkers, *, ready: bool) -> None:
+        async with asyncio.timeout(60):
+            while bool(workers.ready) != ready:
+                await asyncio.sleep(0.05)
+
+    async def run() -> None:
+        async with (
+            serving(web.AppRunner(ScriptedServer(SETTINGS).application())) as address,
+            ClientSession() as session,
+        ):
+            workers = ReadyWorkers((address,), tmp_path)
+            polling = asyncio.create_task(workers.poll(session))
+            await until(workers, ready=True)
+            (tmp_path / _LOOPBACK).touch()
+            await until(workers, ready=False)
+            (tmp_path / _LOOPBACK).unlink()
+            await until(workers, ready=True)
+            polling.cancel()
+
+    asyncio.run(run())
+
+
 def test_answers_are_carried_and_other_paths_are_not_reachable() -> None:
     async def run() -> None:
         async with AsyncExitStack() as stack:

@@ -56,6 +56,8 @@ SCALING = ScalingOutcome(
     ),
     cut_streams=0,
     lost=0,
+    requests=100,
+    clients=None,
     gpu_hours=0.2,
     gpu_hours_at_most=0.3,
     unused_gpus={"qwen3-8b": 0.5},

@@ -191,6 +191,6 @@ def test_a_plot_of_readings_has_a_gap_without_answers() -> None:
         dataclasses.replace(SCALING.decisions[0], seconds=float(second), readings={"queue-length": answer})
         for second, answer in enumerate(answers)
     )
-    _, plot = scaling_plots(dataclasses.replace(SCALING, decisions=decisions))
+    _, plot = scaling_plots(dataclasses.replace(SCALING, decisions=decisions), simulated=True)
     curves = [layer for layer in plot.layers if isinstance(layer, Curve)]
     assert [list(curve.points) for curve in curves] == [[(0.0, 1.0), (1.0, 2.0)], [(4.0, 4.0), (5.0, 5.0)]]

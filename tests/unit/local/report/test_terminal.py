@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from inference_blueprints.local.report import ModelRun, print_report, render_html
+from inference_blueprints.local.scaling.scaling_outcome import WorkerSample
 from inference_blueprints.local.worker_losses import WorkerLoss
 from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
 from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
@@ -150,6 +151,21 @@ def test_workers_that_followed_the_load_have_their_lines(
     assert "0.20 GPU-hours (simulated), 0.30 with the largest number of workers all the time." in text
     assert "held 1.5 of 2 accelerators on average" in text
     assert "Workers followed the load" not in printed(usual_run)
+
+
+def test_workers_that_followed_clients_say_how_many_came_and_when(
+    printed: Callable[..., str], usual_run: ModelRun
+) -> None:
+    """It turns red if a change that was not reached looks like one that was."""
+    wanted = [(0.0, 2, 2, 2), (6.0, 3, 2, 3), (16.0, 3, 3, 3), (42.0, 2, 2, 3)]
+    samples = tuple(WorkerSample(*each) for each in wanted)
+    scaling = dataclasses.replace(SCALING, samples=samples, clients=12, requests=144)
+    text = " ".join(printed(usual_run, scaling=scaling).split())
+    assert "Up to 12 clients at once sent 144 requests, apart from the replay." in text
+    assert "At 6 s: from 2 to 3 workers, reached after 10 s." in text
+    assert "At 42 s: from 3 to 2 workers, never reached." in text
+    assert "GPU-hours" not in text
+    assert "accelerators on average" not in text, "they held those after the replay"
 
 
 @pytest.mark.parametrize("width", [60, 72, 79, 80, 120])

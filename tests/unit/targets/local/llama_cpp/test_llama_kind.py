@@ -17,6 +17,7 @@ from inference_blueprints.targets.local.vllm_cpu.machine import Machine
 
 SHIPPED = "graviton-llama-cpp"
 REPLACED = {"--model", "--model-url", "--host", "--threads", "--threads-batch", "--parallel", "--ctx-size"}
+SCALING = {"target of tokens-in-flight", "target of requests-in-flight", "wait before SIGTERM"}
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_only_the_listed_arguments_differ_from_the_plan(role: LlamaRole) -> None
     here = role.launch("qwen3-4b", place, 1).command[1:]
     planned = role.planned.arguments
     reported = {each.setting for each in role.replacements}
-    assert reported == REPLACED | {"HOME"}
+    assert reported == REPLACED | {"HOME"} | SCALING
     assert _other(here) == _other(planned)
     assert here[here.index("--host") + 1] == "127.0.0.2"
     assert "--model-url" not in here
@@ -50,6 +51,19 @@ def test_a_sequence_has_the_planned_length(role: LlamaRole) -> None:
         for words in (here, list(role.planned.arguments))
     ]
     assert lengths[0] == lengths[1] >= role.context_length
+
+
+def test_a_server_that_computes_fewer_requests_carries_the_same_share_of_the_load(role: LlamaRole) -> None:
+    """It turns red if the targets stay those of the planned server: no load here would reach them."""
+    assert role.planned.engine
+    assert role.planned.scaling
+    share = role.at_once / role.planned.engine.max_num_seqs
+    planned = {each.name: each.target for each in role.planned.scaling.triggers}
+    assert share < 1
+    assert role.targets == {
+        name: pytest.approx(target * share) for name, target in planned.items() if name != "queue-length"
+    }
+    assert (role.replicas, role.most) == (2, 3)
 
 
 def test_the_report_says_that_the_server_is_real_and_the_processor_is_not_graviton(role: LlamaRole) -> None:
