@@ -7,6 +7,7 @@ PYTEST := $(BIN)/pytest --hours-since-collection 6
 READY := .venv/.ready
 BLUEPRINT ?= quickstart-g6e
 ENGINES ?=
+GGUF ?=
 ONLY ?=
 LIVES ?= 10
 VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
@@ -26,7 +27,7 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 	@PYTHON=$(PYTHON) sh scripts/setup.sh
 
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
-	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" $(if $(ENGINES),--engines "$(ENGINES)")
+	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" $(if $(ENGINES),--engines "$(ENGINES)") $(if $(GGUF),--gguf "$(GGUF)")
 
 test: $(READY) ## run every layer of tests except test-llama, test-engines, test-faults, test-ecs, check-lives, test-cluster, test-scaling, test-controllers and test-java
 	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder

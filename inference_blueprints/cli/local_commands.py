@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -58,6 +59,16 @@ def up(
             "first use builds it. Default: llama for models of llamaCpp, simulated for others.",
         ),
     ] = None,
+    gguf: Annotated[
+        Path | None,
+        typer.Option(
+            "--gguf",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="With llama: serve this file of GGUF in place of a model with random weights.",
+        ),
+    ] = None,
     control_plane: ControlPlane = False,
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
@@ -88,6 +99,7 @@ def up(
                 keep=stays,
                 engines=engines or default_engines(loaded.blueprint),
                 control_plane=control_plane,
+                gguf=gguf,
                 console=Console(stderr=output is Output.JSON),
                 reported=reported,
             )

@@ -32,7 +32,7 @@ from inference_blueprints.processes.child_processes import ProcessDied
 from inference_blueprints.processes.interruption import Interrupted
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.local.engine_kind import EngineKind
-from inference_blueprints.targets.local.engine_kinds import ENGINE_KINDS
+from inference_blueprints.targets.local.engine_kinds import ENGINE_KINDS, engine_kind
 from inference_blueprints.targets.local.engine_names import EngineName
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 from inference_blueprints.targets.local.readiness import NotReady
@@ -50,6 +50,7 @@ def run(
     reported: Callable[[Report], None],
     engines: EngineName = EngineName.SIMULATED,
     control_plane: bool = False,
+    gguf: Path | None = None,
 ) -> None:
     """Deploy a blueprint to this machine, replay a public trace, kill workers, and report.
 
@@ -69,6 +70,8 @@ def run(
         The engines that serve the models.
     control_plane
         Whether to deploy to a real Kubernetes API server.
+    gguf
+        A file of GGUF to serve in place of random weights.
 
     Raises
     ------
@@ -81,7 +84,7 @@ def run(
             "Kubernetes API server; leave the option out"
         )
     plan = build_plan(loaded.blueprint)
-    kind = ENGINE_KINDS[engines](loaded.blueprint)
+    kind = engine_kind(engines, loaded.blueprint, gguf)
     print_plan(summarise(loaded.blueprint, plan), console)
     with (
         claim(run_directory) as right,

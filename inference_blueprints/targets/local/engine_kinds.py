@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
+from inference_blueprints.errors import UserError
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.engine_kind import EngineKind
 from inference_blueprints.targets.local.engine_names import EngineName
@@ -15,6 +17,29 @@ from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
 ENGINE_KINDS: Mapping[EngineName, type[EngineKind]] = MappingProxyType(
     {EngineName.SIMULATED: SimulatedKind, EngineName.VLLM: VllmKind, EngineName.LLAMA: LlamaKind}
 )
+
+
+def engine_kind(engines: EngineName, blueprint: Blueprint, gguf: Path | None = None) -> EngineKind:
+    """Return the engines of a local run.
+
+    Parameters
+    ----------
+    gguf
+        A file of GGUF to serve. None for what the kind serves by itself.
+
+    Raises
+    ------
+    UserError
+        If the engines do not read the file.
+    """
+    if gguf is None:
+        return ENGINE_KINDS[engines](blueprint)
+    if engines is not EngineName.LLAMA:
+        raise UserError(
+            f"--gguf: got {gguf} with the engines {engines}, and only llama-server reads it; choose a "
+            "blueprint whose models have the engine llamaCpp, and --engines llama"
+        )
+    return LlamaKind(blueprint, file=gguf)
 
 
 def default_engines(blueprint: Blueprint) -> EngineName:

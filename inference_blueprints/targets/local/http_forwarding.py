@@ -57,10 +57,16 @@ def application(handler: Handler) -> web.AppRunner:
     return web.AppRunner(whole, access_log=None, auto_decompress=False, handler_cancellation=True)
 
 
-def forwarding_session() -> ClientSession:
-    """Return a session that sends each request once, adds nothing to it and sets no timeout."""
+def forwarding_session(*, keeps_connections: bool = True) -> ClientSession:
+    """Return a session that sends each request once, adds nothing to it and sets no timeout.
+
+    Parameters
+    ----------
+    keeps_connections
+        Whether a connection is used for several requests. If its server closes it meanwhile, a request fails.
+    """
     return ClientSession(
-        connector=TCPConnector(limit=0),
+        connector=TCPConnector(limit=0, force_close=not keeps_connections),
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=None),  # a stream may take long; the client sets the timeout
         auto_decompress=False,

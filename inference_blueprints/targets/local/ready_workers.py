@@ -10,8 +10,6 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 _POLL_SECONDS = 0.5
 _POLL_TIMEOUT = ClientTimeout(total=5)
-#: A health check has a connection of its own: a server that closes a used one is not ill.
-_ONE_CONNECTION = {"Connection": "close"}
 
 Address = tuple[str, int]
 
@@ -49,9 +47,8 @@ class ReadyWorkers:
     async def _poll(self, address: Address, session: ClientSession) -> None:
         host, port = address
         while True:
-            url = f"http://{host}:{port}/health"
             try:
-                async with session.get(url, timeout=_POLL_TIMEOUT, headers=_ONE_CONNECTION) as answer:
+                async with session.get(f"http://{host}:{port}/health", timeout=_POLL_TIMEOUT) as answer:
                     ready = answer.ok
             except (ClientError, OSError):
                 ready = False

@@ -109,7 +109,8 @@ async def main(arguments: Sequence[str]) -> None:
         The port to listen on, the workers as JSON, and the folder of those that leave.
     """
     workers = ReadyWorkers(json.loads(arguments[1]), Path(arguments[2]))
-    async with forwarding_session() as session:
+    # llama-server closes a connection that was idle for 5 s (``CPPHTTPLIB_KEEPALIVE_TIMEOUT_SECOND``).
+    async with forwarding_session(keeps_connections=False) as session:
         runner = application(Balancer(workers, session).handle)
         await runner.setup()
         await web.TCPSite(runner, _LOOPBACK, int(arguments[0])).start()

@@ -17,6 +17,7 @@ from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.direct.worker_balancer import WorkerBalancer
 from inference_blueprints.targets.local.engine_kind import ELASTIC_FINISH_SECONDS, EngineKind
 from inference_blueprints.targets.local.launch import Launch
+from inference_blueprints.targets.local.llama_cpp.named_file import PlannedFile, check_file
 from inference_blueprints.targets.local.llama_cpp.replaced_arguments import (
     PlannedCache,
     ServerPlace,
@@ -39,8 +40,9 @@ from inference_blueprints.targets.local.vllm_cpu.machine import Machine
 #: Engine of the blueprints that it serves, by their key.
 ENGINE = "llamaCpp"
 _MODEL_FILE = "model.gguf"
-#: The replay counts words, and this vocabulary has up to two tokens for each of them (`random_text`).
-_TOKENS_PER_WORD = 2
+#: The replay counts words of four letters (`random_text`). The vocabulary of the random model has up to two
+#: tokens for each of them, and any vocabulary has at most one for each byte, with the space.
+_TOKENS_PER_WORD, _BYTES_PER_WORD = 2, 5
 _NOT_SET, _LEFT_OUT = "not set", "left out"
 _WHAT_FITS = "three servers per role, or one per processor of this machine"
 _FEWEST_SERVERS = 3
@@ -66,6 +68,8 @@ class LlamaRole(LocalWorkers):
         Processor of the plan, which this machine does not have.
     most_here
         Most servers that fit on this machine.
+    file
+        The file of GGUF that the user named. None for random weights.
     """
 
     release: str
@@ -73,6 +77,7 @@ class LlamaRole(LocalWorkers):
     threads: int
     processor: str
     most_here: int
+    file: Path | None
 
     @property
     def most(self) -> int:
@@ -99,13 +104,15 @@ class LlamaRole(LocalWorkers):
     @property
     def detail(self) -> str:
         return (
-            f"{SERVER} {BUILD} of llama.cpp, built from source; random weights; the processor is this "
+            f"{SERVER} {BUILD} of llama.cpp, built from source; {self._weights}; the processor is this "
             f"machine's and not {self.processor}, so times mean nothing; {self.replicas} of "
             f"{self.planned.replicas} planned servers"
         )
 
     @property
     def answers(self) -> str:
+        if self.file is not None:
+            return f"the model of {self.file.name}, which is not the planned one"
         return "random weights of a tiny model: answers are words without meaning"
 
     @property
@@ -129,7 +136,12 @@ class LlamaRole(LocalWorkers):
         return Launch([str(self.program), *words], {"HOME": str(place.home)})
 
     def _at(self, place: WorkerPlace) -> ServerPlace:
-        return ServerPlace(place.model_directory / _MODEL_FILE, place.address, self.threads)
+        model = place.model_directory / _MODEL_FILE
+        return ServerPlace(model, place.address, self.threads, is_named=self.file is not None)
+
+    @property
+    def _weights(self) -> str:
+        return f"weights of {self.file.name}" if self.file else "random weights"
 
     def _counts(self) -> Iterator[Replacement]:
         """Yield which numbers of workers differ from the plan."""
@@ -167,6 +179,8 @@ class LlamaKind(EngineKind):
     ----------
     machine
         The machine that bounds the number of servers and threads. By default, this one.
+    file
+        A file of GGUF to serve in place of the planned one. By default, a model with random weights.
     """
 
     title = f"{SERVER} {BUILD}"
@@ -180,8 +194,11 @@ class LlamaKind(EngineKind):
     elastic_load = "clients"
     preparation = f"Prepare {SERVER} {BUILD}, once per machine"
 
-    def __init__(self, blueprint: Blueprint, machine: Machine | None = None) -> None:
+    def __init__(
+        self, blueprint: Blueprint, machine: Machine | None = None, *, file: Path | None = None
+    ) -> None:
         super().__init__(blueprint)
+        self._file = file.resolve() if file else None
         self._machine = machine or Machine.this()
         self._program = Path(SERVER)
         self._models: Mapping[int, Path] = {}
@@ -195,6 +212,9 @@ class LlamaKind(EngineKind):
                     "use simulated engines, or remove the model in a copy of the blueprint"
                 )
                 yield Finding(("spec", "models", index, "engine"), message)
+        if self._file and len(self._blueprint.spec.models) > 1:
+            message = "--gguf names one file, and the blueprint has several models; keep one in a copy"
+            yield Finding(("spec", "models"), message)
 
     def prepare(self, report: Callable[[str], None]) -> None:
         self._program = llama_server(report)
@@ -203,24 +223,33 @@ class LlamaKind(EngineKind):
             for model in build_plan(self._blueprint).models
             for deployment in model.deployments
         }
-        self._models = {context: TinyModel(context).file(report) for context in sorted(contexts)}
+        if self._file is None:
+            self._models = {context: TinyModel(context).file(report) for context in sorted(contexts)}
+            return
+        weights = self._blueprint.spec.models[0].weights
+        if weights.gguf is None:
+            raise ValueError("a model of llamaCpp has no gguf; the rules report it")
+        check_file(self._file, PlannedFile(weights.gguf.type, max(contexts)), report)
+        self._models = dict.fromkeys(contexts, self._file)
 
     def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:  # noqa: ARG002 -- the base class names them
         return WorkerBalancer(plan.entry_point)
 
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
         most = max(_FEWEST_SERVERS, self._machine.processors)
+        per_word = _BYTES_PER_WORD if self._file else _TOKENS_PER_WORD
         return tuple(
             LlamaRole(
                 planned=process,
                 replicas=min(process.replicas, most),
-                context_length=process.engine.max_model_len // _TOKENS_PER_WORD if process.engine else 0,
+                context_length=process.engine.max_model_len // per_word if process.engine else 0,
                 profile=None,
                 release=plan.release,
                 program=self._program,
                 threads=max(1, self._machine.processors // min(role.workers.most, most)),
                 processor=role.accelerator.name,
                 most_here=most,
+                file=self._file,
             )
             for role, process in zip(roles, plan.workers, strict=True)
         )

@@ -13,6 +13,7 @@ from inference_blueprints.targets.local.process_commands import OWN_ADDRESS
 #: Sequences that a server computes at once here. Their cache is a part of this machine's memory.
 MOST_SEQUENCES = 4
 
+_NAMED_FILE = "the file that you named; nothing is downloaded"
 _RANDOM_WEIGHTS = "a small model with random weights; nothing is downloaded"
 _PROCESSORS = "the servers share the processors of this machine"
 _SEQUENCES = "the servers share the memory of this machine"
@@ -33,11 +34,14 @@ class ServerPlace:
         Its loopback address.
     threads
         Threads that it may use.
+    is_named
+        Whether the user named the file. Otherwise, it is a small model with random weights.
     """
 
     model_file: Path
     address: str
     threads: int
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,8 @@ def arguments_here(
         if name in _RULES:
             rule, reason = _RULES[name]
             here = rule(place, cache)
+            if place.is_named and reason == _RANDOM_WEIGHTS:
+                reason = _NAMED_FILE
             if here != values:
                 replaced.append(ReplacedArgument(name, values, here, reason))
         if here is not None:

@@ -46,7 +46,7 @@ class TinyModel:
     context
         Tokens that its positions allow.
     architecture
-        llama.cpp's name of the architecture: ``qwen2`` or ``llama``.
+        llama.cpp's name of the architecture: ``qwen2``, ``qwen3``, ``llama`` or ``gemma``.
     layers, hidden, heads, kv_heads, feed_forward
         Its sizes.
     seed

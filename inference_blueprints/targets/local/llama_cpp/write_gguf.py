@@ -22,6 +22,8 @@ _KEPT = "tokenizer."
 #: Names of the tokens that the vocabulary does not use.
 _FREE = "[PAD"
 _SPREAD = 0.5
+#: Architectures whose output has the weights of the token embeddings.
+_TIED = ("gemma",)
 
 
 def main() -> None:
@@ -98,8 +100,9 @@ def _tensors(values: dict[str, Any], size: int) -> list[tuple[str, np.ndarray[An
     tensors = [
         ("token_embd.weight", generator.normal(0.0, 1.0, (size, hidden)).astype(np.float16)),
         ("output_norm.weight", vector(hidden, 1.0)),
-        ("output.weight", matrix(size, hidden)),
     ]
+    if values["architecture"] not in _TIED:
+        tensors.append(("output.weight", matrix(size, hidden)))
     for layer in range(values["layers"]):
         block = f"blk.{layer}."
         tensors += [
@@ -113,6 +116,11 @@ def _tensors(values: dict[str, Any], size: int) -> list[tuple[str, np.ndarray[An
             (f"{block}ffn_up.weight", matrix(wide, hidden)),
             (f"{block}ffn_down.weight", matrix(hidden, wide)),
         ]
+        if values["architecture"] == "qwen3":
+            tensors += [
+                (f"{block}{name}_norm.weight", vector(hidden // values["heads"], 1.0))
+                for name in ("attn_q", "attn_k")
+            ]
         if values["architecture"] == "qwen2":
             sizes = {"attn_q": hidden, "attn_k": narrow, "attn_v": narrow}
             tensors += [(f"{block}{name}.bias", vector(length, 0.0)) for name, length in sizes.items()]

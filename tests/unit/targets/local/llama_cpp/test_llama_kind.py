@@ -8,7 +8,8 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
-from inference_blueprints.targets.local.engine_kinds import default_engines
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.targets.local.engine_kinds import default_engines, engine_kind
 from inference_blueprints.targets.local.engine_names import EngineName
 from inference_blueprints.targets.local.llama_cpp.llama_kind import LlamaKind, LlamaRole
 from inference_blueprints.targets.local.local_deployment import WorkerPlace
@@ -77,6 +78,35 @@ def test_models_of_other_engines_are_refused() -> None:
     """It turns red if a run starts llama-server for a model of another engine."""
     with pytest.raises(UserError, match="has the engine vllm"):
         LlamaKind(load_blueprint("quickstart-g6e").blueprint).check()
+
+
+def test_a_file_that_the_user_names_is_said_to_be_served(tmp_path: Path) -> None:
+    """It turns red if the report calls its weights random, or the replay may not fit its context."""
+    blueprint = load_blueprint(SHIPPED).blueprint
+    [model] = build_plan(blueprint).models
+    kind = LlamaKind(blueprint, Machine(8, 2), file=tmp_path / "own.gguf")
+    [deployment] = LocalTarget(blueprint, kind).render(model)
+    [named] = deployment.workers
+    assert "weights of own.gguf" in named.detail
+    assert "own.gguf" in named.answers
+    [row] = [each for each in named.replacements if each.setting == "--model-url"]
+    assert row.reason == "the file that you named; nothing is downloaded"
+    assert named.planned.engine
+    assert named.context_length * len(" bado") <= named.planned.engine.max_model_len
+
+
+def test_a_file_is_refused_with_engines_that_do_not_read_it() -> None:
+    with pytest.raises(UserError, match="only llama-server reads it"):
+        engine_kind(EngineName.SIMULATED, load_blueprint(SHIPPED).blueprint, Path("own.gguf"))
+
+
+def test_a_file_is_refused_for_several_models() -> None:
+    document = load_blueprint(SHIPPED).blueprint.model_dump(by_alias=True, exclude_unset=True)
+    models = document["spec"]["models"]
+    models.append({**models[0], "name": "another"})
+    kind = engine_kind(EngineName.LLAMA, Blueprint.model_validate(document), Path("own.gguf"))
+    with pytest.raises(UserError, match="--gguf names one file, and the blueprint has several models"):
+        kind.check()
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))

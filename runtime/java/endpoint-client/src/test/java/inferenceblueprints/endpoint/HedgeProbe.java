@@ -15,7 +15,13 @@ final class HedgeProbe {
 
     private static final int LONG_TOKENS = 60;
 
-    record Colour(String name) {}
+    /** Random weights would seldom end a text, so the schema leaves the choice between two words. */
+    enum Colour {
+        RED,
+        BLUE
+    }
+
+    record Choice(Colour colour) {}
 
     private HedgeProbe() {}
 
@@ -40,10 +46,10 @@ final class HedgeProbe {
                 out.put("streamTokens", stream.answer().orElseThrow().usage().answerTokens());
             }
             out.put("stream", parts.toString()).put("parts", count);
-            Structure<Colour> structure = Structure.of(Colour.class, new Colour("no answer")).withoutExplanation();
+            Structure<Choice> structure = Structure.of(Choice.class, new Choice(Colour.RED)).withoutExplanation();
             ModelRequest choice = ModelRequest.chat("Name a colour.").withMaxTokens(200).withTemperature(0);
-            Decision<Colour> decision = client.decide(choice, structure);
-            out.put("decision", decision.value().name()).put("fallback", decision.isFallback());
+            Decision<Choice> decision = client.decide(choice, structure);
+            out.put("decision", decision.value().colour().name()).put("fallback", decision.isFallback());
         }
         builder = EndpointClient.builder(URI.create(arguments[0]))
                 .model(arguments[1])
