@@ -59,7 +59,7 @@ def facts(gguf: Any, file: str) -> dict[str, Any]:
 
 
 def _type(gguf: Any, number: int) -> str:
-    names = {int(each): each.name for each in gguf.LlamaFileType}
+    names: dict[int, str] = {int(each): each.name for each in gguf.LlamaFileType}
     name = names.get(number, f"number {number}")
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
