@@ -294,7 +294,7 @@ def test_files_whose_names_do_not_contradict_their_type_are_served(
 
 
 def test_a_small_disk_is_not_answered_with_weights_in_s3_which_llama_cpp_does_not_read() -> None:
-    text = edited(("    nodes: {max: 3}\n", "    nodes: {max: 3}\n    disk: {sizeGib: 50}\n"))
+    text = edited(("    nodes: {max: 4}\n", "    nodes: {max: 4}\n    disk: {sizeGib: 50}\n"))
     assert "set its disk.sizeGib to" in refused(text)
     assert "stream the weights" not in refused(text)
 
