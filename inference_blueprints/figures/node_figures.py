@@ -20,6 +20,8 @@ class PoolSummary:
         Operating system of its nodes and its release, such as ``Bottlerocket v1.66.0``.
     root_volume_gib
         Space of the operating system itself on EBS, in GiB.
+    is_managed_by_ecs
+        Whether ECS Managed Instances run its nodes.
     pairs_efa_with_gpus
         Whether a worker with a part of a node gets the EFA interfaces beside its GPUs.
     reckoned_instance_type
@@ -44,6 +46,7 @@ class PoolSummary:
     purchase: str
     node_image: str
     root_volume_gib: int
+    is_managed_by_ecs: bool
     pairs_efa_with_gpus: bool
     reckoned_instance_type: str | None
     accelerator: str | None

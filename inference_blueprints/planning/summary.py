@@ -11,6 +11,7 @@ from typing import Any
 from inference_blueprints import catalog
 from inference_blueprints.catalog import InstanceType
 from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.catalog.ecs_hosts import ecs_host_image
 from inference_blueprints.catalog.operating_system import OperatingSystem
 from inference_blueprints.catalog.releases import Releases
 from inference_blueprints.figures import (
@@ -40,6 +41,7 @@ from inference_blueprints.pricing.signal_store_price import signal_store_price
 from inference_blueprints.pricing.streaming_price import streaming_items
 from inference_blueprints.pricing.telemetry_price import MonitoringSize
 from inference_blueprints.pricing.token_price import token_price
+from inference_blueprints.serving.nodes.ecs_capacity import EcsHosts, pool_capacities
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.sizing.batch_day import batch_days, summarise_days
@@ -77,8 +79,12 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
         pool.name: cheapest_placement(workers_of_pool(plan, pool.name), prices.types_of(pool))
         for pool in spec.pools
     }
+    hosts = {each.pool: each.kind for each in pool_capacities(blueprint, plan)} if spec.cluster.ecs else {}
     pools = tuple(
-        summarise_pool(pool, plan, blueprint.releases, prices, placed[pool.name]) for pool in spec.pools
+        summarise_pool(
+            pool, plan, blueprint.releases, prices, placed[pool.name], ecs_hosts=hosts.get(pool.name)
+        )
+        for pool in spec.pools
     )
     processes = summarise_processes(plan, without_pool="Fargate" if spec.cluster.ecs else None)
     memory = summarise_memory(blueprint)
@@ -213,7 +219,13 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
 
 
 def summarise_pool(
-    pool: Pool, plan: ServingPlan, releases: Releases, known: Prices, nodes: list[PackedNode]
+    pool: Pool,
+    plan: ServingPlan,
+    releases: Releases,
+    known: Prices,
+    nodes: list[PackedNode],
+    *,
+    ecs_hosts: EcsHosts | None = None,
 ) -> PoolSummary:
     """Sum up one pool.
 
@@ -227,6 +239,8 @@ def summarise_pool(
         What is known of prices.
     nodes
         Where those workers are placed.
+    ecs_hosts
+        What runs its hosts on ECS. None on EKS.
     """
     instance_types = known.types_of(pool)
     workers = workers_of_pool(plan, pool.name)
@@ -243,9 +257,10 @@ def summarise_pool(
         name=pool.name,
         instance_types=tuple(pool.instance_types),
         purchase=pool.purchase.chosen,
-        node_image=_node_image(pool, system, releases),
-        root_volume_gib=system.root_volume_gib,
-        pairs_efa_with_gpus=system.pairs_efa_with_gpus,
+        node_image=_host_image(ecs_hosts) if ecs_hosts else _node_image(pool, system, releases),
+        root_volume_gib=_host_volume_gib(ecs_hosts) if ecs_hosts else system.root_volume_gib,
+        is_managed_by_ecs=ecs_hosts == "managed",
+        pairs_efa_with_gpus=system.pairs_efa_with_gpus and ecs_hosts is None,
         reckoned_instance_type=reckoned.name if reckoned else None,
         accelerator=accelerator.name if accelerator else None,
         nodes_used=node_count,
@@ -264,6 +279,16 @@ def _node_image(pool: Pool, system: OperatingSystem, releases: Releases) -> str:
     """Return the operating system and its release."""
     held = releases.held_pools.get(pool.name)
     return f"{system.ami_family} {(held or releases).release_of(system.name)}"
+
+
+def _host_image(hosts: EcsHosts) -> str:
+    """Return what the hosts of a pool on ECS boot."""
+    return "chosen by ECS" if hosts == "managed" else f"ECS-optimized AL2023 {ecs_host_image().version}"
+
+
+def _host_volume_gib(hosts: EcsHosts) -> int:
+    """Return the space of the operating system on EBS. Managed Instances are only given space for tasks."""
+    return 0 if hosts == "managed" else ecs_host_image().root_volume_gib
 
 
 def _reckoned_type(nodes: list[PackedNode], instance_types: list[InstanceType]) -> InstanceType:

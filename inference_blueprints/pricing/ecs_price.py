@@ -11,24 +11,23 @@ from inference_blueprints.pricing.batch_worker_price import USD_PER_GIB_HOUR, US
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
-from inference_blueprints.spec.types import EcsCluster
 
 _UNITS, _MIB = 1024, 1024
 # Size of a member of the discovery store.
 _MEMBER_VCPU, _MEMBER_GIB = 0.5, 1
 
 
-def ecs_items(section: EcsCluster, roles: Sequence[ResolvedWorkers], hours: int) -> Iterator[CostItem]:
+def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts: bool) -> Iterator[CostItem]:
     """Yield the parts of the cluster. A cluster itself has no price.
 
     Parameters
     ----------
-    section
-        The blueprint's section.
     roles
         Workers of every role of every deployment.
     hours
         Hours of a month.
+    has_managed_hosts
+        Whether Managed Instances run the hosts of any pool.
     """
     usd, tasks = 0.0, 0
     routed = {each.release: each for each in roles if not STACKS[each.model.stack.chosen].serves_directly}
@@ -44,7 +43,7 @@ def ecs_items(section: EcsCluster, roles: Sequence[ResolvedWorkers], hours: int)
             "discovery store on Fargate", f"{DISCOVERY_MEMBERS} tasks all month", round(members * hours, 2)
         )
         yield CostItem("EFS of the discovery store", "some MiB, and what it writes", None)
-    if section.managed_instances == "allowed":
+    if has_managed_hosts:
         yield CostItem(
             "fee of ECS Managed Instances", "for pools whose hosts ECS runs, by instance type", None
         )

@@ -76,7 +76,7 @@ def platform_price(
         *(_pool_item(pool, is_elastic=pool.name in elastic) for pool in pools),
         *_volumes(spec.pools, pools, services),
         *(
-            ecs_items(spec.cluster.ecs, roles, HOURS_PER_MONTH)
+            ecs_items(roles, HOURS_PER_MONTH, has_managed_hosts=any(each.is_managed_by_ecs for each in pools))
             if spec.cluster.ecs
             else _cluster(spec, prices, services)
         ),

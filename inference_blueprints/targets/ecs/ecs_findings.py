@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 
 from inference_blueprints.errors import Finding
+from inference_blueprints.serving.nodes.ecs_capacity import PoolCapacity
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.wording import Path
-from inference_blueprints.targets.ecs.pool_capacity import PoolCapacity
 from inference_blueprints.targets.ecs.scaling_floors import FloorScheduleError, scheduled_floors
 from inference_blueprints.targets.ecs.services import RenderedDeployment
 from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register

@@ -9,6 +9,7 @@ from inference_blueprints.contracts.ecs_names import capacity_provider, service_
 from inference_blueprints.contracts.metric_labels import SYSTEM_POOL
 from inference_blueprints.contracts.task_tags import LABEL_TAGS, METRICS_PORT_TAG
 from inference_blueprints.errors import Finding
+from inference_blueprints.serving.nodes.ecs_capacity import managed_pools, pool_capacities
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Purchase
@@ -18,7 +19,6 @@ from inference_blueprints.targets.ecs.ecs_findings import (
     unrenderable_findings,
 )
 from inference_blueprints.targets.ecs.ecs_limits import limits_of
-from inference_blueprints.targets.ecs.pool_capacity import managed_pools, pool_capacities
 from inference_blueprints.targets.ecs.rendered_tasks import TaskPlace, deployment_tasks
 from inference_blueprints.targets.ecs.rollout_percents import rollout_percents
 from inference_blueprints.targets.ecs.scaling_policies import service_scaling

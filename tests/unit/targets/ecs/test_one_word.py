@@ -13,12 +13,12 @@ from botocore.validate import ParamValidator
 from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER, capacity_provider
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
+from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.targets.ecs.ecs_limits import ECS_LIMITS
 from inference_blueprints.targets.ecs.ecs_target import EcsTarget
-from inference_blueprints.targets.ecs.pool_capacity import managed_pools
 from inference_blueprints.targets.ecs.services import RenderedService
 from inference_blueprints.targets.ecs.task_program import TASK_PROGRAM
 from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register

@@ -17,6 +17,8 @@ from inference_blueprints.catalog.ecs_hosts import host_kind
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool
 
+#: What runs the hosts of a pool: Managed Instances, or an Auto Scaling group.
+EcsHosts = Literal["managed", "group"]
 #: Longest time that a task of Managed Instances gets to stop. Longer ones are documented only for other hosts
 #: (``stopTimeout`` of ContainerDefinition, API reference).
 MOST_MANAGED_STOP_SECONDS = 120
@@ -37,7 +39,7 @@ class PoolCapacity:
     """
 
     pool: str
-    kind: Literal["managed", "group"]
+    kind: EcsHosts
     reason: str
 
 
