@@ -26,6 +26,15 @@ def mirrored(spec: dict[str, Any]) -> None:
     spec["models"][0]["weights"] |= {"revision": "0a1b2c3d4e" * 4, "mirror": {}}
 
 
+def compiled(spec: dict[str, Any]) -> None:
+    spec["pools"][0]["instanceTypes"] = ["inf2.8xlarge"]
+    model = spec["models"][0]
+    model["weights"] = {"huggingFace": "meta-llama/Llama-3.1-8B-Instruct", "revision": "0a1b2c3d4e" * 4}
+    gated(spec)
+    model["engine"] = {"vllmNeuron": {"args": {"max-model-len": 4096}}}
+    model["workload"] = {"inputTokens": 1000, "outputTokens": 200, "peakRequestsPerSecond": 0.1}
+
+
 def destroyed(spec: dict[str, Any]) -> None:
     spec["environment"]["dataRemoval"] = "destroy"
 
@@ -84,6 +93,7 @@ CHANGES = (
     weights_in_s3,
     gated,
     mirrored,
+    compiled,
     destroyed,
     baked,
     sharing_kv_cache,
