@@ -24,7 +24,7 @@ from tests.templates.strategies import Document, blueprints
 EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "8"))
 
 
-@pytest.mark.timeout(60 + 20 * EXAMPLES)
+@pytest.mark.timeout(300 + 60 * EXAMPLES)
 @settings(
     max_examples=EXAMPLES,
     database=None,
