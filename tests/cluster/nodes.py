@@ -31,9 +31,8 @@ def allocatable(instance_type: catalog.InstanceType) -> dict[str, str]:
         "ephemeral-storage": str(instance_type.local_nvme_gb * 10**9) if instance_type.local_nvme_gb else EBS,
         "pods": str(PODS),
     }
-    if instance_type.accelerator:
-        assert instance_type.accelerator.resource_name is not None
-        resources[instance_type.accelerator.resource_name] = str(instance_type.accelerator_count)
+    if resource := instance_type.device_resource:
+        resources[resource] = str(instance_type.device_count)
     if instance_type.efa_interfaces:
         resources[EFA_RESOURCE] = str(instance_type.efa_interfaces)
     return resources
