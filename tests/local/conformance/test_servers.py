@@ -60,17 +60,24 @@ class Servers:
         return sorted(found, key=lambda each: int(each.partition("-")[0]))
 
     def running(self) -> dict[str, int]:
-        """Return the process of each task that runs."""
+        """Return the server's process of each task that runs. A container may still wait for another one."""
         cluster = self.platform.cluster
         arns = self.ecs.list_tasks(cluster=cluster, serviceName=self.service, desiredStatus="RUNNING")[
             "taskArns"
         ]
         tasks = self.ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"] if arns else []
         names = [each["taskArn"].rpartition("/")[2] for each in tasks if each["lastStatus"] == "RUNNING"]
-        return {
-            name: self.platform.emulator.task_fault("Processes", task=name)["processes"]["main"]
-            for name in names
+        found = {
+            name: self.platform.emulator.task_fault("Processes", task=name)["processes"] for name in names
         }
+        return {name: processes["main"] for name, processes in found.items() if "main" in processes}
+
+    def complete(self) -> dict[str, int]:
+        """Wait until every task runs, and return their processes."""
+        running: dict[str, int] = eventually(
+            lambda: found if len(found := self.running()) == WORKERS else None, "all tasks of the service"
+        )
+        return running
 
 
 def _alone(content: dict[str, Any]) -> None:
@@ -130,7 +137,7 @@ def test_one_worker_compiles_and_its_artefacts_are_kept(trainium: Servers) -> No
 
 
 def test_image_tasks_answer_with_images(images: Servers) -> None:
-    assert len(images.running()) == WORKERS
+    images.complete()
     made = images.client.images.generate(
         model=IMAGES.model,
         prompt="a cup",
@@ -143,7 +150,7 @@ def test_image_tasks_answer_with_images(images: Servers) -> None:
 
 
 def test_processor_tasks_answer_chats(processors: Servers) -> None:
-    assert len(processors.running()) == WORKERS
+    processors.complete()
     answer = processors.client.chat.completions.create(
         model=PROCESSORS.model, messages=[{"role": "user", "content": "hello"}], max_tokens=7
     )
@@ -160,7 +167,7 @@ def test_a_killed_processor_server_is_replaced(processors: Servers) -> None:
 
 
 def _lose_one(servers: Servers) -> None:
-    before = servers.running()
+    before = servers.complete()
     killed = min(before)
     psutil.Process(before[killed]).kill()
 
