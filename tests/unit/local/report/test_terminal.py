@@ -150,6 +150,7 @@ def test_workers_that_followed_the_load_have_their_lines(
     assert "0 streams cut, 0 requests lost" in text
     assert "0.20 GPU-hours (simulated), 0.30 with the largest number of workers all the time." in text
     assert "held 1.5 of 2 accelerators on average" in text
+    assert "reached" not in text, "steps of a trace are in the plot"
     assert "Workers followed the load" not in printed(usual_run)
 
 
