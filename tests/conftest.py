@@ -10,7 +10,7 @@ pytest_plugins = [
     "tests.plugins.cost",
     "tests.plugins.engine_results",
     "tests.plugins.garbage",
-    "tests.plugins.sharing",
+    "tests.plugins.tiers",
 ]
 
 # Every run uses the same examples without a deadline. `pytest --hypothesis-profile default` uses random ones.

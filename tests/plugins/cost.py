@@ -1,11 +1,16 @@
-"""Prints the cost of a test run: number of tests, wall time, processor time, and the slowest files."""
+"""Prints the cost of a test run: number of tests, wall time, processor time, and the slowest files.
+
+``--cost-file FILE`` also writes it as JSON, for `scripts/run_tests.py`, which adds up several processes.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import psutil
 import pytest
@@ -13,6 +18,8 @@ from xdist.workermanage import WorkerController
 
 _SHOWN_FILES = 5
 _COST = "processor_seconds"
+#: What a cost file calls an outcome, and what pytest calls it.
+_OUTCOMES = {"passed": "passed", "failed": "failed", "errors": "error", "skipped": "skipped"}
 
 
 @dataclass
@@ -25,9 +32,16 @@ class FileCost:
 
 
 class CostReport:
-    """Adds up costs in the reporting process, which may differ from the process of the tests."""
+    """Adds up costs in the reporting process, which may differ from the process of the tests.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    file
+        Where to write the costs as JSON. None writes no file.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
         self._begin = time.monotonic()
         self._files: dict[str, FileCost] = {}
         self._workers_seconds = 0.0
@@ -45,6 +59,12 @@ class CostReport:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         files = self._files
+        if self._file is not None:
+            stats = terminalreporter.stats
+            outcomes = {name: len(stats.get(key, ())) for name, key in _OUTCOMES.items()}
+            costs = {name: asdict(cost) for name, cost in sorted(files.items())}
+            tests = sum(file.tests for file in files.values())
+            self._file.write_text(json.dumps({"tests": tests, "outcomes": outcomes, "files": costs}))
         slowest = sorted(files, key=lambda name: -files[name].wall_seconds)[:_SHOWN_FILES]
         own = tree_seconds() if not self._workers_seconds else time.process_time()
         terminalreporter.section("cost")
@@ -98,10 +118,16 @@ def tree_seconds() -> float:
     return total
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--cost-file", type=Path, default=None, metavar="FILE", help="write the cost of the run as JSON"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(CostMeter())
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(CostReport())
+        config.pluginmanager.register(CostReport(config.getoption("cost_file")))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,0 +1,80 @@
+"""The two tiers of tests: what every commit runs, and what continuous integration adds.
+
+A test without a mark belongs to the first tier. It starts no program except those in `ALLOWED_PROGRAMS`, and
+it never sleeps. A test that does one of them fails with the reason.
+Tests of `tests/local` start servers, so each has the mark ``clock`` unless it has the mark of another suite.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any, SupportsIndex
+
+import pytest
+
+#: Marks of suites that run other tests than those of the first tier, except engines (engine_results.py).
+SUITES = ("thorough", "clock", "faults", "lives", "scaling", "controllers", "ecs", "llama", "engines")
+FIRST_TIER = ("tests/unit/", "tests/charts/", "tests/runtime/", "tests/templates/")
+#: Programs that end by themselves in a moment, and CDK's kernel (node). Some tests start `blueprints` itself.
+ALLOWED_PROGRAMS = frozenset({"blueprints", "git", "helm", "kubectl", "node"})
+
+
+class Guard:
+    """Refuses what a test of the first tier must not do, while one runs."""
+
+    def __init__(self) -> None:
+        self._active = False
+        self._sleep = time.sleep
+        time.sleep = self._refuse_to_sleep
+        sys.addaudithook(
+            self._look
+        )  # subprocess.Popen raises an audit event; time.sleep does from Python 3.13 on
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._active = is_first_tier(item)
+        try:
+            return (yield)
+        finally:
+            self._active = False
+
+    def _look(self, event: str, values: tuple[Any, ...]) -> None:
+        if not self._active or event != "subprocess.Popen":
+            return
+        program = PurePath(str(values[0] or values[1][0])).name
+        if program not in ALLOWED_PROGRAMS:
+            raise RuntimeError(
+                f"a test of the first tier starts {program}; allowed: {', '.join(sorted(ALLOWED_PROGRAMS))}; "
+                "test the function itself, or mark the test 'thorough' or 'clock'"
+            )
+
+    def _refuse_to_sleep(self, seconds: float | SupportsIndex) -> None:
+        if self._active and seconds != 0:
+            raise RuntimeError(
+                f"a test of the first tier sleeps for {seconds} s; wait for an event or simulate time, "
+                "or mark the test 'clock'"
+            )
+        self._sleep(seconds)
+
+
+def is_first_tier(item: pytest.Item) -> bool:
+    return item.nodeid.startswith(FIRST_TIER) and not _has_suite(item)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Guard())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests before pytest selects by marks."""
+    for item in items:
+        if item.nodeid.startswith("tests/local/") and not _has_suite(item):
+            item.add_marker("clock")
+
+
+def _has_suite(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in SUITES)
