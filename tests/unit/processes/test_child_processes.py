@@ -13,14 +13,24 @@ import pytest
 
 from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup
 
-_SLEEP = "import time; time.sleep(60)"
+pytestmark = pytest.mark.clock
+
+# Nothing here takes so long: it ends a test that hangs.
+_PATIENCE_SECONDS = 120.0
+_SLEEP = "import time; time.sleep(3600)"
 # Starts a grandchild in a session of its own, ignores SIGTERM, and tells the grandchild's process id.
 _STUBBORN_WITH_ORPHAN = f"""
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 grandchild = subprocess.Popen([sys.executable, "-c", {_SLEEP!r}], start_new_session=True)
 print(grandchild.pid, flush=True)
-time.sleep(60)
+time.sleep(3600)
+"""
+# Leaves a process in its own session, tells its id, and ends.
+_LEAVES_A_PROCESS = f"""
+import subprocess, sys
+print(subprocess.Popen([sys.executable, "-c", {_SLEEP!r}]).pid, flush=True)
+raise SystemExit(5)
 """
 _RUNNING = "print('running');" + _SLEEP
 _SUPERVISOR = """
@@ -32,12 +42,12 @@ with ProcessGroup() as group:
     process = group.start("child", command, environment=os.environ,
                           log_path=Path(sys.argv[1]))
     print(process.pid, flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
 
 
-def _wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
+def _wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, "the condition never became true"
         time.sleep(0.02)
@@ -115,7 +125,7 @@ def test_check_tells_name_code_and_last_lines(tmp_path: Path) -> None:
             environment=os.environ,
             log_path=tmp_path / "log",
         )
-        process.popen.wait(timeout=20)
+        process.popen.wait(_PATIENCE_SECONDS)
         with pytest.raises(ProcessDied, match=r"frontend exited with code 3(.|\n)*port taken"):
             group.check()
 
@@ -123,7 +133,7 @@ def test_check_tells_name_code_and_last_lines(tmp_path: Path) -> None:
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
     with ProcessGroup() as group:
         process = group.start("ghost", ["no-such-program"], environment=os.environ, log_path=tmp_path / "log")
-        process.popen.wait(timeout=20)
+        process.popen.wait(_PATIENCE_SECONDS)
         with pytest.raises(ProcessDied, match="cannot start no-such-program"):
             group.check()
 
@@ -132,7 +142,7 @@ def test_only_the_given_environment_is_seen(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SECRET_OF_THE_CALLER", "1")
     with ProcessGroup() as group:
         process = group.start("env", ["/usr/bin/env"], environment={"A": "b"}, log_path=tmp_path / "log")
-        process.popen.wait(timeout=20)
+        process.popen.wait(_PATIENCE_SECONDS)
     text = (tmp_path / "log").read_text()
     assert "A=b" in text
     assert "SECRET_OF_THE_CALLER" not in text
@@ -154,3 +164,19 @@ def test_what_is_killed_on_purpose_is_dead_and_not_missed(tmp_path: Path) -> Non
         assert killed.popen.returncode == -signal.SIGKILL
         assert group.processes == (other,)
         group.check()
+
+
+def test_what_has_ended_and_is_forgotten_is_not_missed(tmp_path: Path) -> None:
+    """Turns red if a process that is started again leaves its orphans, or its death to `check`."""
+    log = tmp_path / "log"
+    with ProcessGroup(grace_seconds=0.2) as group:
+        command = [sys.executable, "-c", _LEAVES_A_PROCESS]
+        process = group.start("first", command, environment=os.environ, log_path=log)
+        process.popen.wait(_PATIENCE_SECONDS)
+        member = int(log.read_text())
+        with pytest.raises(ProcessDied, match="first exited with code 5"):
+            group.check()
+        group.forget(process)
+        group.check()
+        assert group.processes == ()
+        _wait_until(lambda: _gone(member))

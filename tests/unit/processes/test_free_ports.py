@@ -1,20 +1,12 @@
 """Ports that are free, and stay free until their program listens."""
 
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from inference_blueprints.processes import free_ports as module
 from inference_blueprints.processes.free_ports import PORTS, first_free_port, free_ports
-
-_OTHER_PROCESS = """
-from inference_blueprints.processes.free_ports import free_ports
-print(*free_ports(300), flush=True)
-input()
-"""
 
 
 def test_a_port_in_use_is_passed_over() -> None:
@@ -30,16 +22,20 @@ def test_a_port_that_is_free_at_this_address_is_taken() -> None:
         assert first_free_port("127.0.0.8", port) == port
 
 
-def test_two_processes_never_get_the_same_port() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _OTHER_PROCESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout
-        theirs = {int(port) for port in other.stdout.readline().split()}
-        ours = set(free_ports(300))
-        other.communicate("\n")
-    assert len(theirs) == len(ours) == 300
-    assert not theirs & ours  # without reservations, two random choices meet in 999 of 1,000 runs
+def test_two_processes_never_get_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It turns red if a reservation is not the kernel's: the second call knows nothing of the first."""
+    monkeypatch.setattr(module, "PORTS", PORTS[:2000])
+    reservations: list[list[socket.socket]] = [[], []]
+    try:
+        found = []
+        for own in reservations:
+            monkeypatch.setattr(module, "_RESERVATIONS", own)
+            found.append(set(free_ports(150)))
+    finally:
+        for reservation in (*reservations[0], *reservations[1]):
+            reservation.close()
+    assert [len(each) for each in found] == [150, 150]
+    assert not found[0] & found[1]  # without reservations, two random choices meet in 99,999 of 100,000 runs
 
 
 def test_the_system_gives_these_ports_to_nobody() -> None:
@@ -51,8 +47,8 @@ def test_the_system_gives_these_ports_to_nobody() -> None:
 def test_a_port_on_which_somebody_listens_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     taken, free = free_ports(2)
     monkeypatch.setattr(module, "PORTS", range(min(taken, free), max(taken, free) + 1, abs(taken - free)))
-    for reservation in module._RESERVATIONS[-2:]:
-        reservation.close()
+    # Both stay reserved, so that no other process takes one now.
+    monkeypatch.setattr(module, "_reserve", lambda _: True)
     with socket.create_server(("127.0.0.1", taken)):
         assert free_ports(1) == [free]
 

@@ -37,12 +37,12 @@ def test_a_second_signal_does_not_interrupt_the_cleaning_up() -> None:
 def test_a_signal_leaves_the_loop_of_asyncio_as_it_is() -> None:
     async def answer() -> None:
         os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     async def ask() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(answer())
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
     with pytest.raises(Interrupted) as caught, interruptible():
         asyncio.run(ask())
@@ -52,7 +52,7 @@ def test_a_signal_leaves_the_loop_of_asyncio_as_it_is() -> None:
 def test_a_signal_in_a_callback_of_asyncio_ends_the_loop() -> None:
     async def wait() -> None:
         asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
 
     with pytest.raises(Interrupted), interruptible():
         asyncio.run(wait())

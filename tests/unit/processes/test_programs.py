@@ -10,6 +10,8 @@ import pytest
 from inference_blueprints.processes.child_processes import ProcessDied
 from inference_blueprints.processes.programs import Programs
 
+pytestmark = pytest.mark.clock
+
 
 class _Sleeper(Programs):
     """One program; entering fails when it does not come to work."""
@@ -21,7 +23,7 @@ class _Sleeper(Programs):
         self.pid = 0
 
     def _start(self) -> None:
-        command = ["sleep", "60"] if self._works else ["false"]
+        command = ["sleep", "3600"] if self._works else ["false"]
         process = self._processes.start("sleeper", command, environment={}, log_path=self._log)
         self.pid = process.pid
         if not self._works:

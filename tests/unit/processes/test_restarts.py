@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
-from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -14,35 +13,55 @@ from inference_blueprints.processes.child_processes import ProcessDied, ProcessG
 from inference_blueprints.processes.restarts import MOST_RESTARTS, PERIOD_SECONDS, Restarts
 
 
+class Started:
+    """In the place of a child process: it runs until a test says how it ended."""
+
+    _numbers = count(1)
+
+    def __init__(self) -> None:
+        self.pid = next(self._numbers)
+        self.exit_code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.exit_code
+
+
+class Group(ProcessGroup):
+    """A group that starts nothing and kills nothing."""
+
+    def add(self, name: str, popen: Started) -> RunningProcess:
+        process = RunningProcess(name, cast(Any, popen), Path("no.log"))
+        self._processes.append(process)
+        return process
+
+    def forget(self, process: RunningProcess) -> None:
+        self._processes.remove(process)
+
+
 class Sleeper:
     """A process that sleeps, and a clock that only the test moves."""
 
-    def __init__(self, processes: ProcessGroup, directory: Path) -> None:
-        self.processes = processes
-        self.directory = directory
+    def __init__(self) -> None:
+        self.processes = Group()
         self.lines: list[str] = []
         self.now = 0.0
-        self.restarts = Restarts(processes, self.lines.append, lambda: self.now)
-        self.process: RunningProcess
+        self.restarts = Restarts(self.processes, self.lines.append, lambda: self.now)
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-c", "import time; time.sleep(600)"]
-        log = self.directory / "sleeper.log"
-        self.process = self.processes.start("sleeper", command, environment={}, log_path=log)
+        self.popen = Started()
+        self.process = self.processes.add("sleeper", self.popen)
 
     def end(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.popen.wait()
+        self.popen.exit_code = -signal.SIGKILL
 
     def restart_ended(self) -> None:
         self.restarts.restart_ended([(self.process, self.start)])
 
 
 @pytest.fixture
-def sleeper(tmp_path: Path) -> Iterator[Sleeper]:
-    with ProcessGroup() as processes:
-        yield Sleeper(processes, tmp_path)
+def sleeper() -> Sleeper:
+    return Sleeper()
 
 
 def test_what_was_killed_runs_again_and_is_told(sleeper: Sleeper) -> None:
