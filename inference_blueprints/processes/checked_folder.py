@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from inference_blueprints.errors import UserError
+from inference_blueprints.processes.single_build import Report, built_here
 
 _SUMS = "SHA256SUMS"
 
-Report = Callable[[str], None]
-
 
 def made_once(target: Path, title: str, make: Callable[[Path], None], report: Report) -> Path:
-    """Return a folder whose content matches its checksums. The first use makes it.
+    """Return a folder whose content matches its checksums. The first use makes it, in one process.
 
     Parameters
     ----------
@@ -28,7 +24,7 @@ def made_once(target: Path, title: str, make: Callable[[Path], None], report: Re
     make
         Writes the content into an empty folder.
     report
-        Called with a line for the cache hit, or for the start of the work and its duration.
+        Called with a line for the cache hit, or with lines of progress, also from another thread.
 
     Returns
     -------
@@ -40,25 +36,14 @@ def made_once(target: Path, title: str, make: Callable[[Path], None], report: Re
     UserError
         If its files were changed, or `make` raises it.
     """
-    if target.is_dir():
-        check(target)
-        report(f"{title}: cached")
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    report(f"{title}: building")
-    begin = time.monotonic()
-    try:
+
+    def make_with_sums(draft: Path) -> None:
         make(draft)
         (draft / _SUMS).write_text(_sums(draft))
-        # Renamed when complete, so that no process sees an incomplete folder.
-        draft.rename(target)
-    except OSError:
-        if not target.is_dir():  # another process may have created the same folder first
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    report(f"{title}: built in {time.monotonic() - begin:.0f} s")
+
+    if not built_here(target, title, make_with_sums, report):
+        check(target)
+        report(f"{title}: cached")
     return target
 
 

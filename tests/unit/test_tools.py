@@ -26,6 +26,8 @@ def test_the_cdk_command_line_is_the_pinned_one() -> None:
     assert result.stdout.startswith("2.1148.1 ")
 
 
+@pytest.mark.thorough
+@pytest.mark.clock
 def test_many_processes_that_unpack_at_once_all_find_whole_tools(tmp_path: Path) -> None:
     program = "from inference_blueprints import tools; print(tools.helm())"
     environment = {"XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -22,10 +23,13 @@ from pathlib import Path
 from inference_blueprints import tools
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.control_plane.artefacts import ModuleFiles, Program
-from inference_blueprints.processes.checked_folder import Report, made_once
+from inference_blueprints.processes.checked_folder import made_once
+from inference_blueprints.processes.folder_lock import folder_lock, folder_lock_if_free
+from inference_blueprints.processes.single_build import Report
 
 _SOURCES = Path(__file__).parent
 _SHOWN_LINES = 15
+_REMOVED = ".removed-go-"
 # A build must not slow down the machine.
 _NICENESS = 10
 # -modcacherw: so that Go's folder can be removed.
@@ -46,7 +50,7 @@ def program(row: Program, report: Report) -> Path:
     row
         The program, one of ``artefacts.PROGRAMS``.
     report
-        Called with a line for the cache hit, or for the build and its duration.
+        Called with a line for the cache hit, or with lines of progress, also from another thread.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def module_files(row: ModuleFiles, report: Report) -> Path:
     row
         The files, such as one of ``artefacts.CUSTOM_RESOURCES`` or ``artefacts.CHARTS``.
     report
-        Called with a line for the cache hit, or for the copy and its duration.
+        Called with a line for the cache hit, or with lines of progress, also from another thread.
 
     Returns
     -------
@@ -86,8 +90,14 @@ def module_files(row: ModuleFiles, report: Report) -> Path:
 
 
 def remove_build_cache() -> None:
-    """Remove Go's caches: several gigabytes that only another build would use."""
-    shutil.rmtree(_go_caches(), ignore_errors=True)
+    """Remove Go's caches: several gigabytes that only another build would use. They stay while one runs."""
+    caches = _go_caches()
+    with folder_lock_if_free(caches) as is_free:
+        if is_free:
+            # Renamed first, so that no build uses an incomplete cache, even if this process is killed here.
+            caches.rename(caches.with_name(f"{_REMOVED}{uuid.uuid4().hex}"))
+    for removed in _cache().glob(f"{_REMOVED}*"):
+        shutil.rmtree(removed, ignore_errors=True)
 
 
 def _cache() -> Path:
@@ -108,7 +118,11 @@ def _recipe(row: Program | ModuleFiles) -> str:
 
 
 def _made_once(name: str, version: str, recipe: str, make: Callable[[Path], None], report: Report) -> Path:
-    return made_once(_cache() / f"{name}-{version}-{recipe}", f"{name} {version}", make, report)
+    def make_with_go(draft: Path) -> None:
+        with folder_lock(_go_caches(), shared=True):
+            make(draft)
+
+    return made_once(_cache() / f"{name}-{version}-{recipe}", f"{name} {version}", make_with_go, report)
 
 
 def _build(row: Program, directory: Path) -> None:

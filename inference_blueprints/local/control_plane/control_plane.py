@@ -13,9 +13,9 @@ import yaml
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.certificates import Authority, KeyPair
-from inference_blueprints.processes.checked_folder import Report
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.processes.programs import Programs
+from inference_blueprints.processes.single_build import Report
 
 LOOPBACK = "127.0.0.1"
 #: KWOK manages nodes with this annotation: they become ready, and their pods run.

@@ -12,7 +12,7 @@ import yaml
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.manifests import SCHEMA_DIRECTORY
-from inference_blueprints.processes.checked_folder import Report
+from inference_blueprints.processes.single_build import Report
 
 Definition = dict[str, Any]
 

@@ -20,9 +20,9 @@ import yaml
 from inference_blueprints.contracts.metric_labels import SERVING_JOB
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.processes.checked_folder import Report
 from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.processes.free_ports import free_ports
+from inference_blueprints.processes.single_build import Report
 
 _CONFIGURATION = "prometheus.yaml"
 _RULES = "rules.yaml"

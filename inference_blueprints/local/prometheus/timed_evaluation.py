@@ -10,7 +10,7 @@ from typing import Any
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.processes.checked_folder import Report
+from inference_blueprints.processes.single_build import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

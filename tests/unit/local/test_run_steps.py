@@ -15,8 +15,8 @@ def show(*, terminal: bool) -> str:
     with steps.step("Write templates") as step:
         step.update(3, 7, "Network")
         step.result = "7 [templates]"
-    with steps.step("Deploy"):
-        pass
+    with steps.step("Deploy") as step:
+        step.tell("etcd: building, 30 s so far")
     return stream.getvalue()
 
 
@@ -25,7 +25,8 @@ def test_without_a_terminal_each_step_is_plain_lines() -> None:
     assert lines[0] == "[1/2] Write templates ..."
     assert lines[1].startswith("[1/2] Write templates: 7 [templates] (")
     assert lines[2:3] == ["[2/2] Deploy ..."]
-    assert lines[3].startswith("[2/2] Deploy (")
+    assert lines[3] == "  etcd: building, 30 s so far"
+    assert lines[4].startswith("[2/2] Deploy (")
 
 
 def test_a_narrow_terminal_wraps_the_last_line_of_a_step_at_words() -> None:
@@ -38,4 +39,6 @@ def test_a_narrow_terminal_wraps_the_last_line_of_a_step_at_words() -> None:
 
 
 def test_in_a_terminal_the_bar_shows_what_is_happening() -> None:
-    assert "Network" in show(terminal=True)
+    shown = show(terminal=True)
+    assert "Network" in shown
+    assert "etcd: building" in shown

@@ -17,7 +17,7 @@ import yaml
 from inference_blueprints.catalog.charts import Chart, charts
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.definitions import Definition, definitions
-from inference_blueprints.processes.checked_folder import Report
+from inference_blueprints.processes.single_build import Report
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 
 # Files are installed unchanged: field descriptions may contain text that looks like a template.

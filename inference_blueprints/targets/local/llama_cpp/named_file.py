@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.processes.checked_folder import Report
+from inference_blueprints.processes.single_build import Report
 from inference_blueprints.targets.local.llama_cpp import read_gguf
 from inference_blueprints.targets.local.llama_cpp.source_archive import unpacked_source
 

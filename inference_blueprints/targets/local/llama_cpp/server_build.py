@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from inference_blueprints.errors import UserError
-from inference_blueprints.processes.checked_folder import Report, made_once
+from inference_blueprints.processes.checked_folder import made_once
+from inference_blueprints.processes.single_build import Report
 from inference_blueprints.targets.local.llama_cpp.source_archive import BUILD, cache_folder, unpacked_source
 
 SERVER, QUANTIZE = "llama-server", "llama-quantize"

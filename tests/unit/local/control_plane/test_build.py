@@ -9,6 +9,9 @@ import pytest
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.local.control_plane.artefacts import ModuleFiles, Program
+from inference_blueprints.processes.folder_lock import folder_lock
+from inference_blueprints.targets.local.llama_cpp import server_build
+from tests.plugins.programs import real_go
 
 FILES = ModuleFiles("some-files", "example.org/module", "v1.2.3", ("config/*.yaml",))
 
@@ -22,6 +25,11 @@ def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(build, "_download", lambda *_: tmp_path / "module")
     return []
+
+
+@pytest.fixture
+def go_caches() -> Path:
+    return build._go_caches()
 
 
 def test_files_are_copied_once(lines: list[str]) -> None:
@@ -65,7 +73,9 @@ def test_another_pattern_is_another_folder(lines: list[str]) -> None:
     assert build.module_files(FILES, lines.append) != build.module_files(other, lines.append)
 
 
+@pytest.mark.clock
 def test_a_failing_go_speaks_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_go", real_go)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("GOPROXY", "off")
 
@@ -73,6 +83,55 @@ def test_a_failing_go_speaks_for_itself(tmp_path: Path, monkeypatch: pytest.Monk
         UserError, match=r"go mod download -json example\.org/module@v1\.2\.3 failed:(.|\n)*GOPROXY=off"
     ):
         build.module_files(FILES, print)
+
+
+def test_a_test_that_needs_a_program_names_the_command_that_builds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns red when a test compiles."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    with pytest.raises(UserError, match="not in the cache; run: make programs"):
+        build.program(artefacts.ETCD, print)
+    with pytest.raises(UserError, match="run: make programs LLAMA=1"):
+        server_build.llama_quantize(print)
+
+
+def test_go_s_caches_stay_while_another_process_builds(lines: list[str], go_caches: Path) -> None:
+    """Turns red when the end of one build removes the files that another one reads."""
+    (go_caches / "build").mkdir(parents=True)
+
+    with folder_lock(go_caches, shared=True):
+        build.remove_build_cache()
+        assert (go_caches / "build").is_dir()
+    build.remove_build_cache()
+
+    assert list(go_caches.parent.iterdir()) == []
+
+
+def test_a_build_holds_go_s_caches(
+    lines: list[str], go_caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns red when a build lets others remove Go's caches, or when its own removal waits for itself."""
+
+    def download(*_: object) -> Path:
+        build.remove_build_cache()
+        assert go_caches.is_dir()
+        return tmp_path / "module"
+
+    monkeypatch.setattr(build, "_download", download)
+    build.module_files(FILES, lines.append)
+    build.remove_build_cache()
+    assert not go_caches.exists()
+
+
+def test_what_a_killed_removal_left_is_removed(lines: list[str], go_caches: Path) -> None:
+    remains = go_caches.parent / ".removed-go-1" / "modules"
+    remains.mkdir(parents=True)
+
+    build.remove_build_cache()
+
+    assert list(go_caches.parent.iterdir()) == []
 
 
 def test_words_of_a_main_package_are_changed_in_a_copy(tmp_path: Path) -> None:
