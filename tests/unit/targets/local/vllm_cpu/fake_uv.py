@@ -1,7 +1,7 @@
 """Stands in for uv: records its calls, creates an empty environment, and fails or hangs on request.
 
 ``FAKE_UV`` is a folder. ``calls`` gets a line per call. A file ``fail`` or ``hang`` changes the next
-``pip sync``; ``wrong platform`` the import check.
+``pip sync``; ``wrong platform`` the import check. The Python of the environment is this program too.
 """
 
 import os
@@ -9,14 +9,17 @@ import sys
 import time
 from pathlib import Path
 
-# Stands in for the environment's Python, which runs `-I import_check.py TARGET`.
-_PYTHON = """#!/bin/sh
-if [ -e "$FAKE_UV/wrong platform" ]; then echo "vLLM chose the platform cuda"; exit 1; fi
-echo '{"vllm": "1.2.3"}' >"$3"
+# The environment's Python, which runs `-I import_check.py TARGET`.
+_PYTHON = f"""#!/bin/sh
+exec "{sys.executable}" "{__file__}" check "$3"
 """
 
 
 def main(folder: Path, words: list[str]) -> None:
+    """Answer one call."""
+    if words[0] == "check":
+        check(folder, Path(words[1]))
+        return
     with (folder / "calls").open("a") as calls:
         calls.write(" ".join(words) + "\n")
     if words[0] == "venv":
@@ -50,4 +53,13 @@ def main(folder: Path, words: list[str]) -> None:
     linked.hardlink_to(downloads / "archive-v0/_api.py")
 
 
-main(Path(os.environ["FAKE_UV"]), sys.argv[1:])
+def check(folder: Path, target: Path) -> None:
+    """Stand in for the import check of vLLM."""
+    if (folder / "wrong platform").exists():
+        print("vLLM chose the platform cuda")
+        sys.exit(1)
+    target.write_text('{"vllm": "1.2.3"}')
+
+
+if __name__ == "__main__":
+    main(Path(os.environ["FAKE_UV"]), sys.argv[1:])

@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +36,17 @@ def _lmcache(kind: str) -> dict[str, object]:
 _LMCACHE = _lmcache("fs_native")
 
 
-def planned_workers() -> list[Process]:
+@cache
+def planned_workers() -> tuple[Process, ...]:
     plans = [build_plan(load_blueprint(name).blueprint) for name in shipped()]
-    return [
+    return tuple(
         worker
         for plan in plans
         for model in plan.models
         for deployment in model.deployments
         for worker in deployment.workers
         if worker.engine is not None and worker.engine.engine == "vllm"
-    ]
+    )
 
 
 def here(process: Process, *, latent: bool = False) -> LocalSettings:

@@ -2,97 +2,76 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Self
 
-import psutil
 import pytest
 
 from inference_blueprints import tools
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.errors import UserError
 from inference_blueprints.resources import root
-from inference_blueprints.targets.local.vllm_cpu import host_requirements, installation
-
-HOST = host_requirements.LocalMachine(
-    "Linux", "x86_64", frozenset({"avx2"}), (2, 36), (3, 11), 10**12, Path("fake") / "uv"
-)
-#: Installs in a process of its own, which a test can kill.
-_DRIVER = """
-import dataclasses, sys
-from pathlib import Path
-from inference_blueprints.processes.interruption import Interrupted, interruptible
-from inference_blueprints.targets.local.vllm_cpu import host_requirements, installation
-from tests.unit.targets.local.vllm_cpu.test_installation import HOST
-host = dataclasses.replace(HOST, uv=Path(sys.argv[1]))
-host_requirements.this_host = lambda folder: host
-try:
-    with interruptible():
-        print(installation.vllm_python(lambda line: print(line, flush=True)))
-except Interrupted as interruption:
-    sys.exit(interruption.exit_code)
-"""
+from inference_blueprints.targets.local.vllm_cpu import installation
+from tests.unit.targets.local.vllm_cpu import fake_uv
+from tests.unit.targets.local.vllm_cpu.installing import FakeUv
 
 
-class FakeUv:
-    """The folder that the stand-in reads and writes."""
+class Ended:
+    """A program that has run in this process, in the place of a child."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.program = folder / "uv"
-        source = Path(__file__).with_name("fake_uv.py")
-        self.program.write_text(f"#!{sys.executable}\n{source.read_text()}")
-        self.program.chmod(0o755)
+    def __init__(self, code: int) -> None:
+        self.popen = self
+        self._code = code
 
-    def request(self, behaviour: str) -> None:
-        (self.folder / behaviour).touch()
-
-    @property
-    def calls(self) -> list[str]:
-        path = self.folder / "calls"
-        return path.read_text().splitlines() if path.exists() else []
-
-    def syncs(self) -> int:
-        return sum(" sync " in call for call in self.calls)
-
-    def driver(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", _DRIVER, str(self.program)]
-        return subprocess.Popen(command, cwd=root(), stdout=subprocess.PIPE, text=True)
-
-    def wait_until_it_hangs(self) -> psutil.Process:
-        wait_until((self.folder / "pid").exists)
-        return psutil.Process(int((self.folder / "pid").read_text()))
+    def wait(self, _seconds: float) -> int:
+        return self._code
 
 
-@pytest.fixture
-def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
-    folder = tmp_path / "fake"
-    folder.mkdir()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("FAKE_UV", str(folder))
-    fake = FakeUv(folder)
-    host = dataclasses.replace(HOST, uv=fake.program)
-    monkeypatch.setattr(host_requirements, "this_host", lambda _: host)
-    return fake
+class InThisProcess:
+    """In the place of a group of child processes: uv and the environment's Python are the stand-in."""
+
+    def __init__(self, *, grace_seconds: float) -> None:
+        assert grace_seconds > 0, "uv needs time to remove its temporary files"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing runs on."""
+
+    def start(
+        self,
+        _name: str,
+        command: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str],
+        log_path: Path,
+        working_directory: Path,
+    ) -> Ended:
+        assert environment["UV_CONCURRENT_DOWNLOADS"] == "4"
+        assert working_directory.is_dir()
+        program, *words = map(str, command)
+        if Path(program).name == "python":
+            words = ["check", words[2]]
+        with log_path.open("a") as log, redirect_stdout(log), redirect_stderr(log):
+            try:
+                fake_uv.main(Path(environment["FAKE_UV"]), words)
+            except SystemExit as ending:
+                return Ended(int(str(ending.code)))
+        return Ended(0)
+
+    def forget(self, process: Ended) -> None:
+        assert process.wait(0) == 0
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never became true"
-        time.sleep(0.02)
-
-
-def gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+@pytest.fixture(autouse=True)
+def no_child_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "ProcessGroup", InThisProcess)
 
 
 def test_the_first_use_says_what_it_installs_and_later_ones_do_nothing(uv: FakeUv, tmp_path: Path) -> None:
@@ -153,42 +132,6 @@ def test_an_environment_that_fails_the_import_is_not_used(uv: FakeUv) -> None:
         with pytest.raises(UserError, match="vLLM chose the platform cuda"):
             installation.vllm_python(lambda _: None)
     assert installation.installed_versions() is None
-
-
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
-)
-def test_an_installation_that_is_killed_leaves_no_process_and_continues(
-    uv: FakeUv, number: signal.Signals, code: int
-) -> None:
-    uv.request("hang")
-    with uv.driver() as driver:
-        hanging = uv.wait_until_it_hangs()
-        driver.send_signal(number)
-        assert driver.wait(60) == code
-    wait_until(lambda: gone(hanging))
-    folder = installation.environment_directory()
-    assert installation.installed_versions() is None
-    assert (folder / "downloads/.tmpPart").exists()
-    lines: list[str] = []
-    assert installation.vllm_python(lines.append).exists()
-    assert "continues an interrupted installation" in lines[0]
-    assert uv.syncs() == 2
-
-
-def test_two_runs_at_the_same_time_install_once(uv: FakeUv) -> None:
-    uv.request("hang")
-    with uv.driver() as first:
-        uv.wait_until_it_hangs()
-        with uv.driver() as second:
-            assert second.stdout is not None
-            assert "waiting for it" in second.stdout.readline()
-            (uv.folder / "hanging").unlink()
-            outputs = [process.communicate(timeout=120)[0].splitlines() for process in (first, second)]
-    assert {output[-1] for output in outputs} == {
-        str(installation.environment_directory() / "env/bin/python")
-    }
-    assert uv.syncs() == 1
 
 
 def test_an_environment_whose_python_was_removed_is_repaired(uv: FakeUv) -> None:
