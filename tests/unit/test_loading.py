@@ -142,6 +142,7 @@ def test_deep_nesting_ends_no_process(tmp_path: Path) -> None:
     assert ":1:36: a[0]" in refusal(file)
 
 
+@pytest.mark.thorough
 def test_loading_imports_nothing_heavy() -> None:
     program = (
         "import sys; from inference_blueprints.loading import load_blueprint;"

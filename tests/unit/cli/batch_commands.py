@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from batch.contracts.shard import Usage
 from batch.jobs.file_records import FileRecord
@@ -16,6 +15,7 @@ from batch.jobs.spending import Figures, additions
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_states import JobState
 from tests.runtime.batch import resources
+from tests.unit.command_run import Ran
 
 SEARCH = ("AKIAIOSFODNN7EXAMPLE", "secret-of-search")
 NOBODY = ("AKIAIOSFODNN7NOBODYX", "secret-of-nobody")
@@ -60,18 +60,6 @@ LINE = {
 }
 REQUEST = json.dumps(LINE).encode() + b"\n"
 ABSENT = "batch_" + "0" * 32
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    def __iter__(self) -> Iterator[object]:
-        return iter((self.code, self.out, self.err))
 
 
 Run = Callable[..., Ran]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import boto3
@@ -14,14 +14,14 @@ from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
 from batch.jobs.settings import BatchPlatform, read_platform
-from inference_blueprints.cli import main as command_line
 from inference_blueprints.contracts.batch_names import API_OUTPUT, token_audience
 from inference_blueprints.deployment.aws.account import Account
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
 from tests.runtime.batch.api.gateway import Gateway
 from tests.runtime.batch.authorizer.sts import Sts
-from tests.unit.cli.batch_commands import BATCH, BLUEPRINT, NOBODY, REQUEST, SEARCH, Ran, Run
+from tests.unit.cli.batch_commands import BATCH, BLUEPRINT, NOBODY, REQUEST, SEARCH, Run
+from tests.unit.command_run import blueprints
 from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
 
 
@@ -85,25 +85,10 @@ def gateway(platform: BatchPlatform, stacks: FakeCloudFormation) -> Iterator[Gat
 
 
 @pytest.fixture
-def run(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    platform: BatchPlatform,
-) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: BatchPlatform) -> Run:
     """Runs a command in a folder with a blueprint with batch, one without batch, and requests."""
     monkeypatch.chdir(tmp_path)
     Path("chat.yaml").write_text(BLUEPRINT + BATCH, encoding="utf-8")
     Path("plain.yaml").write_text(BLUEPRINT, encoding="utf-8")
     Path("in.jsonl").write_bytes(REQUEST)
-
-    def command(*words: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["blueprints", *words])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            command_line.main()
-        code = ended.value.code
-        assert isinstance(code, int | None)
-        return Ran(code or 0, *capsys.readouterr())
-
-    return command
+    return partial(blueprints, folder=tmp_path)

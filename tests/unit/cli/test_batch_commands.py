@@ -88,9 +88,9 @@ def test_a_job_says_what_went_wrong(run: Run, gateway: Gateway, platform: BatchP
     end(platform, job_id, "failed", JobError("invalid_lines", "mend them", line=7))
     code, out, err = run("batch", "status", "chat.yaml", job_id)
     assert code == 0
-    assert job_id in str(out)
-    assert "invalid_lines: line 7: mend them" in str(err)
-    assert f"results BLUEPRINT {job_id} --errors" in str(err)
+    assert job_id in out
+    assert "invalid_lines: line 7: mend them" in err
+    assert f"results BLUEPRINT {job_id} --errors" in err
 
 
 @pytest.mark.parametrize(("state", "code"), [("completed", 0), ("failed", 1)])

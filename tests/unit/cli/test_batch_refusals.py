@@ -118,10 +118,9 @@ class _Stranger(BaseHTTPRequestHandler):
 
 def test_another_way_in_is_told_from_the_api_s_own_refusal(run: Run) -> None:
     with HTTPServer(("127.0.0.1", 0), _Stranger) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.handle_request)
         thread.start()
         ran = run("batch", "status", "chat.yaml", "--address", f"http://127.0.0.1:{server.server_port}/v1")
-        server.shutdown()
         thread.join()
     assert ran.code == 1
     assert "got status 403, but not from the batch API" in ran.err

@@ -6,31 +6,29 @@ import base64
 import gzip
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-PROGRAM = [sys.executable, "-m", "inference_blueprints.cli.main", "benchmark"]
+from inference_blueprints.spec.shipped import shipped
+from tests.unit.command_run import Ran, blueprints
+
 URL, BLUEPRINT = "http://qwen3-8b.internal/v1", ("--blueprint", "quickstart-g6e")
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command without credentials."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("HOME", str(tmp_path))
 
-    def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-        environment = {**kept, "AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path), **variables}
-        result = subprocess.run(
-            [*PROGRAM, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert "Traceback" not in result.stderr
-        return result
+    def start(*arguments: str, **variables: str) -> Ran:
+        return blueprints("benchmark", *arguments, folder=tmp_path, **variables)
 
     return start
 
@@ -38,12 +36,12 @@ def run(tmp_path: Path) -> Run:
 def test_a_dry_run_prints_what_would_be_made_and_makes_nothing(run: Run) -> None:
     options = ("--job", "--dry-run", "--requests", "5", "--api-key-env", "MY_KEY", "--image", "mine/aiperf:1")
     result = run(URL, *BLUEPRINT, *options, MY_KEY="sk-a-secret")
-    assert result.returncode == 0, result.stderr
-    job, config_map, secret = yaml.safe_load_all(result.stdout)
+    assert result.code == 0, result.err
+    job, config_map, secret = yaml.safe_load_all(result.out)
     assert [each["kind"] for each in (job, config_map, secret)] == ["Job", "ConfigMap", "Secret"]
     assert job["spec"]["template"]["spec"]["containers"][0]["image"] == "mine/aiperf:1"
     assert secret["data"] == {"apiKey": ""}
-    assert "sk-a-secret" not in result.stdout + result.stderr
+    assert "sk-a-secret" not in result.out + result.err
     packed = base64.b64decode(config_map["binaryData"]["questions.json.gz"])
     document = json.loads(gzip.decompress(packed))
     assert len(document["requests"]) == 5
@@ -53,7 +51,7 @@ def test_a_dry_run_prints_what_would_be_made_and_makes_nothing(run: Run) -> None
 def test_a_trace_of_one_s_own_goes_in(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("timestamp,input,output\n0,300,20\n0.5,900,30\n1.5,40,10\n")
     result = run(URL, *BLUEPRINT, "--job", "--dry-run", "--trace", "mine.csv")
-    _, config_map = yaml.safe_load_all(result.stdout)
+    _, config_map = yaml.safe_load_all(result.out)
     document = json.loads(gzip.decompress(base64.b64decode(config_map["binaryData"]["questions.json.gz"])))
     assert [each["timestamp"] for each in document["requests"]] == [0.0, 500.0, 1500.0]
     assert [each["body"]["max_tokens"] for each in document["requests"]] == [20, 30, 10]
@@ -73,37 +71,31 @@ def test_a_trace_of_one_s_own_goes_in(run: Run, tmp_path: Path) -> None:
 )
 def test_what_cannot_be_is_said_in_one_line(options: tuple[str, ...], words: str, run: Run) -> None:
     result = run(URL, *BLUEPRINT, *options)
-    assert result.returncode == 1
-    assert words in result.stderr.splitlines()[-1]
+    assert result.code == 1
+    assert words in result.err.splitlines()[-1]
 
 
 def test_an_embedding_model_is_not_measured_by_answers(run: Run, tmp_path: Path) -> None:
     """Every request would be a chat, which the model refuses."""
-    shown = subprocess.run(
-        [sys.executable, "-m", "inference_blueprints.cli.main", "show", "quickstart-g6e"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    document = yaml.safe_load(shown.stdout)
+    document = yaml.safe_load(shipped()["quickstart-g6e"].read_text(encoding="utf-8"))
     model = document["spec"]["models"][0]
     model["workload"] = {"inputTokens": 500, "peakRequestsPerSecond": 2}
     model |= {"task": "embed", "stack": {"llmD": {}}, "objectives": {}}
     (tmp_path / "vectors.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     result = run(URL, "--blueprint", "vectors.yaml", "--job", "--dry-run")
-    assert result.returncode == 1
-    assert "with 'task: embed'; this command measures answers" in result.stderr
-    assert result.stdout == ""
+    assert result.code == 1
+    assert "with 'task: embed'; this command measures answers" in result.err
+    assert result.out == ""
 
 
 def test_a_model_that_makes_images_is_not_measured_by_answers(run: Run) -> None:
     result = run(URL, "--blueprint", "image-generation", "--job", "--dry-run")
-    assert result.returncode == 1
-    assert "with 'task: images'; this command measures answers of tokens" in result.stderr
-    assert result.stdout == ""
+    assert result.code == 1
+    assert "with 'task: images'; this command measures answers of tokens" in result.err
+    assert result.out == ""
 
 
 def test_an_address_that_is_none_is_an_error(run: Run) -> None:
     result = run("nowhere", *BLUEPRINT, "--job", "--dry-run")
-    assert result.returncode == 1
-    assert "got 'nowhere', expected an address" in result.stderr
+    assert result.code == 1
+    assert "got 'nowhere', expected an address" in result.err

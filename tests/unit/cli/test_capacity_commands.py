@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,13 @@ import numpy
 import pytest
 import yaml
 
-from inference_blueprints.cli import main as command_line
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.checks.shift_checks import longest_start
 from inference_blueprints.serving.performance.role_capacity import role_capacity
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
 from inference_blueprints.spec.shipped import shipped
-from tests.unit.cli.batch_commands import Ran
+from tests.unit.command_run import Ran, blueprints
 
 WORKERS = "qwen3-8b-elastic-worker"
 #: Twenty-six quiet hours, and one hour at four times their rate.
@@ -49,25 +48,13 @@ def save(document: dict[str, Any], name: str = "own.yaml") -> None:
 
 
 @pytest.fixture
-def capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Capacity:
+def capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Capacity:
     """Runs a command of the group in a folder with a blueprint and a trace."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
     save(own_blueprint())
     Path("steps.csv").write_text(written_trace(STEPS), encoding="utf-8")
 
-    def command(*words: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["blueprints", "capacity", *words])
-        capsys.readouterr()
-        try:
-            command_line.main()
-            code: object = 0
-        except SystemExit as ended:
-            code = ended.code
-        assert isinstance(code, int | None)
-        return Ran(code or 0, *capsys.readouterr())
-
-    return command
+    return partial(blueprints, "capacity", folder=tmp_path, COLUMNS="200")
 
 
 def answered(ran: Ran) -> dict[str, Any]:

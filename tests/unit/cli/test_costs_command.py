@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,8 +12,10 @@ from inference_blueprints.deployment.costs.attributed_costs import AttributedCos
 from inference_blueprints.deployment.costs.node_costs import UnpricedNodes
 from inference_blueprints.errors import UserError
 from inference_blueprints.resources import root
+from tests.unit.command_run import blueprints
 
 DAY, NEXT = datetime(2026, 1, 1), datetime(2026, 1, 2)
+TIMES = ("--from", "2026-01-01", "--to", "2026-01-02")
 
 
 def test_times_are_in_utc() -> None:
@@ -52,28 +52,17 @@ def test_the_document_has_each_row_and_both_sums() -> None:
     ]
 
 
-def test_a_platform_without_metrics_is_refused_before_the_account_is_asked() -> None:
-    command = [str(Path(sys.executable).parent / "blueprints"), "costs", "quickstart-g6e"]
-    times = ["--from", "2026-01-01", "--to", "2026-01-02"]
-    done = subprocess.run([*command, *times], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "has no section 'observability'" in done.stderr
+def test_a_platform_without_metrics_is_refused_before_the_account_is_asked(tmp_path: Path) -> None:
+    ran = blueprints("costs", "quickstart-g6e", *TIMES, folder=tmp_path)
+    assert ran.code == 1
+    assert "has no section 'observability'" in ran.err
 
 
 def test_a_wrong_rates_file_is_refused_before_the_account_is_asked(tmp_path: Path) -> None:
-    rates = tmp_path / "rates.yaml"
-    rates.write_text("currency: EUR\n", encoding="utf-8")
-    blueprint = tmp_path / "observed.yaml"
+    (tmp_path / "rates.yaml").write_text("currency: EUR\n", encoding="utf-8")
     text = (root() / "blueprints/quickstart-g6e.yaml").read_text(encoding="utf-8")
-    blueprint.write_text(text.replace("\nspec:\n", "\nspec:\n  observability: {}\n"), encoding="utf-8")
-    command = [
-        str(Path(sys.executable).parent / "blueprints"),
-        "costs",
-        str(blueprint),
-        "--rates",
-        str(rates),
-    ]
-    times = ["--from", "2026-01-01", "--to", "2026-01-02"]
-    done = subprocess.run([*command, *times], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "rates are in USD; convert them" in done.stderr
+    observed = text.replace("\nspec:\n", "\nspec:\n  observability: {}\n")
+    (tmp_path / "observed.yaml").write_text(observed, encoding="utf-8")
+    ran = blueprints("costs", "observed.yaml", "--rates", "rates.yaml", *TIMES, folder=tmp_path)
+    assert ran.code == 1
+    assert "rates are in USD; convert them" in ran.err

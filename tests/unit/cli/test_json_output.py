@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from inference_blueprints import tools
 from inference_blueprints.cli import deploy_commands
 from inference_blueprints.cli.main import command_line
 from inference_blueprints.cli.options import Output, option_value
@@ -97,7 +98,8 @@ def test_diff_counts_the_stacks_that_differ(
 ) -> None:
     """The CDK's text on standard output, beside the document, turns this red."""
     text = "Stack p-Data\nNumber of stacks with differences: 2\n"
-    command = ["sh", "-c", f"printf '{text}'; exit 1"]
+    program = f"process.stdout.write({json.dumps(text)}); process.exitCode = 1"
+    command = [str(tools.node()), "-e", program]
     assert deploy_commands._print_diff(command, "quickstart-g6e") == 1
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"stacksWithDifferences": 2, "text": text}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from inference_blueprints.cli import main as command_line
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
+from tests.unit.command_run import Ran, blueprints
 from tests.unit.spec.test_model_files import CONFIGURATION
 
 DRAFT = {"architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1, "draft_vocab_size": 32000}
@@ -26,20 +25,16 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["blueprints", "models", "add", *arguments])
-    try:
-        command_line.main()
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
+def add(*arguments: str) -> Ran:
+    return blueprints("models", "add", "config.json", *arguments, folder=Path.cwd())
 
 
 def test_an_entry_is_written_that_a_blueprint_uses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
-    assert run(monkeypatch, "config.json", "--name", "acme/Acme-8B") == 0
-    assert capsys.readouterr().out.splitlines() == [
+    ran = add("--name", "acme/Acme-8B")
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
         "acme/Acme-8B: Qwen3ForCausalLM, 8.19 billion parameters",
         "weights: 15.3 GiB, bf16",
         "layers: 36; 8 KV heads",
@@ -53,12 +48,11 @@ def test_an_entry_is_written_that_a_blueprint_uses(
     assert load_blueprint("my.yaml").blueprint.spec.models[0].weights.entry is not None
 
 
-def test_a_draft_is_written_that_a_blueprint_guesses_with(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_draft_is_written_that_a_blueprint_guesses_with(file: Path, tmp_path: Path) -> None:
     file.write_text(json.dumps(CONFIGURATION | DRAFT))
-    assert run(monkeypatch, "config.json", "--name", "acme/Acme-8B-Eagle3") == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == [
+    ran = add("--name", "acme/Acme-8B-Eagle3")
+    assert ran.code == 0
+    assert ran.out.splitlines()[-2:] == [
         "draft: eagle3, for a model of hidden size 4096",
         "wrote models/acme--Acme-8B-Eagle3.json; set "
         "`speculation: {eagle: {huggingFace: acme/Acme-8B-Eagle3}}` in a blueprint next to `models`",
@@ -75,12 +69,13 @@ def test_a_draft_is_written_that_a_blueprint_guesses_with(
 
 
 def test_a_file_may_name_its_model_and_have_an_export_beside_it(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: Path,
 ) -> None:
     file.write_text(json.dumps(CONFIGURATION | {"_name_or_path": "acme/Acme-8B-FP8"}))
     file.with_name("hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": "FP8"}}))
-    assert run(monkeypatch, "config.json", "--to", "here/models", "--output", "json") == 0
-    printed = json.loads(capsys.readouterr().out)
+    ran = add("--to", "here/models", "--output", "json")
+    assert ran.code == 0
+    printed = json.loads(ran.out)
     assert printed["file"] == "here/models/acme--Acme-8B-FP8.json"
     assert printed["model"]["weightType"] == "fp8"
 
@@ -101,12 +96,11 @@ def test_what_cannot_be_counted_is_refused_and_writes_nothing(
     content: str | None,
     arguments: tuple[str, ...],
     message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = Path("config.json")
     if content is not None:
         file.write_text(content)
-    assert run(monkeypatch, "config.json", *arguments) == 1
-    assert message in capsys.readouterr().err
+    ran = add(*arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert message in ran.err
     assert not Path("models").exists()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-_BLUEPRINTS = Path(sys.executable).parent / "blueprints"
+from tests.unit.command_run import Ran, blueprints
+
 _RATES = """\
 currency: USD
 region: us-west-2
@@ -18,19 +17,13 @@ usdPerHour:
 """
 
 
-def _plan(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [_BLUEPRINTS, "plan", "quickstart-g6e", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def _plan(*arguments: str, folder: Path) -> Ran:
+    return blueprints("plan", "quickstart-g6e", *arguments, folder=folder)
 
 
 def test_own_rates_come_first(tmp_path: Path) -> None:
     (tmp_path / "rates.yaml").write_text(_RATES, encoding="utf-8")
-    plan = json.loads(_plan("--rates", "rates.yaml", "--output", "json", folder=tmp_path).stdout)
+    plan = json.loads(_plan("--rates", "rates.yaml", "--output", "json", folder=tmp_path).out)
     assert plan["pools"][0]["usdPerHourUsed"] == 2.0
     assert plan["prices"]["note"].startswith("Your rates take precedence: a test, 2026-11. ")
 
@@ -38,14 +31,13 @@ def test_own_rates_come_first(tmp_path: Path) -> None:
 def test_faulty_rates_are_lines_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "rates.yaml").write_text(_RATES.replace("{onDemand: 1}", "{onDemand: x}"), encoding="utf-8")
     ran = _plan("--rates", "rates.yaml", folder=tmp_path)
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert "rates.yaml:6:27: usdPerHour.g6e.2xlarge.onDemand: got 'x', expected US dollars" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert (ran.code, ran.out) == (1, "")
+    assert "rates.yaml:6:27: usdPerHour.g6e.2xlarge.onDemand: got 'x', expected US dollars" in ran.err
 
 
 def test_a_page_is_written_beside_the_tables(tmp_path: Path) -> None:
     ran = _plan("--page", "site/plan.html", folder=tmp_path)
-    assert ran.returncode == 0
-    assert "quickstart in us-west-2" in ran.stdout
-    assert "wrote site/plan.html" in ran.stderr
+    assert ran.code == 0
+    assert "quickstart in us-west-2" in ran.out
+    assert "wrote site/plan.html" in ran.err
     assert (tmp_path / "site" / "plan.html").read_text(encoding="utf-8").startswith("<!doctype html>")

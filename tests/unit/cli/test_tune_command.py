@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +12,8 @@ import pytest
 from inference_blueprints.cli import tune_command
 from inference_blueprints.errors import UserError
 from inference_blueprints.resources import root
+from tests.unit.command_run import Ran, blueprints
 
-PROGRAM = [sys.executable, "-m", "inference_blueprints.cli.main", "tune"]
 BLUEPRINT = """\
 # Why this platform is as it is.
 apiVersion: inference-blueprints/v1alpha1
@@ -38,7 +35,7 @@ spec:
       aggregated: {pool: l40s, replicas: 1, tensorParallelSize: 1}  # to be tuned
 """
 
-RunTune = Callable[..., subprocess.CompletedProcess[str]]
+RunTune = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +49,23 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(tmp_path: Path, cache: Path) -> RunTune:
     (tmp_path / "platform.yaml").write_text(BLUEPRINT, encoding="utf-8")
 
-    def start(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "COLUMNS": "80"}
-        return subprocess.run(
-            [*PROGRAM, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+    def start(*arguments: str) -> Ran:
+        return blueprints("tune", *arguments, folder=tmp_path, XDG_CACHE_HOME=str(cache), COLUMNS="80")
 
     return start
 
 
 def test_the_choice_is_explained_and_said_to_be_simulated(run: RunTune) -> None:
     result = run("platform.yaml")
-    assert result.returncode == 0, result.stderr
-    assert "All figures are simulated" in result.stdout
-    assert "the lowest cost that meets the objectives" in " ".join(result.stdout.split())
-    assert "seed" in result.stdout, "an argument that the replay knows nothing of"
+    assert result.code == 0, result.err
+    assert "All figures are simulated" in result.out
+    assert "the lowest cost that meets the objectives" in " ".join(result.out.split())
+    assert "seed" in result.out, "an argument that the replay knows nothing of"
 
 
 def test_json_is_for_machines(run: RunTune) -> None:
     result = run("platform.yaml", "--output", "json")
-    document = json.loads(result.stdout)
+    document = json.loads(result.out)
     best = document["best"]
     assert document["simulated"] is True
     assert best["keepsObjectives"]
@@ -82,28 +76,19 @@ def test_json_is_for_machines(run: RunTune) -> None:
 
 
 def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run: RunTune, tmp_path: Path) -> None:
-    document = json.loads(run("platform.yaml", "--output", "json", "--write").stdout)
+    document = json.loads(run("platform.yaml", "--output", "json", "--write").out)
     [deployment] = document["best"]["deployments"]
     replicas = deployment["aggregated"]["replicas"]
     written = (tmp_path / "platform.yaml").read_text(encoding="utf-8")
     assert replicas > 1
     assert written == BLUEPRINT.replace("replicas: 1", f"replicas: {replicas}")
-    plan = [
-        sys.executable,
-        "-m",
-        "inference_blueprints.cli.main",
-        "plan",
-        "platform.yaml",
-        "--output",
-        "json",
-    ]
-    planned = subprocess.run(plan, cwd=tmp_path, capture_output=True, text=True, check=True)
-    [price] = json.loads(planned.stdout)["tokenPrices"]
+    planned = blueprints("plan", "platform.yaml", "--output", "json", folder=tmp_path)
+    [price] = json.loads(planned.out)["tokenPrices"]
     assert price["usdPerMillionTokens"] == pytest.approx(document["best"]["usdPerMillionTokens"])
 
 
 def test_the_page_needs_nothing_else(run: RunTune, tmp_path: Path) -> None:
-    assert run("platform.yaml", "--page", "tune.html").returncode == 0
+    assert run("platform.yaml", "--page", "tune.html").code == 0
     page = (tmp_path / "tune.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "<script" not in page
@@ -118,14 +103,14 @@ def test_an_embedding_model_is_not_tuned_by_answers(run: RunTune, tmp_path: Path
     )
     (tmp_path / "vectors.yaml").write_text(text, encoding="utf-8")
     result = run("vectors.yaml")
-    assert result.returncode == 1
-    assert "with 'task: embed'; this command measures answers" in result.stderr
+    assert result.code == 1
+    assert "with 'task: embed'; this command measures answers" in result.err
 
 
 def test_a_model_that_makes_images_is_not_tuned_by_answers(run: RunTune) -> None:
     result = run("image-generation")
-    assert result.returncode == 1
-    assert "with 'task: images'; this command measures answers of tokens" in result.stderr
+    assert result.code == 1
+    assert "with 'task: images'; this command measures answers of tokens" in result.err
 
 
 def test_without_a_choice_the_exit_code_says_so(run: RunTune, tmp_path: Path) -> None:
@@ -135,8 +120,8 @@ def test_without_a_choice_the_exit_code_says_so(run: RunTune, tmp_path: Path) ->
     )
     file.write_text(text, encoding="utf-8")
     result = run("platform.yaml", "--write")
-    assert result.returncode == 1
-    assert "No configuration that fits the pools serves 6 requests/s" in result.stdout
+    assert result.code == 1
+    assert "No configuration that fits the pools serves 6 requests/s" in result.out
     assert file.read_text(encoding="utf-8") == text
 
 
@@ -153,9 +138,8 @@ def test_without_a_choice_the_exit_code_says_so(run: RunTune, tmp_path: Path) ->
 )
 def test_what_is_wrong_is_said_in_a_line(run: RunTune, arguments: list[str], message: str) -> None:
     result = run(*arguments)
-    assert result.returncode == 1
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
+    assert result.code == 1
+    assert message in result.err
 
 
 def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,15 +160,15 @@ def test_a_trace_with_wrong_lines_names_them(run: RunTune, tmp_path: Path) -> No
     lines = ["timestamp,input,output", "0,100,10", "1,many,10", "2,100"]
     Path(tmp_path / "trace.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     result = run("platform.yaml", "--trace", "trace.csv")
-    assert result.returncode == 1
-    assert "trace.csv:3:1: got input 'many'" in result.stderr
-    assert "trace.csv:4:1: got 2 columns, the first line has 3" in result.stderr
+    assert result.code == 1
+    assert "trace.csv:3:1: got input 'many'" in result.err
+    assert "trace.csv:4:1: got 2 columns, the first line has 3" in result.err
 
 
 def test_a_trace_is_replayed_in_place_of_the_workload(run: RunTune, tmp_path: Path) -> None:
     rows = [f"{second / 4},1500,80" for second in range(400)]
     Path(tmp_path / "trace.csv").write_text("\n".join(["timestamp,input,output", *rows]), encoding="utf-8")
-    document = json.loads(run("platform.yaml", "--trace", "trace.csv", "--output", "json").stdout)
+    document = json.loads(run("platform.yaml", "--trace", "trace.csv", "--output", "json").out)
     assert document["trace"] == "trace.csv"
     assert document["demand"]["peakRequestsPerSecond"] == pytest.approx(4.0, rel=0.01)
     notes = " ".join(document["notes"])
