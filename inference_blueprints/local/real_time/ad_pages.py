@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,14 @@ from typing import Any
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
 from inference_blueprints.local.real_time.real_time_outcome import PageView
+from inference_blueprints.measurement.replay.open_loop import Pacing
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 
 #: Why a page has no ad of the server at all.
 NO_AD = "NO_AD"
 #: Far beyond any deadline: a page that waits so long found a server that stands still.
 _TIMEOUT = ClientTimeout(total=60)
+_REAL_TIME = Pacing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ class PagePlan:
     seed: int
 
 
-async def view_pages(url: str, plan: PagePlan, viewed: Callable[[PageView], None]) -> list[PageView]:
+async def view_pages(
+    url: str, plan: PagePlan, viewed: Callable[[PageView], None], pacing: Pacing = _REAL_TIME
+) -> list[PageView]:
     """Send pages to an ad server, open loop.
 
     Parameters
@@ -53,6 +56,8 @@ async def view_pages(url: str, plan: PagePlan, viewed: Callable[[PageView], None
         The pages.
     viewed
         Called after each page.
+    pacing
+        The time source.
 
     Returns
     -------
@@ -60,19 +65,20 @@ async def view_pages(url: str, plan: PagePlan, viewed: Callable[[PageView], None
         In the order in which the pages were due.
     """
     async with ClientSession(connector=TCPConnector(limit=0), timeout=_TIMEOUT) as session:
-        began = time.perf_counter()
+        began = pacing.clock()
 
         async def view(number: int) -> PageView:
             due = began + number / plan.requests_per_second
-            await asyncio.sleep(due - time.perf_counter())
-            page = await _ad(session, url, random_text(plan.words, plan.seed + number), due)
+            await pacing.sleep(due - pacing.clock())
+            text = random_text(plan.words, plan.seed + number)
+            page = await _ad(session, url, text, lambda: pacing.clock() - due)
             viewed(page)
             return page
 
         return list(await asyncio.gather(*map(view, range(plan.count))))
 
 
-async def _ad(session: ClientSession, url: str, text: str, due: float) -> PageView:
+async def _ad(session: ClientSession, url: str, text: str, waited: Callable[[], float]) -> PageView:
     ad: dict[str, Any]
     try:
         async with session.post(url, data=text.encode()) as answer:
@@ -80,7 +86,7 @@ async def _ad(session: ClientSession, url: str, text: str, due: float) -> PageVi
     except (ClientError, OSError, TimeoutError, ValueError):
         ad = {"fallback": True, "why": NO_AD}
     return PageView(
-        seconds=time.perf_counter() - due,
+        seconds=waited(),
         fallback=str(ad.get("why", NO_AD)) if ad["fallback"] else None,
         prompt_tokens=ad.get("promptTokens"),
         answer_tokens=ad.get("answerTokens"),

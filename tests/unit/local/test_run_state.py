@@ -16,6 +16,8 @@ from inference_blueprints.local.run_state import RunningBatch, RunningModel, Run
 from inference_blueprints.targets.local.platform_parts import PlatformPart
 from inference_blueprints.targets.local.served_process import ServedProcess
 
+#: It ends a test that hangs.
+PATIENCE_SECONDS = 240.0
 OWNER = """
 import sys, time
 from pathlib import Path
@@ -26,7 +28,7 @@ try:
     with interruptible(), claim(Path(sys.argv[1])) as right:
         right.publish(RunState(pid=os.getpid(), blueprint="b.yaml", phase="ready"))
         print("ready", flush=True)
-        time.sleep(60)
+        time.sleep(3600)
 except Interrupted as interruption:
     sys.exit(interruption.exit_code)
 """
@@ -67,17 +69,19 @@ def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_pa
         assert run_state.live_state(tmp_path) is not None
 
 
+@pytest.mark.clock
 def test_stop_ends_the_owner_and_waits_for_its_cleaning_up(tmp_path: Path) -> None:
     owner = start_owner(tmp_path)
-    assert run_state.stop(tmp_path) is True
-    assert owner.wait(10) == 128 + 15
+    assert run_state.stop(tmp_path, PATIENCE_SECONDS) is True
+    assert owner.wait(PATIENCE_SECONDS) == 128 + 15
     assert not (tmp_path / "state.json").exists()
 
 
+@pytest.mark.clock
 def test_a_killed_owner_leaves_no_live_state(tmp_path: Path) -> None:
     owner = start_owner(tmp_path)
     owner.kill()
-    owner.wait(10)
+    owner.wait(PATIENCE_SECONDS)
     assert (tmp_path / "state.json").exists()
     assert run_state.live_state(tmp_path) is None
     with run_state.claim(tmp_path):

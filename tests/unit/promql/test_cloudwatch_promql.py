@@ -57,7 +57,7 @@ def serve(waits: list[float]) -> Iterator[Serve]:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return client(f"http://127.0.0.1:{server.server_port}/", waits), got
 
     yield start

@@ -59,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def storage() -> Iterator[Storage]:
     with Storage() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()

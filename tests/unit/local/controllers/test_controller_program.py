@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +54,14 @@ def answers() -> Iterator[str]:
             """Say nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
 
 
+@pytest.mark.clock
 def test_it_calls_again_and_again_by_a_faster_clock_also_after_an_error(tmp_path: Path, answers: str) -> None:
     (tmp_path / "deployed.py").write_text(HANDLER)
     began, results = time.time(), tmp_path / "calls.jsonl"
@@ -102,12 +102,12 @@ def test_it_calls_again_and_again_by_a_faster_clock_also_after_an_error(tmp_path
 
 
 def test_ceilings_get_the_real_time_and_other_items_keep_theirs() -> None:
-    caller = ControllerCaller({"began": 0.0, "factor": FACTOR})
+    caller = ControllerCaller({"began": 1000.0, "factor": FACTOR})
+    caller._real_time = lambda: 1002.5
     item = {"id": "ceiling#qwen", "record": {"places": 4, "at": 10**12}, "expires": 5}
-    before = time.time()
     changed = caller._in_real_time({"TableName": "t", "Item": item})
-    assert before - 1 <= changed["Item"]["record"]["at"] <= time.time()
+    assert changed["Item"]["record"]["at"] == 1002
     assert changed["Item"]["record"]["places"] == 4
     other = {"TableName": "t", "Item": {"id": "job#1", "record": {"at": 10**12}}}
     assert caller._in_real_time(other) is other
-    assert datetime.fromtimestamp(caller.clock()).year > 2030
+    assert caller.clock() == 1250.0

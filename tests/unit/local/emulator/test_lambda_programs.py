@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -36,6 +37,18 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LambdaPrograms:
     return LambdaPrograms(tmp_path, tmp_path / "charts")
 
 
+@pytest.mark.parametrize("name", ["helm", "kubectl"])
+def test_a_program_of_a_layer_is_found_by_its_name(
+    programs: LambdaPrograms, name: str, tmp_path: Path
+) -> None:
+    """It turns red if the layer is not on the path, or its program cannot be executed."""
+    path = programs.environment({"Layers": [{"Arn": "tools"}]})["PATH"]
+    found = shutil.which(name, path=path)
+    assert found is not None
+    assert Path(found).is_relative_to(tmp_path)
+
+
+@pytest.mark.clock
 @pytest.mark.parametrize("name", ["helm", "kubectl"])
 def test_a_program_of_a_layer_runs_by_its_name(programs: LambdaPrograms, name: str) -> None:
     environment = programs.environment({"Layers": [{"Arn": "tools"}]})

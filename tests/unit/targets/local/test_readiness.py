@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import ClassVar
 
 import pytest
 
+from inference_blueprints.targets.local import readiness
 from inference_blueprints.targets.local.readiness import (
     NotReady,
     registered_workers,
@@ -50,15 +52,17 @@ class Frontend(BaseHTTPRequestHandler):
 @pytest.fixture
 def port() -> Iterator[int]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Frontend) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server.server_port
         server.shutdown()
 
 
 @pytest.fixture
-def closed_port() -> int:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Frontend) as server:
-        return server.server_port
+def closed_port() -> Iterator[int]:
+    """Return a port that nobody else gets and on which nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 @pytest.mark.parametrize(
@@ -87,10 +91,11 @@ def test_a_frontend_that_does_not_answer_is_neither_ready_nor_rid_of_workers(clo
             wait("frontend", closed_port, "qwen3-8b", 1, deadline=0.0, check=lambda: None)
 
 
-def test_a_frontend_that_answers_503_is_asked_again(port: int) -> None:
+def test_a_frontend_that_answers_503_is_asked_again(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prefill routing starts after the frontend lists the model."""
+    monkeypatch.setattr(readiness, "_PERIOD_SECONDS", 0.0)
     Frontend.statuses.extend([200, 503, 503])
-    wait_until_answered("frontend", port, "qwen3-8b", deadline=time.monotonic() + 60, check=lambda: None)
+    wait_until_answered("frontend", port, "qwen3-8b", deadline=time.monotonic() + 240, check=lambda: None)
     assert Frontend.statuses == []
 
 

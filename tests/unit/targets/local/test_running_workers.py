@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
+import pytest
+
+from inference_blueprints.targets.local import running_workers
 from inference_blueprints.targets.local.local_deployment import WorkerPlace
 from inference_blueprints.targets.local.placed_worker import PlacedWorker
 from inference_blueprints.targets.local.running_workers import RunningWorkers
@@ -20,6 +24,33 @@ class Group:
 
     def end(self, process: Any) -> None:
         self.ended.append(process.name)
+
+
+class Alarm:
+    """A timer that rings when a test says so."""
+
+    begun: ClassVar[list[Alarm]] = []
+
+    def __init__(self, seconds: float, ring: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.seconds = seconds
+        self.ring = partial(ring, *arguments)
+        self.cancelled = False
+
+    def start(self) -> None:
+        self.begun.append(self)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def join(self) -> None:
+        """There is no thread."""
+
+
+@pytest.fixture(autouse=True)
+def alarms(monkeypatch: pytest.MonkeyPatch) -> list[Alarm]:
+    monkeypatch.setattr(running_workers, "Timer", Alarm)
+    monkeypatch.setattr(Alarm, "begun", [])
+    return Alarm.begun
 
 
 def started(home: Path, seconds: float) -> tuple[RunningWorkers, Any, Group, Path]:
@@ -41,7 +72,9 @@ def started(home: Path, seconds: float) -> tuple[RunningWorkers, Any, Group, Pat
     return workers, worker, group, placed.leaving
 
 
-def test_a_server_that_ends_at_once_leaves_the_load_balancer_before_its_signal(tmp_path: Path) -> None:
+def test_a_server_that_ends_at_once_leaves_the_load_balancer_before_its_signal(
+    tmp_path: Path, alarms: list[Alarm]
+) -> None:
     """It turns red if the signal comes at once, which cuts the streams of a server like llama.cpp's."""
     workers, worker, group, leaving = started(tmp_path, 3600.0)
     workers.end(worker)
@@ -49,16 +82,17 @@ def test_a_server_that_ends_at_once_leaves_the_load_balancer_before_its_signal(t
     assert group.ended == []
     assert workers.is_ending(worker)
     workers.cancel_signals()
+    assert [alarm.cancelled for alarm in alarms] == [True]
     workers.begin(worker)
     assert not leaving.exists(), "one that starts again gets requests"
 
 
-def test_the_signal_comes_after_the_wait(tmp_path: Path) -> None:
-    workers, worker, group, _ = started(tmp_path, 0.01)
+def test_the_signal_comes_after_the_wait(tmp_path: Path, alarms: list[Alarm]) -> None:
+    workers, worker, group, _ = started(tmp_path, 4.5)
     workers.end(worker)
-    deadline = time.monotonic() + 60
-    while not group.ended and time.monotonic() < deadline:
-        time.sleep(0.01)
+    [alarm] = alarms
+    assert (alarm.seconds, group.ended) == (4.5, [])
+    alarm.ring()
     assert group.ended == ["worker 1"]
 
 

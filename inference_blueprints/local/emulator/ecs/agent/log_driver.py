@@ -7,7 +7,7 @@ Source: Amazon ECS Developer Guide, using_awslogs.html: the group is ``awslogs-g
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -71,7 +71,7 @@ class LogDriver:
             mine = [each for each in self._files.values() if each.stream.endswith(f"/{task}")]
             for each in mine:
                 del self._files[each.path]
-        self._send_new(mine)
+            self._send_new(mine)
 
     def close(self) -> None:
         """End the thread."""
@@ -81,10 +81,10 @@ class LogDriver:
     def _run(self) -> None:
         while not self._ends.wait(_LOOK_SECONDS):
             with self._lock:
-                files = list(self._files.values())
-            self._send_new(files)
+                self._send_new(self._files.values())
 
-    def _send_new(self, files: list[_FollowedFile]) -> None:
+    def _send_new(self, files: Iterable[_FollowedFile]) -> None:
+        """Send what is new. The lock is held, so that no line is sent twice."""
         for each in files:
             if lines := each.lines():
                 self._send(each.group, each.stream, lines)

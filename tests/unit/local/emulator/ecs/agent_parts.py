@@ -18,7 +18,8 @@ from inference_blueprints.local.emulator.ecs.control.surroundings import Surroun
 
 CLUSTER, POOL, IMAGE = "platform", "gpu", "registry.example/engine"
 SPEED = 60.0
-_PATIENCE_SECONDS = 60.0
+#: It ends a test that hangs.
+_PATIENCE_SECONDS = 240.0
 Found = TypeVar("Found")
 
 

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.ecs.network.cloud_map_names import CloudMapNames
 from inference_blueprints.local.emulator.ecs.network.load_balancer import LoadBalancer
 from tests.unit.local.emulator.ecs.test_target_health import settings
 
-_PATIENCE_SECONDS = 30.0
+pytestmark = pytest.mark.clock
+
+#: It ends a test that hangs.
+_PATIENCE_SECONDS = 240.0
 GROUP = "arn:group"
 RULES: list[dict[str, Any]] = [
     {"Priority": "default", "Conditions": [], "Actions": [{"Type": "fixed-response"}]},
@@ -54,7 +56,7 @@ class Server:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self) -> None:
         self.let_go.set()
@@ -165,26 +167,3 @@ def test_a_request_is_cut_at_the_end_of_the_delay(balancer: Any, server: Server)
     until(lambda: found.is_unused(GROUP, "127.0.0.1", server.port))
     asking.join()
     assert len(cut) == 1
-
-
-def test_names_follow_the_tasks_in_one_file(tmp_path: Any) -> None:
-    file = tmp_path / "names"
-    file.write_text("")
-    names = CloudMapNames(file, lambda arn: f"{arn}.internal")
-    inode = file.stat().st_ino
-    names.register("store", "task-1", "10.64.0.1")
-    names.register("store", "task-2", "10.64.0.2")
-    names.deregister("store", "task-1")
-    names.deregister("store", "task-1")
-    assert file.read_text() == "127.0.0.1 localhost\n10.64.0.2 store.internal\n"
-    assert file.stat().st_ino == inode
-
-
-def test_names_of_models_are_read_again_for_each_task(tmp_path: Any) -> None:
-    file, models = tmp_path / "names", ["10.64.255.254 chat.models"]
-    file.write_text("")
-    names = CloudMapNames(file, lambda arn: f"{arn}.internal", lambda: models)
-    names.register("store", "task-1", "10.64.0.1")
-    models.append("10.64.255.254 code.models")
-    names.refresh()
-    assert file.read_text().splitlines()[1:] == [*models, "10.64.0.1 store.internal"]

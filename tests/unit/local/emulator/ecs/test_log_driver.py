@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from inference_blueprints.local.emulator.ecs.agent import log_driver
 from inference_blueprints.local.emulator.ecs.agent.log_driver import LogDriver
 
 OPTIONS = {"awslogs-group": "/platform", "awslogs-stream-prefix": "metrics"}
 CONTAINER = {"name": "targets", "logConfiguration": {"logDriver": "awslogs", "options": OPTIONS}}
-PATIENCE_SECONDS = 30.0
+#: It ends a test that hangs.
+PATIENCE_SECONDS = 240.0
 
 
 class Sent:
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, str]] = []
+        self._came = threading.Condition()
         self.driver = LogDriver(self._take)
 
     def _take(self, group: str, stream: str, lines: list[str]) -> None:
-        self.lines += [(group, stream, line) for line in lines]
+        with self._came:
+            self.lines += [(group, stream, line) for line in lines]
+            self._came.notify_all()
 
     def wait(self, number: int) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while len(self.lines) < number:
-            assert time.monotonic() < deadline, self.lines
-            time.sleep(0.05)
+        with self._came:
+            assert self._came.wait_for(lambda: len(self.lines) >= number, PATIENCE_SECONDS), self.lines
 
 
 @pytest.fixture
-def sent() -> Iterator[Sent]:
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sent]:
+    monkeypatch.setattr(log_driver, "_LOOK_SECONDS", 0.001)
     found = Sent()
     yield found
     found.driver.close()

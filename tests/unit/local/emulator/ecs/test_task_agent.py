@@ -17,6 +17,8 @@ import pytest
 from inference_blueprints.local.emulator.ecs.control.cluster_state import Health, StopCode, TaskStatus
 from tests.unit.local.emulator.ecs.agent_parts import RealTasks, eventually, shell
 
+pytestmark = pytest.mark.clock
+
 WAITS = "echo up; exec sleep 3600"
 LOOP = "while :; do sleep 0.1; done"
 
@@ -32,7 +34,7 @@ def ask(address: str, document: Mapping[str, object] | None = None) -> Any:
     """Ask the agent; with a document by PUT."""
     body, method = (None, "GET") if document is None else (json.dumps(document).encode(), "PUT")
     request = urllib.request.Request(address, data=body, method=method)  # noqa: S310 - loopback
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310
         return json.load(answer)
 
 
