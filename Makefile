@@ -10,12 +10,18 @@ ENGINES ?=
 GGUF ?=
 ONLY ?=
 LIVES ?= 10
+N ?= 20
+# Arguments of pytest for the tests of every commit: make test OPTIONS=--option=-x
+OPTIONS ?=
+LAYERS := tests/unit tests/charts tests/runtime tests/templates
+# A test that waits for a real program may fail once; it is repeated, and the summary names it.
+REPEAT := --reruns 1 -rR
 VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
 # If a machine sets this to 1, each of the hundreds of processes of a test run compiles every library again. Empty
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-llama test-engines test-faults test-ecs check-templates check-lives control-plane test-cluster test-scaling test-controllers test-java unit templates charts runtime local lint bench generate lock outdated clean
+.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs check-templates check-lives programs test-cluster test-scaling test-controllers test-java unit templates charts runtime deflake lint bench generate verify lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -29,48 +35,58 @@ $(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" $(if $(ENGINES),--engines "$(ENGINES)") $(if $(GGUF),--gguf "$(GGUF)")
 
-test: $(READY) ## run every layer of tests except test-llama, test-engines, test-faults, test-ecs, check-lives, test-cluster, test-scaling, test-controllers and test-java
-	$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+test: $(READY) ## run the tests of every commit: unit, charts, runtime and templates; nothing is built, no server starts
+	@$(BIN)/python scripts/run_tests.py $(OPTIONS)
+
+test-thorough: $(READY) ## run tests that need much processor time: make test-thorough ONLY=FILE
+	$(PYTEST) $(or $(ONLY),$(LAYERS)) -m thorough --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test-clock: $(READY) ## run tests that start real servers and wait, one after the other: make test-clock ONLY=FILE
+	@$(MAKE) --no-print-directory programs PROGRAMS=etcd,prometheus
+	$(PYTEST) $(or $(ONLY),tests/local $(LAYERS)) -m clock $(REPEAT)
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
 	$(PYTEST) $(or $(ONLY),tests/engines) -m engines --timeout 3600 --engine-results .
 
 test-llama: $(READY) ## test the real llama-server, write docs/graviton.md; builds it once, about 18 minutes
 	$(PYTEST) tests/llama -m llama --timeout 7200 --junitxml build/test-llama.xml
-	$(BIN)/python scripts/write_llama_results.py build/test-llama.xml
+	$(BIN)/python scripts/record_llama_results.py build/test-llama.xml
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
-	$(PYTEST) tests/runtime tests/local -m faults --numprocesses 3 --dist loadfile
+	$(PYTEST) $(or $(ONLY),tests/runtime tests/local) -m faults --numprocesses 3 --dist loadfile $(REPEAT)
 
 test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same cases as on EKS, and faults; about half an hour
 	$(PYTEST) tests/local/conformance -m ecs --junitxml build/test-ecs.xml
-	$(BIN)/python scripts/write_ecs_results.py build/test-ecs.xml
+	$(BIN)/python scripts/record_ecs_results.py build/test-ecs.xml
 
-control-plane: $(READY) ## build a real Kubernetes control plane, once
-	$(BIN)/python -m inference_blueprints.local.control_plane
+programs: $(READY) ## build the programs that tests start, once: make programs PROGRAMS=etcd,prometheus KEDA=1 LLAMA=1
+	$(BIN)/python -m inference_blueprints.local.control_plane $(if $(PROGRAMS),--only "$(PROGRAMS)") $(if $(KEDA),--keda) $(if $(LLAMA),--llama)
 
-test-cluster: control-plane ## apply every manifest to a real Kubernetes control plane
-	$(PYTEST) tests/cluster --numprocesses 3 --dist loadfile --no-loadscope-reorder
+test-cluster: programs ## apply every manifest to a real Kubernetes control plane
+	$(PYTEST) $(or $(ONLY),tests/cluster) --numprocesses 3 --dist loadfile --no-loadscope-reorder $(REPEAT)
 
 test-scaling: $(READY) ## compare decisions with the real KEDA and HorizontalPodAutoscaler; builds KEDA once, some minutes
-	$(BIN)/python -m inference_blueprints.local.control_plane --keda
-	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600
+	@$(MAKE) --no-print-directory programs KEDA=1
+	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600 $(REPEAT)
 
 test-controllers: $(READY) ## run capacity-and-health with a slowed worker; some minutes, on a machine that is not busy
-	$(PYTEST) tests/local/scaling -m controllers --timeout 1800
+	$(PYTEST) tests/local/scaling -m controllers --timeout 1800 $(REPEAT)
 
 test-java: $(READY) ## build and test the Java programs; needs a JDK 17 and Maven, and says so if they are missing
-	@sh scripts/test_java.sh $(PYTEST)
+	@sh scripts/test_java.sh $(PYTEST) $(REPEAT)
 
 check-templates: $(READY) ## check templates with checkov, and a hundred generated blueprints and changes to them
 	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run
 	TEMPLATE_EXAMPLES=100 $(PYTEST) tests/templates/generated --timeout 0
 
 check-lives: $(READY) ## deploy, change and destroy platforms on the emulator, some at random: make check-lives LIVES=10
-	LIVES=$(LIVES) $(PYTEST) tests/local -m lives --timeout 0
+	LIVES=$(LIVES) $(PYTEST) $(or $(ONLY),tests/local) -m lives --timeout 0 $(REPEAT)
 
-unit templates charts runtime local: $(READY) ## run one layer of tests
-	$(PYTEST) tests/$@
+unit templates charts runtime: $(READY) ## run one layer of the tests of every commit
+	@$(BIN)/python scripts/run_tests.py $@ $(OPTIONS)
+
+deflake: $(READY) ## run tests again and again, and count the runs that fail: make deflake N=20 ONLY=FILE
+	@PYTEST="$(PYTEST)" sh scripts/deflake.sh $(N) $(ONLY)
 
 lint: $(READY) ## check style and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
@@ -79,20 +95,11 @@ bench: $(READY) ## measure, write benchmarks/results.json and docs/benchmarks.md
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only "$(ONLY)")
 	$(BIN)/python scripts/write_choosing_figures.py
 
-generate: $(READY) ## rewrite generated files: JSON Schemas, reference tables, blueprint pages
-	$(BIN)/python scripts/write_blueprint_reference.py
-	$(BIN)/python scripts/write_blueprint_pages.py
-	$(BIN)/python scripts/write_choosing_figures.py
-	$(BIN)/python scripts/write_instance_comparison.py
-	$(BIN)/python scripts/write_batch_quotas.py
-	$(BIN)/python scripts/write_real_time_figures.py
-	$(BIN)/python scripts/write_streaming_peak.py
-	$(BIN)/python scripts/write_engine_exceptions.py
-	$(BIN)/python scripts/write_engine_differences.py
-	$(BIN)/python scripts/write_chart_schemas.py
-	$(BIN)/python scripts/write_ecs_page.py
-	$(BIN)/python scripts/write_fleet_page.py
-	$(BIN)/python scripts/write_template_trees.py
+generate: $(READY) ## rewrite all generated files: schemas, plans, pictures, tables of pages, recorded renderings
+	@$(BIN)/python scripts/generate.py
+
+verify: $(READY) ## check in a copy that all generated files are what `make generate` writes
+	@$(BIN)/python scripts/verify.py
 
 lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or package.json
 	$(BIN)/uv pip compile pyproject.toml --group batch --group local --group dev --generate-hashes --no-header --no-annotate \

@@ -1,0 +1,261 @@
+"""Continuous integration: the suites of what a change touches, or all that fit; then no process may be left.
+
+``.ci/run`` starts it. A run compares with the last commit for which it passed on this machine. Every suite runs
+except those of a release in three cases: that commit is unknown or not an ancestor, a file changed on which all
+suites depend, or the range holds a commit whose number in the history divides by five. Otherwise the suites of
+every run run, and those tests of the others that are near a changed file (`import_graph`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import import_graph
+import psutil
+from suites import SUITES, Suite
+
+from inference_blueprints import tools
+
+ROOT = Path(__file__).resolve().parent.parent
+#: A change of these concerns every suite.
+COMMON = re.compile(
+    r"Makefile|\.ci/.*|pyproject\.toml|requirements\.lock|package(-lock)?\.json|scripts/(ci|suites|import_graph)\.py"
+    r"|scripts/setup\.sh|tests/(conftest\.py|plugins/.*)"
+)
+#: Every so many commits, everything runs: a chain of imports can be longer than what counts as near.
+FULL_EVERY = 5
+#: How long a process that was told to end may take.
+_ENDING_SECONDS = 10.0
+#: Where pytest names the tests that passed when they were repeated.
+_REPEATED = re.compile(r"^RERUN (\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A suite that runs, and its files. None runs all of them."""
+
+    suite: Suite
+    files: tuple[str, ...] | None
+    reason: str
+
+    @property
+    def command(self) -> list[str]:
+        """The command that runs it."""
+        words = ["make", "--no-print-directory", self.suite.target]
+        return words if self.files is None else [*words, f"ONLY={' '.join(self.files)}"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a suite ended."""
+
+    target: str
+    passed: bool
+    seconds: float
+    repeated: tuple[str, ...]
+
+
+def git(*words: str) -> str | None:
+    """Return the output of git, or None if it failed."""
+    ran = subprocess.run(
+        [shutil.which("git") or "git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return ran.stdout.strip() if ran.returncode == 0 else None
+
+
+def passed_file() -> Path:
+    """Return the file with the last commit that passed on this machine."""
+    return tools.shared_cache_directory() / "ci" / "passed-commit"
+
+
+def known_base() -> str | None:
+    """Return the last commit that passed: that of the environment variable BASE, or of this machine."""
+    given = os.environ.get("BASE")
+    file = passed_file()
+    return given or (file.read_text(encoding="utf-8").strip() if file.is_file() else None)
+
+
+def why_all(base: str | None) -> str | None:
+    """Return why every suite must run, or None if the changed files decide."""
+    if not base:
+        return "no commit is known that passed"
+    if git("rev-parse", "--is-shallow-repository") != "false":
+        return "the history is not complete"
+    if git("merge-base", "--is-ancestor", base, "HEAD") is None:
+        return f"{base[:8]} is not an ancestor of this commit"
+    common = [name for name in changed_files(base) if COMMON.fullmatch(name)]
+    if common:
+        return f"{common[0]} changed, on which every suite depends"
+    for commit in (git("rev-list", f"{base}..HEAD") or "").split():
+        number = int(git("rev-list", "--count", commit) or 0)
+        if number % FULL_EVERY == 0:
+            return f"{commit[:8]} is commit {number}, which divides by {FULL_EVERY}"
+    return None
+
+
+def changed_files(base: str) -> list[str]:
+    """Return the files that differ between a commit and the working tree."""
+    return (git("diff", "--name-only", "--no-renames", base) or "").splitlines()
+
+
+def choose(changed: Sequence[str], graph: dict[str, set[str]], root: Path = ROOT) -> Iterator[Chosen]:
+    """Yield the suites of every run, and the others with their files that are near a changed file."""
+    concerned = import_graph.files_of_change(changed, graph)
+    for suite in SUITES:
+        if suite.tier == "every run":
+            yield Chosen(suite, None, "in every run")
+        if suite.tier != "near a change":
+            continue
+        source = next((name for name in changed if name.startswith(suite.sources or ("\0",))), None)
+        if source:
+            yield Chosen(suite, None, f"{source} changed")
+            continue
+        files = tuple(name for name in suite.files(root) if import_graph.near(graph, name) & concerned)
+        if files:
+            yield Chosen(suite, files, f"{len(files)} files of tests are near a change")
+
+
+def in_order(chosen: Iterable[Chosen]) -> Iterator[list[Chosen]]:
+    """Yield the suites that run at once: lint beside verify, then one after the other, waiting ones last."""
+    found = list(chosen)
+    first = [each for each in found if each.suite.target in {"lint", "verify"}]
+    others = [each for each in found if each not in first]
+    if first:
+        yield first
+    for each in sorted(others, key=lambda each: each.suite.waits):
+        yield [each]
+
+
+def run_group(group: Sequence[Chosen], logs: Path) -> list[Result]:
+    """Run suites at once. Show the output of the first while it runs, and of the others after it."""
+    begin = time.monotonic()
+    beside = []
+    for each in group[1:]:
+        stream = (logs / each.suite.target).open("wb")
+        beside.append(
+            (each, subprocess.Popen(each.command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT))
+        )
+    results = [shown(group[0].suite.target, group[0].command, logs)]
+    for each, process in beside:
+        code = process.wait()
+        text = (logs / each.suite.target).read_text(encoding="utf-8", errors="replace")
+        say(f"\n===== {each.suite.target} =====\n{text}")
+        results.append(Result(each.suite.target, code == 0, time.monotonic() - begin, repeated(text)))
+    return results
+
+
+def shown(name: str, command: Sequence[str], logs: Path) -> Result:
+    """Run a command, and show and keep its output."""
+    say(f"\n===== {name} =====")
+    begin = time.monotonic()
+    lines = []
+    with (logs / name).open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+        for line in process.stdout or ():
+            lines.append(line)
+            log.write(line)
+            say(line.rstrip("\n"))
+    code = process.wait()
+    return Result(name, code == 0, time.monotonic() - begin, repeated("".join(lines)))
+
+
+def repeated(text: str) -> tuple[str, ...]:
+    """Return the tests that pytest repeated."""
+    return tuple(sorted(set(_REPEATED.findall(text))))
+
+
+def processes_left(mark: str) -> list[psutil.Process]:
+    """Return the processes that name this checkout, or whose environment has the folder of this run."""
+    left = []
+    own = {os.getpid(), *(each.pid for each in psutil.Process().parents())}
+    for process in psutil.process_iter():
+        try:
+            texts = [*process.cmdline(), *process.environ().values()]
+            names_checkout = any(f"{ROOT}/" in word for word in process.cmdline())
+        except psutil.Error:  # it has ended, or is the kernel's
+            continue
+        if process.pid not in own and (names_checkout or any(mark in each for each in texts)):
+            left.append(process)
+    _, alive = psutil.wait_procs(left, timeout=_ENDING_SECONDS)
+    return alive
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def summary(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a line per suite, and the tests that were repeated."""
+    yield "\n===== summary ====="
+    for each in results:
+        yield f"{each.target:16} {'passed' if each.passed else 'FAILED'}  {each.seconds / 60:5.1f} min"
+    yield f"{'sum':16}         {sum(each.seconds for each in results) / 60:5.1f} min"
+    for each in results:
+        for name in each.repeated:
+            yield f"repeated: {name} ({each.target}); run: make deflake N=20 ONLY={name.partition('[')[0]}"
+
+
+def plan(arguments: argparse.Namespace) -> tuple[str, list[Chosen]]:
+    """Return why these suites run, and the suites."""
+    base = known_base()
+    reason = "asked for" if arguments.all else why_all(base)
+    if reason or not base:
+        return f"Everything runs: {reason}.", [
+            Chosen(suite, None, "all") for suite in SUITES if suite.tier != "release"
+        ]
+    changed = changed_files(base)
+    chosen = list(choose(changed, import_graph.imports(ROOT)))
+    return f"Compared with {base[:8]}, {len(changed)} files changed.", chosen
+
+
+def main() -> int:
+    """Run the suites, say what they cost, and record the commit if all passed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="run every suite except those of a release")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would run")
+    given = parser.parse_args()
+    why, chosen = plan(given)
+    say(why)
+    for each in chosen:
+        say(f"  {each.suite.target}: {each.reason}")
+    if given.dry_run:
+        return 0
+    folder = Path(tempfile.mkdtemp(prefix="ci-"))
+    os.environ["TMPDIR"] = str(folder)
+    logs = folder / "logs"
+    logs.mkdir()
+    programs = sorted({name for each in chosen for name in each.suite.programs})
+    results = [shown(name, ["make", "--no-print-directory", name], logs) for name in programs]
+    for group in in_order(chosen):
+        if all(each.passed for each in results):
+            results += run_group(group, logs)
+    for line in summary(results):
+        say(line)
+    left = processes_left(str(folder))
+    for process in left:
+        say(f"left: {process.pid} {' '.join(process.cmdline())}")
+    if left or not all(each.passed for each in results):
+        return 1
+    say("No process is left.")
+    if git("status", "--porcelain") == "":
+        passed_file().parent.mkdir(parents=True, exist_ok=True)
+        passed_file().write_text(f"{git('rev-parse', 'HEAD')}\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

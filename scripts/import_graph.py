@@ -1,0 +1,112 @@
+"""Which tests are near a change, by the imports of the repository.
+
+A file is near another one if a chain of at most `STEPS` imports leads to it. The name of a module or the path
+of a folder as text counts as an import too: programs are started by name, and code is copied by folder.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+#: Folders that are on the path of Python, beside the root of the checkout.
+SOURCE_ROOTS = ("", "constructs", "runtime", "scripts")
+PACKAGES = (
+    "app.py",
+    "benchmarks",
+    "constructs",
+    "inference_blueprints",
+    "runtime",
+    "scripts",
+    "stacks",
+    "tests",
+)
+STEPS = 2
+#: Reads the blueprints, charts and values, which are in folders without Python.
+DATA_READER = "inference_blueprints/resources.py"
+#: Pages: the first tier tests them.
+PAGES = ("docs/", "README.md", "AGENTS.md", "CONTRIBUTING.md", "LICENSE")
+
+
+def python_files(root: Path) -> list[str]:
+    """Return the Python files of a checkout, relative to its root."""
+    found = []
+    for name in PACKAGES:
+        place = root / name
+        found += [place] if place.is_file() else sorted(place.rglob("*.py"))
+    return [each.relative_to(root).as_posix() for each in found]
+
+
+def imports(root: Path) -> dict[str, set[str]]:
+    """Return the files that each Python file imports, names or, as a test, has fixtures from."""
+    files = python_files(root)
+    modules = dict(_modules(files))
+    folders: dict[str, set[str]] = {}
+    for file in files:
+        for parent in Path(file).parents:
+            folders.setdefault(parent.as_posix(), set()).add(file)
+    return {file: _imported(root, file, modules, folders) - {file} for file in files}
+
+
+def near(graph: Mapping[str, set[str]], begin: str, steps: int = STEPS) -> set[str]:
+    """Return the files that at most some steps of imports lead to, including the first one."""
+    found = edge = {begin}
+    for _ in range(steps):
+        edge = {imported for file in edge for imported in graph.get(file, ())} - found
+        found = found | edge
+    return found
+
+
+def files_of_change(changed: Iterable[str], graph: Mapping[str, set[str]]) -> set[str]:
+    """Return the Python files that a change concerns.
+
+    Data in a package concerns the Python files of the nearest folder above it that has some. Other data, such
+    as charts, concerns the module that reads it. Pages concern nothing.
+    """
+    folders: dict[str, set[str]] = {}
+    for file in graph:
+        folders.setdefault(Path(file).parent.as_posix(), set()).add(file)
+    concerned = set()
+    for name in changed:
+        if name.endswith(".py"):
+            concerned.add(name)
+        elif not name.startswith(PAGES):
+            above = (parent.as_posix() for parent in Path(name).parents)
+            concerned |= next(
+                (folders[each] for each in above if each in folders and each != "."), {DATA_READER}
+            )
+    return concerned
+
+
+def _modules(files: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each module name with its file. A file has a name per source root that it is below."""
+    for file in files:
+        path = Path(file).with_suffix("")
+        for source in SOURCE_ROOTS:
+            if source and not path.is_relative_to(source):
+                continue
+            parts = path.relative_to(source).parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), file
+
+
+def _imported(root: Path, file: str, modules: Mapping[str, str], folders: Mapping[str, set[str]]) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse((root / file).read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if "." in node.value:
+                names = [node.value]
+            elif "/" in node.value:
+                found |= folders.get(node.value.strip("/"), set())
+        found |= {modules[name] for name in names if name in modules}
+    if file.startswith("tests/"):
+        for parent in Path(file).parents:
+            conftest = (parent / "conftest.py").as_posix()
+            if conftest in folders.get(parent.as_posix(), ()):
+                found.add(conftest)
+    return found

@@ -1,0 +1,128 @@
+"""The suites of tests: what each runs, what it needs, and when continuous integration runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Tier = Literal["every run", "near a change", "release"]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A target of the Makefile that tests something."""
+
+    target: str
+    shows: str
+    tier: Tier
+    #: Folders of its tests. `mark` selects among them. A suite without folders is chosen by no import.
+    folders: tuple[str, ...] = ()
+    mark: str | None = None
+    #: Whether it waits for time to pass. Such suites run one after the other, and nothing else runs then.
+    waits: bool = False
+    #: Targets that build its programs. They run before all tests.
+    programs: tuple[str, ...] = ()
+    #: Files that it depends on beside what its tests import.
+    sources: tuple[str, ...] = ()
+
+    def files(self, root: Path) -> list[str]:
+        """Return its files of tests, relative to the root."""
+        found = [
+            path.relative_to(root).as_posix()
+            for folder in self.folders
+            for path in sorted((root / folder).rglob("test_*.py"))
+        ]
+        return [name for name in found if self._has_tests(root, name)]
+
+    def _has_tests(self, root: Path, name: str) -> bool:
+        """Whether a file has tests of this suite. Those of tests/local have the mark clock by their place."""
+        text = (root / name).read_text(encoding="utf-8")
+        named = {each for each in MARKS if f"mark.{each}" in text}
+        if self.mark is None:
+            return True
+        return self.mark in named or (self.mark == "clock" and name.startswith("tests/local/") and not named)
+
+
+#: The marks that take a test out of the first tier.
+MARKS = ("thorough", "clock", "faults", "lives", "scaling", "controllers", "ecs", "llama", "engines")
+_LAYERS = ("tests/unit", "tests/charts", "tests/runtime", "tests/templates")
+
+SUITES = (
+    Suite("lint", "style and types of all code", "every run"),
+    Suite("verify", "generated files are up to date", "every run"),
+    Suite("test", "every layer, without programs and waiting", "every run"),
+    Suite(
+        "test-thorough",
+        "what needs much processor time: all shipped blueprints, drawn blueprints, large inputs",
+        "near a change",
+        _LAYERS,
+        "thorough",
+    ),
+    Suite(
+        "test-clock",
+        "real servers on this machine: the emulator, engines, Prometheus, etcd, batch workers",
+        "near a change",
+        ("tests/local", *_LAYERS),
+        "clock",
+        waits=True,
+        programs=("programs",),
+    ),
+    Suite("run", "the README's second command: a platform is deployed and answers", "every run", waits=True),
+    Suite(
+        "check-lives",
+        "platforms are deployed, changed and destroyed",
+        "near a change",
+        ("tests/local",),
+        "lives",
+        waits=True,
+    ),
+    Suite(
+        "test-faults",
+        "batch jobs with killed workers, lost events and large inputs",
+        "near a change",
+        ("tests/local", "tests/runtime"),
+        "faults",
+        waits=True,
+    ),
+    Suite(
+        "test-java",
+        "the programs in Java, with real servers",
+        "near a change",
+        ("tests/java",),
+        waits=True,
+        sources=("runtime/java/", "inference_blueprints/contracts/", "tests/runtime/signals/"),
+    ),
+    Suite(
+        "test-cluster",
+        "manifests and controllers on a real Kubernetes API server",
+        "near a change",
+        ("tests/cluster",),
+        waits=True,
+        programs=("programs",),
+    ),
+    Suite("check-templates", "checkov, and a hundred drawn blueprints", "release"),
+    Suite(
+        "test-scaling",
+        "decisions beside the real KEDA",
+        "release",
+        ("tests/cluster/autoscaling",),
+        "scaling",
+        waits=True,
+        programs=("programs",),
+    ),
+    Suite(
+        "test-controllers", "a slowed worker is found", "release", ("tests/local",), "controllers", waits=True
+    ),
+    Suite(
+        "test-ecs",
+        "tasks of ECS as rendered, and the same cases on EKS",
+        "release",
+        ("tests/local/conformance",),
+        "ecs",
+        waits=True,
+        programs=("programs",),
+    ),
+    Suite("test-llama", "the real llama-server", "release", ("tests/llama",), "llama", waits=True),
+    Suite("test-engines", "real vLLM on processors", "release", ("tests/engines",), "engines", waits=True),
+)
