@@ -1,9 +1,9 @@
 """Continuous integration: the suites of what a change touches, or all that fit; then no process may be left.
 
-``.ci/run`` starts it. A run compares with the last commit for which it passed on this machine. Every suite runs
-except those of a release in three cases: that commit is unknown or not an ancestor, a file changed on which all
-suites depend, or the range holds a commit whose number in the history divides by five. Otherwise the suites of
-every run run, and those tests of the others that are near a changed file (`import_graph`).
+``.ci/run`` starts it. A run compares with the last commit for which it passed on this machine. Every suite
+except those of a release runs in three cases: that commit is unknown or not an ancestor, a file changed on
+which all suites depend, or the range holds a commit whose number in the history divides by five. Otherwise
+those run that belong to every run, and those tests of the others that are near a change (`import_graph`).
 """
 
 from __future__ import annotations
