@@ -9,12 +9,8 @@ from inference_blueprints.spec.types import Spec
 from inference_blueprints.targets.ecs.ecs_limits import ECS_LIMITS
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_ecs_page.py"))
-RESULTS = runpy.run_path(str(root() / "scripts" / "write_ecs_results.py"))
+RESULTS = runpy.run_path(str(root() / "scripts" / "record_ecs_results.py"))
 PAGE = SCRIPT["PAGE"].read_text(encoding="utf-8")
-
-
-def test_the_page_is_as_generated() -> None:
-    assert SCRIPT["page_text"](PAGE) == PAGE, "run: make generate"
 
 
 def test_every_section_has_a_row() -> None:

@@ -6,7 +6,7 @@ import runpy
 
 from inference_blueprints.resources import root
 
-RESULTS = runpy.run_path(str(root() / "scripts" / "write_llama_results.py"))
+RESULTS = runpy.run_path(str(root() / "scripts" / "record_llama_results.py"))
 PAGE = RESULTS["PAGE"].read_text(encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
 """Draw docs/graphs/dashboard-*.svg: every graph of every Grafana dashboard, as a real Prometheus answers it.
 
-    .venv/bin/python scripts/write_dashboard_pictures.py
+    .venv/bin/python scripts/record_dashboard_pictures.py
 
 Frontends are real, engines simulated. Series of GPUs and KEDA are recorded and keep their values: a busy and
 an idle GPU. It takes two minutes, and the figures differ from run to run, so no test compares the pictures.

@@ -1,6 +1,6 @@
 """Write the results of `make test-llama` into docs/graviton.md, from the report of pytest.
 
-``make test-llama`` runs this script after the tests: ``write_llama_results.py REPORT``, a file in the format
+``make test-llama`` runs this script after the tests: ``record_llama_results.py REPORT``, a file in the format
 of ``pytest --junitxml``.
 """
 

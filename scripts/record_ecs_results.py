@@ -1,6 +1,6 @@
 """Write the results of `make test-ecs` into docs/ecs.md, from the report of pytest.
 
-``make test-ecs`` runs this script after the tests: ``write_ecs_results.py REPORT``, a file in the format of
+``make test-ecs`` runs this script after the tests: ``record_ecs_results.py REPORT``, a file in the format of
 ``pytest --junitxml``.
 """
 
