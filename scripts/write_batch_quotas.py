@@ -7,10 +7,11 @@ plan` for the reference day. ``make generate`` runs this script.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
+
+from generated_files import filled, rewrite
 
 from inference_blueprints.planning.tables.batch_tables import day_row, figure, share
 from inference_blueprints.sizing.batch_day import BatchDay, summarise_days
@@ -31,8 +32,6 @@ REFERENCE: Final = BatchDay(
     publishes=True,
 )
 
-_PLACE: Final = re.compile(r"(<!-- quotas -->\n).*?(<!-- end of quotas -->)", re.DOTALL)
-
 
 def page_text(page: str) -> str:
     """Return the page with new tables.
@@ -43,7 +42,7 @@ def page_text(page: str) -> str:
         The current page.
     """
     tables = "\n\n".join("\n".join(table) for table in (_day(), _quotas()))
-    return _PLACE.sub(lambda found: f"{found[1]}\n{tables}\n\n{found[2]}", page)
+    return filled(page, "quotas", tables)
 
 
 def _day() -> Iterator[str]:
@@ -81,7 +80,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(PAGE, page_text)
 
 
 if __name__ == "__main__":

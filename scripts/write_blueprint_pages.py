@@ -10,10 +10,12 @@ Run ``make generate`` after a change of a blueprint, of prices or of the sizing 
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+
+from generated_files import filled, rewrite, write_all
 
 from inference_blueprints.figures import MemorySummary, PlanSummary, ProcessSummary
 from inference_blueprints.loading import load_blueprint
@@ -29,7 +31,6 @@ from inference_blueprints.tables.markdown_table import markdown_table
 from inference_blueprints.tables.text_table import TextTable
 
 _GIB = 1024**3
-_PLACE = re.compile(r"(<!-- plan: [^\n]*-->\n).*?(<!-- end of plan -->)", re.DOTALL)
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
 #: Tables of `blueprints plan` that are also on a page.
 _FURTHER_SIZES = (
@@ -76,11 +77,7 @@ def page_text(name: str, page: str) -> str:
     ValueError
         If the page does not have exactly one place for it.
     """
-    content = "\n\n".join(_parts(name))
-    text, count = _PLACE.subn(lambda found: f"{found[1]}\n{content}\n\n{found[2]}", page)
-    if count != 1:
-        raise ValueError(f"{page_path(name)}: got {count} places for the plan, one is needed:\n{_LINES}")
-    return text
+    return filled(page, "plan", "\n\n".join(_parts(name)))
 
 
 def picture_text(name: str) -> str:
@@ -177,15 +174,24 @@ def _on_demand(blueprint: Blueprint, summary: PlanSummary) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write every page and picture."""
-    for name in shipped():
-        page = page_path(name)
+    """Write every page and picture, and remove those of blueprints that are gone.
+
+    Raises
+    ------
+    SystemExit
+        If a blueprint has no page yet: people write the rest of it.
+    """
+    pages = {name: page_path(name) for name in shipped()}
+    for name, page in pages.items():
         if not page.exists():
             sys.exit(
                 f"{page}: is missing; describe what {name} teaches and when not to use it, and add\n{_LINES}"
             )
-        picture_path(name).write_text(picture_text(name), encoding="utf-8")
-        page.write_text(page_text(name, page.read_text(encoding="utf-8")), encoding="utf-8")
+        rewrite(page, partial(page_text, name))
+    for gone in set((root() / "docs" / "blueprints").glob("*.md")) - set(pages.values()):
+        gone.unlink()
+    pictures = {picture_path(name): picture_text(name) for name in pages}
+    write_all(pictures, (root() / "docs" / "images").iterdir())
 
 
 if __name__ == "__main__":

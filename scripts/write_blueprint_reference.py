@@ -1,12 +1,13 @@
-"""Write the JSON Schema and the tables of docs/blueprint.md from the blueprint's types.
+"""Write the JSON Schema and the tables of docs/blueprint.md from the blueprint's types and rules.
 
-Run it after a change of the types or the rules: ``.venv/bin/python scripts/write_blueprint_reference.py``.
+``make generate`` runs this script.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+
+from generated_files import filled, rewrite, write_all
 
 from inference_blueprints.resources import schema_path
 from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
@@ -25,21 +26,14 @@ def page_text(page: str) -> str:
         The current page.
     """
     for name, content in (("keys", key_tables()), ("rules", rule_list(SPEC_CHECKS))):
-        pattern = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-
-        def filled(found: re.Match[str], content: str = content) -> str:
-            return f"{found[1]}\n{content}\n{found[2]}"
-
-        page, count = pattern.subn(filled, page)
-        if count != 1:
-            raise SystemExit(f"{PAGE}: found {count} places for '{name}', must be 1")
+        page = filled(page, name, content.strip())
     return page
 
 
 def main() -> None:
     """Write both files."""
-    schema_path().write_text(schema_text(), encoding="utf-8")
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    write_all({schema_path(): schema_text()}, schema_path().parent.iterdir())
+    rewrite(PAGE, page_text)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,11 @@ def schema_text(chart: str) -> str:
     return json.dumps(values_schema(chart), indent=2) + "\n"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write every schema."""
     for name in schema_charts():
         (charts_directory() / name / "values.schema.json").write_text(schema_text(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
+
+from generated_files import rewrite
 
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = _DOCS / "choosing.md"
@@ -84,8 +87,7 @@ def _difference(one: str, other: str) -> str:
 
 def main() -> None:
     """Write the page."""
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(page_text(page, BENCHMARKS.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(PAGE, partial(page_text, benchmarks=BENCHMARKS.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

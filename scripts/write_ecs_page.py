@@ -5,10 +5,11 @@ The second table is the list that ``validate`` uses. ``make generate`` runs this
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from generated_files import filled, rewrite
 
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.types.section import Section
@@ -49,7 +50,6 @@ ROWS: Final = {
         "floors of Application Auto Scaling, places of batch",
     ),
 }
-_PLACE = "(<!-- {0} -->\n).*?(<!-- end of {0} -->)"
 
 
 def page_text(page: str) -> str:
@@ -61,12 +61,7 @@ def page_text(page: str) -> str:
         The current page.
     """
     for name, lines in (("rows", _rows()), ("limits", _limits())):
-        table = "\n".join(lines)
-        place = re.compile(_PLACE.format(name), re.DOTALL)
-        found = place.search(page)
-        if found is None:
-            raise SystemExit(f"the page has no place for the table '{name}'")
-        page = f"{page[: found.start()]}{found[1]}\n{table}\n\n{found[2]}{page[found.end() :]}"
+        page = filled(page, name, "\n".join(lines))
     return page
 
 
@@ -92,5 +87,10 @@ def _limits() -> Iterator[str]:
         yield f"| {limit.setting} | {result} | {limit.reason} | {limit.instead} |"
 
 
+def main() -> None:
+    """Write the page."""
+    rewrite(PAGE, page_text)
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    main()

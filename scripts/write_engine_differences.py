@@ -7,10 +7,11 @@ that `tests/engines/test_simulated_against_real.py` expects. ``make generate`` r
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from generated_files import filled, rewrite
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = _ROOT / "docs" / "real-engines.md"
@@ -21,7 +22,6 @@ _COLUMNS: Final = {
     "real": "Real",
     "consequence": "If you trust a run with simulated engines",
 }
-_PLACE: Final = re.compile(r"(<!-- differences -->\n).*?(<!-- end of differences -->)", re.DOTALL)
 
 
 def page_text(page: str) -> str:
@@ -32,8 +32,7 @@ def page_text(page: str) -> str:
     page
         The current page.
     """
-    table = "\n".join(_table())
-    return _PLACE.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", page)
+    return filled(page, "differences", "\n".join(_table()))
 
 
 def _table() -> Iterator[str]:
@@ -46,7 +45,7 @@ def _table() -> Iterator[str]:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(PAGE, page_text)
 
 
 if __name__ == "__main__":

@@ -6,19 +6,17 @@ Each table is between a comment such as ``<!-- exceptions -->`` and ``<!-- end o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from generated_files import filled, rewrite
 
 from inference_blueprints.targets.local.vllm_cpu.exceptions import described
 from inference_blueprints.targets.local.vllm_cpu.installation import DOWNLOADED_BYTES, INSTALLED_BYTES
 from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import document
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "real-engines.md"
-_PLACE: Final = re.compile(
-    r"(<!-- (installation|exceptions|architectures) -->\n).*?(<!-- end of \2 -->)", re.DOTALL
-)
 
 
 def page_text(page: str) -> str:
@@ -30,8 +28,9 @@ def page_text(page: str) -> str:
         The current page.
     """
     rows = {"installation": _sizes(), "exceptions": _settings(), "architectures": _refused()}
-    tables = {name: "\n".join(lines) for name, lines in rows.items()}
-    return _PLACE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", page)
+    for name, lines in rows.items():
+        page = filled(page, name, "\n".join(lines))
+    return page
 
 
 def _sizes() -> Iterator[str]:
@@ -61,7 +60,7 @@ def _settings() -> Iterator[str]:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(PAGE, page_text)
 
 
 if __name__ == "__main__":

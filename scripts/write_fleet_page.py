@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from generated_files import rewrite
+
 from inference_blueprints.fleet.fleet_cost import fleet_cost
 from inference_blueprints.fleet.fleet_split import AccountLimit, CellLimit, fleet_split
 from inference_blueprints.fleet.fleet_tables import fleet_sentence, fleet_tables
@@ -83,7 +85,7 @@ def _line(cells: list[str]) -> str:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(PAGE, page_text)
 
 
 if __name__ == "__main__":

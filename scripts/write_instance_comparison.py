@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+from generated_files import rewrite
+
 from inference_blueprints.catalog.catalogue import REFERENCE_REGION
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.pricing.rates import prices_for
@@ -58,7 +60,7 @@ def _text(model: str) -> str:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(PAGE, page_text)
 
 
 if __name__ == "__main__":

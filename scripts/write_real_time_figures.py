@@ -6,10 +6,11 @@ of a shipped blueprint with another workload. ``make generate`` runs this script
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from generated_files import filled, rewrite
 
 from inference_blueprints.figures import EdgeSummary
 from inference_blueprints.loading import load_blueprint
@@ -27,7 +28,6 @@ PEAKS: Final = (100_000.0, 300_000.0)
 _BLUEPRINT: Final = "quickstart-g6e"
 #: Short prompts and answers, as ad servers send them, and a few hundred milliseconds for a request.
 _OBJECTIVES: Final = Objectives(time_to_first_token_p90_ms=150.0, time_per_output_token_p90_ms=18.0)
-_PLACE: Final = re.compile(r"(<!-- peaks -->\n).*?(<!-- end of peaks -->)", re.DOTALL)
 
 
 def edge_of(peak: float) -> EdgeSummary:
@@ -63,8 +63,7 @@ def page_text(page: str) -> str:
     page
         The current page.
     """
-    lines = "\n".join(_lines())
-    return _PLACE.sub(lambda found: f"{found[1]}\n{lines}\n\n{found[2]}", page)
+    return filled(page, "peaks", "\n".join(_lines()))
 
 
 def _lines() -> Iterator[str]:
@@ -80,7 +79,7 @@ def _lines() -> Iterator[str]:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(PAGE, page_text)
 
 
 if __name__ == "__main__":

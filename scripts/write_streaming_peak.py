@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from generated_files import filled, rewrite
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import BrokerSize
@@ -40,7 +41,6 @@ _LATENCY_MILLIS: Final = 300.0
 _BUSY_SHARE: Final = 0.5
 _MICROSECONDS: Final = 1e6
 _MOST_BROKERS: Final = 30
-_PLACE: Final = re.compile(r"(<!-- peak -->\n).*?(<!-- end of peak -->)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,7 @@ def page_text(page: str, measured: float | None) -> str:
     measured
         As in `peak_of`.
     """
-    lines = "\n".join(_lines(peak_of(measured)))
-    return _PLACE.sub(lambda found: f"{found[1]}\n{lines}\n\n{found[2]}", page)
+    return filled(page, "peak", "\n".join(_lines(peak_of(measured))))
 
 
 def _lines(peak: StreamPeak) -> Iterator[str]:
@@ -213,8 +212,7 @@ def _quota(size: StreamingJobSize) -> str:
 
 def main() -> None:
     """Write the page."""
-    text = page_text(PAGE.read_text(encoding="utf-8"), measured_microseconds())
-    PAGE.write_text(text, encoding="utf-8")
+    rewrite(PAGE, lambda page: page_text(page, measured_microseconds()))
 
 
 if __name__ == "__main__":

@@ -21,5 +21,10 @@ def trees() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the file."""
     (FOLDER / "trees.json").write_text(trees(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

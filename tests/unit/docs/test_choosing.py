@@ -9,7 +9,6 @@ import pytest
 from inference_blueprints.resources import root
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_choosing_figures.py"))
-PAGE = SCRIPT["PAGE"].read_text(encoding="utf-8")
 BENCHMARKS = SCRIPT["BENCHMARKS"].read_text(encoding="utf-8")
 
 MEASURED = """\
@@ -25,9 +24,10 @@ def place(pattern: str, columns: str = "baseline: before | value: after") -> str
     return f"<!-- figures: {pattern} | {columns} -->\nold\n<!-- end of figures -->\n"
 
 
-def test_the_page_is_current() -> None:
-    assert SCRIPT["page_text"](PAGE, BENCHMARKS) == PAGE, "run: make generate"
-    assert PAGE.count("<!-- figures: ") == 4
+def test_the_page_has_a_table_of_each_kind() -> None:
+    """A place whose markers are misspelt would be left as it is."""
+    page = SCRIPT["PAGE"].read_text(encoding="utf-8")
+    assert len(SCRIPT["_PLACE"].findall(page)) == page.count("<!-- figures: ") == 4
 
 
 def test_the_second_value_is_compared_with_the_first() -> None:

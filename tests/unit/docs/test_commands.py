@@ -163,12 +163,6 @@ def test_requests_are_those_that_the_local_tests_send(page: Path) -> None:
             assert all(body["model"] in served for body in bodies)
 
 
-def test_the_readme_shows_the_plan_that_the_command_prints(tmp_path: Path) -> None:
-    printed = run(["blueprints", "plan", "quickstart-g6e"], tmp_path).stdout
-    shown = [body.strip() for language, body in fences(root() / "README.md") if language == "text"]
-    assert "\n".join(line.rstrip() for line in printed.splitlines()).strip() in shown
-
-
 def test_the_integration_run_covers_the_readme_s_make_targets() -> None:
     lines = (root() / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     ran = {target for line in lines for target in re.findall(r"\bmake ([a-z-]+)", line.partition("#")[0])}

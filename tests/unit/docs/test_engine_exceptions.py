@@ -11,16 +11,12 @@ from inference_blueprints.resources import root
 from inference_blueprints.targets.local.vllm_cpu.installation import INSTALLED_BYTES
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_engine_exceptions.py"))
-PAGE = SCRIPT["PAGE"].read_text(encoding="utf-8")
-
-
-def test_the_page_is_current() -> None:
-    assert SCRIPT["page_text"](PAGE) == PAGE, "run: make generate"
-    assert PAGE.count("<!-- exceptions -->") == PAGE.count("<!-- architectures -->") == 1
 
 
 def test_the_table_is_written_anew() -> None:
-    written = SCRIPT["page_text"]("<!-- exceptions -->\nSTALE\n<!-- end of exceptions -->\n")
+    places = ("installation", "exceptions", "architectures")
+    page = "".join(f"<!-- {name} -->\nSTALE\n<!-- end of {name} -->\n" for name in places)
+    written = SCRIPT["page_text"](page)
     assert "STALE" not in written
     assert "| `--load-format` | `dummy` |" in written
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 
 from inference_blueprints.resources import root
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_fleet_page.py"))
-PAGE = SCRIPT["PAGE"].read_text(encoding="utf-8")
 
 
-def test_the_page_is_current() -> None:
-    assert SCRIPT["page_text"](PAGE) == PAGE, "run: make generate"
-    assert PAGE.count("<!-- fleet 10000 -->") == PAGE.count("<!-- fleet 100000 -->") == 1
+def test_the_page_has_both_fleets() -> None:
+    """A place whose markers are misspelt would be left as it is."""
+    page = SCRIPT["PAGE"].read_text(encoding="utf-8")
+    assert re.findall(r"<!-- fleet (\d+) -->", page) == ["10000", "100000"]
 
 
 def test_tables_are_written_anew() -> None:

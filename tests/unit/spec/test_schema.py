@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from inference_blueprints.resources import blueprints_directory, schema_path
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.schema import json_schema, schema_text
+from inference_blueprints.spec.schema import json_schema
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.structure import is_choice, keys, walk
 
@@ -37,10 +37,6 @@ def parts(value: Any) -> Iterator[dict[str, Any]]:
         yield value
     for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from parts(child)
-
-
-def test_the_shipped_schema_is_the_types() -> None:
-    assert schema_path().read_text(encoding="utf-8") == schema_text(), "run `blueprints schema` into it"
 
 
 def test_it_is_a_schema() -> None:

@@ -1,0 +1,88 @@
+"""Which generators `make generate` runs, in which order, and what it does if one fails."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+
+import generate
+import pytest
+from generated_files import filled, rewrite, write_all
+
+PLACE = "# Page\n\n<!-- sizes: by a script -->\n{}<!-- end of sizes -->\n\nEnd\n"
+
+
+@pytest.fixture
+def one_at_a_time() -> Executor:
+    return ThreadPoolExecutor(1)
+
+
+def test_a_new_generator_is_found_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    for name in ("write_b", "write_a", "record_c", *generate.FIRST):
+        (tmp_path / "scripts" / f"{name}.py").touch()
+    assert generate.generators(tmp_path) == (list(generate.FIRST), ["write_a", "write_b"])
+
+
+def test_every_generator_of_this_tree_can_be_run() -> None:
+    names = [name for stage in generate.generators() for name in stage]
+    assert set(generate.FIRST) < set(names)
+    scripts = generate.TREE / "scripts"
+    without = [
+        name for name in names if "\ndef main() -> None:\n" not in (scripts / f"{name}.py").read_text()
+    ]
+    assert without == []
+
+
+def test_a_failure_is_reported_and_stops_the_next_stage(one_at_a_time: Executor) -> None:
+    ran = []
+
+    def run(name: str) -> str:
+        ran.append(name)
+        return f"{name}: broken" if name == "b" else ""
+
+    assert generate.generate([["a", "b", "c"], ["d"]], one_at_a_time, run) == ["b: broken"]
+    assert ran == ["a", "b", "c"]
+
+
+def test_a_generator_s_error_has_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "write_bad.py").write_text("def main():\n    raise ValueError('no place')\n")
+    (tmp_path / "write_ended.py").write_text("def main():\n    raise SystemExit('page is missing')\n")
+    (tmp_path / "write_good.py").write_text("def main():\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert generate.run("write_good") == ""
+    assert generate.run("write_ended") == "write_ended: page is missing"
+    problem = generate.run("write_bad")
+    assert problem.startswith("write_bad:\n")
+    assert "ValueError: no place" in problem
+
+
+def test_a_place_is_filled_and_the_rest_of_the_page_stays() -> None:
+    assert filled(PLACE.format("old\n"), "sizes", "new") == PLACE.format("\nnew\n\n")
+
+
+@pytest.mark.parametrize("page", ["# Page\n", PLACE.format("") * 2], ids=["none", "two"])
+def test_a_page_without_exactly_one_place_is_refused(page: str, tmp_path: Path) -> None:
+    """A page whose markers are gone would stay as it is for ever, without a word."""
+    file = tmp_path / "page.md"
+    file.write_text(page)
+    with pytest.raises(ValueError, match=r"page\.md: got [02] places, one is needed: <!-- sizes -->"):
+        rewrite(file, lambda text: filled(text, "sizes", "new"))
+    assert file.read_text() == page
+
+
+def test_a_shorter_page_leaves_no_end_of_the_old_one(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text("a long text")
+    rewrite(file, lambda _: "short")
+    assert file.read_text() == "short"
+
+
+def test_files_that_are_not_written_any_more_are_removed(tmp_path: Path) -> None:
+    for name in ("kept.svg", "gone.svg", "page.md"):
+        (tmp_path / name).write_text("old")
+    write_all({tmp_path / "kept.svg": "new"}, tmp_path.glob("*.svg"))
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "kept.svg": "new",
+        "page.md": "old",
+    }
