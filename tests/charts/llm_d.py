@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import yaml
 
@@ -12,16 +10,15 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, Process
 from inference_blueprints.spec.shipped import shipped
+from tests.charts.renderings import Manifest
 
+CHART = "llm-d-model"
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
 REVISION = "b968826d9c46dd6066d109eabc6255188de91218"
 SHIPPED = shipped()["llm-d-disaggregated"].read_text(encoding="utf-8")
 MULTIMODAL = shipped()["multimodal"].read_text(encoding="utf-8")
 BUCKET = "acme-weights"
 ROUTER = "router"
-
-Manifest = dict[str, Any]
-Render = Callable[..., list[Manifest]]
 
 
 def planned(*edits: tuple[str, str], of: str = SHIPPED) -> DeploymentPlan:

@@ -3,81 +3,18 @@
 from __future__ import annotations
 
 import copy
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import yaml
 
 from inference_blueprints.catalog.charts import charts
-from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import charts_directory
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.targets.eks.model_values import deployment_values
-from tests.charts.llm_d import (
-    BUCKET,
-    HUB_ARN,
-    REVISION,
-    Manifest,
-    Render,
-    deployments,
-    main_container,
-    of_kind,
-    planned,
-    pod,
-    sidecars,
-)
-
-CHART = "direct-model"
-KUBERNETES_VERSION = "1.35"
-REVIEWED = Path(__file__).parent / "rendered"
-RunHelm = Callable[..., subprocess.CompletedProcess[str]]
-Staged = Callable[[str], str]
-
-QUICKSTART = shipped()["quickstart-g6e"].read_text(encoding="utf-8")
-ELASTIC = shipped()["elastic-g6e"].read_text(encoding="utf-8")
-DIRECT = ("    deployments:\n", "    stack: {direct: {}}\n    deployments:\n")
-MIRRORED = (
-    "weights: {huggingFace: Qwen/Qwen3-8B}",
-    f"weights: {{huggingFace: Qwen/Qwen3-8B, revision: {REVISION}, mirror: {{}}}}",
-)
-WITH_TOKEN = (
-    "weights: {huggingFace: Qwen/Qwen3-8B}",
-    f"weights: {{huggingFace: Qwen/Qwen3-8B, tokenSecretArn: '{HUB_ARN}'}}",
-)
-FOUR_PER_NODE = ("instanceTypes: [g6e.2xlarge]", "instanceTypes: [g6e.12xlarge]")
-PINNED = (
-    "weights: {huggingFace: Qwen/Qwen3-8B}",
-    f"weights: {{huggingFace: Qwen/Qwen3-8B, revision: {REVISION}}}",
-)
-
-#: A worker that compiles: it loads before it starts, and stores beside its server.
-COMPILING = (
-    ("instanceTypes: [g6e.2xlarge]", "instanceTypes: [inf2.8xlarge]"),
-    ("peakRequestsPerSecond: 2", "peakRequestsPerSecond: 0.1"),
-    (
-        "weights: {huggingFace: Qwen/Qwen3-8B}",
-        "engine: {vllmNeuron: {args: {max-model-len: 8192}}}\n    weights: {huggingFace: "
-        f"meta-llama/Llama-3.1-8B-Instruct, revision: {REVISION}, tokenSecretArn: '{HUB_ARN}'}}",
-    ),
-)
-TRAINIUM = shipped()["trn2"].read_text(encoding="utf-8")
-GRAVITON = shipped()["graviton-llama-cpp"].read_text(encoding="utf-8")
-IMAGES = shipped()["image-generation"].read_text(encoding="utf-8")
-
-#: What is deployed, by the name of its reviewed rendering.
-DEPLOYMENTS = {
-    "direct-hub": planned(DIRECT, WITH_TOKEN, of=QUICKSTART),
-    "direct-mirror": planned(DIRECT, MIRRORED, of=QUICKSTART),
-    "direct-shared": planned(DIRECT, FOUR_PER_NODE, PINNED, of=QUICKSTART),
-    "direct-neuron": planned(*COMPILING, of=QUICKSTART),
-    "direct-neuron-shared": planned(of=TRAINIUM),
-    "direct-processors": planned(of=GRAVITON),
-    "direct-elastic": planned(DIRECT, of=ELASTIC),
-    "direct-images": planned(of=IMAGES),
-}
+from tests.charts.direct import CHART, DEPLOYMENTS
+from tests.charts.llm_d import BUCKET, deployments, main_container, of_kind, pod, sidecars
+from tests.charts.renderings import Manifest, Render, Staged, run_helm
 
 
 @pytest.fixture(params=DEPLOYMENTS)
@@ -102,22 +39,10 @@ def rendered(render: Render, values: Manifest, deployment: DeploymentPlan) -> li
     return render(values, deployment.release, CHART)
 
 
-def test_helm_finds_nothing_to_complain_of(run_helm: RunHelm, values: Manifest, staged: Staged) -> None:
+def test_helm_finds_nothing_to_complain_of(values: Manifest, staged: Staged) -> None:
     result = run_helm("lint", "--strict", staged(CHART), values=values)
     assert result.returncode == 0, result.stdout
     assert "[WARNING]" not in result.stdout
-
-
-def test_every_object_is_valid_and_of_a_known_kind(rendered: list[Manifest]) -> None:
-    assert [line for each in rendered for line in validate_manifest(each, KUBERNETES_VERSION)] == []
-
-
-def test_the_rendering_is_as_reviewed(rendered: list[Manifest], name: str) -> None:
-    for each in of_kind(rendered, "ConfigMap"):
-        # The program itself is reviewed where it is written.
-        each["data"] = sorted(each["data"])
-    reviewed = (REVIEWED / f"{name}.yaml").read_text(encoding="utf-8")
-    assert rendered == list(yaml.safe_load_all(reviewed))
 
 
 def test_a_server_is_given_what_the_plan_says(rendered: list[Manifest], deployment: DeploymentPlan) -> None:
@@ -224,7 +149,7 @@ def test_no_object_is_called_like_one_of_another_stack(render: Render) -> None:
     ],
 )
 def test_values_that_the_schema_does_not_know_are_refused(
-    change: Callable[[Manifest], object], run_helm: RunHelm, staged: Staged
+    change: Callable[[Manifest], object], staged: Staged
 ) -> None:
     values = deployment_values(DEPLOYMENTS["direct-hub"])
     change(values)

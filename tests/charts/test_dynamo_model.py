@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import copy
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
@@ -16,76 +12,69 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, FilePath, OwnAddress, WeightsBucket
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.eks.model_values import deployment_values
-from tests.charts.llm_d import BUCKET
+from tests.charts.dynamo import (
+    CHART,
+    DEPLOYMENTS,
+    UNLIKE,
+    components,
+    main_container,
+    pods,
+    shipped_deployments,
+    with_secret,
+)
+from tests.charts.llm_d import BUCKET, HUB_ARN, of_kind
+from tests.charts.renderings import KUBERNETES_VERSION, Manifest, Render, Staged, run_helm
 
-CHART = charts_directory() / "dynamo-model"
-KUBERNETES_VERSION = "1.35"
-REVIEWED = Path(__file__).parent / "rendered"
 CACHES = {"XDG_CACHE_HOME": "/cache", "HF_HOME": "/cache/huggingface"}
-HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
-
-Manifest = dict[str, Any]
-Render = Callable[..., list[Manifest]]
-RunHelm = Callable[..., subprocess.CompletedProcess[str]]
-Staged = Callable[[str], str]
 
 
-def of_kind(manifests: list[Manifest], kind: str) -> list[Manifest]:
-    return [manifest for manifest in manifests if manifest["kind"] == kind]
+@pytest.fixture
+def with_token(render: Render, values: Manifest, deployment: DeploymentPlan) -> list[Manifest]:
+    """Return the deployment's objects with a token as a secret."""
+    return render(with_secret(values), deployment.release)
 
 
-def components(manifests: list[Manifest]) -> dict[str, Manifest]:
-    [graph] = of_kind(manifests, "DynamoGraphDeployment")
-    return {component["name"]: component for component in graph["spec"]["components"]}
-
-
-def pods(manifests: list[Manifest]) -> dict[str, Manifest]:
-    return {name: component["podTemplate"]["spec"] for name, component in components(manifests).items()}
-
-
-def main_container(pod: Manifest) -> Manifest:
-    [container] = pod["containers"]
-    assert container["name"] == "main", "the operator merges its own defaults into the container of this name"
-    return dict(container)
-
-
-def with_secret(values: Manifest) -> Manifest:
-    changed = copy.deepcopy(values)
-    changed["secrets"] = [{"key": "HF_TOKEN", "arn": HUB_ARN}]
-    changed["processes"][1]["environment"].append({"name": "HF_TOKEN", "secret": "HF_TOKEN"})
-    return changed
-
-
-def test_helm_finds_nothing_to_complain_of(run_helm: RunHelm, values: Manifest, staged: Staged) -> None:
-    result = run_helm("lint", "--strict", staged("dynamo-model"), values=values)
+def test_helm_finds_nothing_to_complain_of(values: Manifest, staged: Staged) -> None:
+    result = run_helm("lint", "--strict", staged(CHART), values=values)
     assert result.returncode == 0, result.stdout
     assert "[WARNING]" not in result.stdout
 
 
-def test_every_object_is_valid_and_of_a_known_kind(render: Render, values: Manifest) -> None:
-    for manifest in (*render(values), *render(with_secret(values))):
+def _kinds(deployment: DeploymentPlan) -> Iterator[tuple[str, object]]:
+    """Yield what the chart renders in different ways."""
+    for process in deployment.processes:
+        yield "role", process.role
+        yield "KV transfer", deployment.kv_transfer
+        yield "on several nodes", process.nodes > 1
+        yield "scaled", process.scaling is not None
+        yield "copy of its node", process.node_cache is not None
+        yield "in one zone", process.zone is not None
+        yield "beside others", bool(process.neighbours)
+        yield "taint of its pool", len(process.tolerations) > 1
+        yield from (("variable", type(value)) for value in process.environment.values())
+
+
+def test_the_deployments_that_are_tested_have_every_kind_of_process() -> None:
+    """Else a shipped deployment renders what no test here looks at."""
+    tested = {kind for name in UNLIKE for kind in _kinds(DEPLOYMENTS[name])}
+    assert tested == {kind for each in DEPLOYMENTS.values() for kind in _kinds(each)}
+
+
+def test_every_shipped_deployment_has_a_rendering_of_its_own() -> None:
+    """Two of one name would be one file, and one of them would not be reviewed."""
+    assert len(DEPLOYMENTS) == len([each for each in shipped_deployments() if each.chart == CHART])
+
+
+def test_every_object_with_a_secret_is_valid(with_token: list[Manifest]) -> None:
+    for manifest in with_token:
         assert validate_manifest(manifest, KUBERNETES_VERSION) == []
-
-
-def test_every_pod_template_is_valid_for_kubernetes_itself(render: Render, values: Manifest) -> None:
-    for name, component in components(render(with_secret(values))).items():
+    for name, component in components(with_token).items():
         template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}}
         assert validate_manifest({**template, "template": component["podTemplate"]}, KUBERNETES_VERSION) == []
 
 
-def test_the_rendering_is_as_reviewed(render: Render, values: Manifest, deployment: DeploymentPlan) -> None:
-    reviewed = (REVIEWED / f"{deployment.release}.yaml").read_text(encoding="utf-8")
-    shown = copy.deepcopy(render(values, deployment.release))
-    for program in of_kind(shown, "ConfigMap"):
-        # The program itself is reviewed where it is written.
-        program["data"] = sorted(program["data"])
-    assert shown == list(yaml.safe_load_all(reviewed))
-
-
-def test_programs_are_given_what_the_plan_says(
-    render: Render, values: Manifest, deployment: DeploymentPlan
-) -> None:
-    rendered = components(render(values))
+def test_programs_are_given_what_the_plan_says(manifests: list[Manifest], deployment: DeploymentPlan) -> None:
+    rendered = components(manifests)
     assert list(rendered) == [process.name for process in deployment.processes]
     for process in deployment.processes:
         component = rendered[process.name]
@@ -131,21 +120,19 @@ def test_the_operator_is_told_which_engine_it_is(render: Render, engine: str, fr
     assert validate_manifest(graph, KUBERNETES_VERSION) == []
 
 
-def test_switches_have_no_value(render: Render, values: Manifest) -> None:
-    for pod in pods(render(values)).values():
+def test_switches_have_no_value(manifests: list[Manifest]) -> None:
+    for pod in pods(manifests).values():
         assert not {"true", "false", "True", "False"} & set(main_container(pod)["args"])
 
 
-def test_images_are_pinned(render: Render, values: Manifest) -> None:
-    for pod in pods(render(values)).values():
+def test_images_are_pinned(manifests: list[Manifest]) -> None:
+    for pod in pods(manifests).values():
         tag = main_container(pod)["image"].partition("@")[0].rpartition(":")[2]
         assert tag[0].isdigit(), "the operator reads the release from the tag"
 
 
-def test_every_check_and_the_drain_are_there(
-    render: Render, values: Manifest, deployment: DeploymentPlan
-) -> None:
-    rendered = pods(render(values))
+def test_every_check_and_the_drain_are_there(manifests: list[Manifest], deployment: DeploymentPlan) -> None:
+    rendered = pods(manifests)
     for process in deployment.processes:
         pod = rendered[process.name]
         container = main_container(pod)
@@ -159,10 +146,7 @@ def test_every_check_and_the_drain_are_there(
     assert frontend["lifecycle"]["preStop"]["sleep"]["seconds"] > 0
 
 
-def test_a_disruption_budget_selects_its_pods_and_never_blocks_a_drain(
-    render: Render, values: Manifest
-) -> None:
-    manifests = render(values)
+def test_a_disruption_budget_selects_its_pods_and_never_blocks_a_drain(manifests: list[Manifest]) -> None:
     budgets = of_kind(manifests, "PodDisruptionBudget")
     selected = {}
     for budget in budgets:
@@ -180,9 +164,9 @@ def test_a_disruption_budget_selects_its_pods_and_never_blocks_a_drain(
 
 
 def test_a_rolling_update_takes_the_strategy_of_the_plan(
-    render: Render, values: Manifest, deployment: DeploymentPlan
+    manifests: list[Manifest], deployment: DeploymentPlan
 ) -> None:
-    rendered = components(render(values))
+    rendered = components(manifests)
     for process in deployment.processes:
         annotations = rendered[process.name]["podTemplate"]["metadata"]["annotations"]
         prefix = "nvidia.com/deployment-rolling-update-max"
@@ -194,9 +178,8 @@ def test_a_rolling_update_takes_the_strategy_of_the_plan(
 
 
 def test_the_operator_is_told_of_the_nodes_of_a_worker_and_to_use_grove_for_them_alone(
-    render: Render, values: Manifest, deployment: DeploymentPlan
+    manifests: list[Manifest], deployment: DeploymentPlan
 ) -> None:
-    manifests = render(values)
     (graph,) = (each for each in manifests if each["kind"] == "DynamoGraphDeployment")
     nodes = {process.name: process.nodes for process in deployment.processes if process.nodes > 1}
     assert graph["metadata"]["annotations"] == {"nvidia.com/enable-grove": str(bool(nodes)).lower()}
@@ -208,11 +191,11 @@ def test_the_operator_is_told_of_the_nodes_of_a_worker_and_to_use_grove_for_them
 
 
 def test_pods_have_no_privilege_but_to_lock_memory_for_rdma(
-    render: Render, values: Manifest, deployment: DeploymentPlan
+    manifests: list[Manifest], deployment: DeploymentPlan
 ) -> None:
     spans = any(process.nodes > 1 for process in deployment.processes)
     locks = {"add": ["IPC_LOCK"]} if deployment.kv_transfer == "libfabric" or spans else {}
-    for name, pod in pods(render(values)).items():
+    for name, pod in pods(manifests).items():
         added = {} if name == "frontend" else locks
         context = main_container(pod)["securityContext"]
         assert context == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], **added}}
@@ -225,18 +208,16 @@ def test_pods_have_no_privilege_but_to_lock_memory_for_rdma(
         assert of_host == (["node"] if name in shared else [])
 
 
-def test_memory_is_limited_and_the_shared_part_is_within(render: Render, values: Manifest) -> None:
-    for component in components(render(values)).values():
+def test_memory_is_limited_and_the_shared_part_is_within(manifests: list[Manifest]) -> None:
+    for component in components(manifests).values():
         resources = main_container(component["podTemplate"]["spec"])["resources"]
         assert resources["limits"]["memory"] == resources["requests"]["memory"]
         shared = int(component["sharedMemorySize"].removesuffix("Mi"))
         assert shared < int(resources["limits"]["memory"].removesuffix("Mi"))
 
 
-def test_caches_are_on_the_disk_of_the_node(
-    render: Render, values: Manifest, deployment: DeploymentPlan
-) -> None:
-    rendered = pods(render(values))
+def test_caches_are_on_the_disk_of_the_node(manifests: list[Manifest], deployment: DeploymentPlan) -> None:
+    rendered = pods(manifests)
     for process in deployment.processes:
         pod = rendered[process.name]
         [volume] = [volume for volume in pod["volumes"] if volume["name"] == "cache"]
@@ -246,11 +227,10 @@ def test_caches_are_on_the_disk_of_the_node(
 
 
 def test_a_secret_comes_from_secrets_manager_by_reference(
-    render: Render, values: Manifest, deployment: DeploymentPlan
+    with_token: list[Manifest], deployment: DeploymentPlan
 ) -> None:
-    manifests = render(with_secret(values))
-    pod = pods(manifests)[deployment.workers[0].name]
-    [provider] = of_kind(manifests, "SecretProviderClass")
+    pod = pods(with_token)[deployment.workers[0].name]
+    [provider] = of_kind(with_token, "SecretProviderClass")
     [requested] = yaml.safe_load(provider["spec"]["parameters"]["objects"])
     assert requested == {"objectName": HUB_ARN, "objectAlias": "HF_TOKEN", "objectType": "secretsmanager"}
     [target] = provider["spec"]["secretObjects"]
@@ -262,15 +242,16 @@ def test_a_secret_comes_from_secrets_manager_by_reference(
     # The program that downloads mounts it, if there is one.
     mounting = [container, *(each for each in pod.get("initContainers", []) if each["name"] == "node-cache")]
     assert "secrets" in {mount["name"] for each in mounting for mount in each["volumeMounts"]}
-    assert of_kind(manifests, "Secret") == []
+    assert of_kind(with_token, "Secret") == []
 
 
-def test_two_releases_in_one_namespace_share_no_object(render: Render, values: Manifest) -> None:
-    def names(release: str) -> set[tuple[str, str]]:
-        manifests = render(with_secret(values), release)
+def test_two_releases_in_one_namespace_share_no_object(
+    render: Render, values: Manifest, with_token: list[Manifest]
+) -> None:
+    def names(manifests: list[Manifest]) -> set[tuple[str, str]]:
         return {(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests}
 
-    assert not names("qwen3-8b-main") & names("qwen3-8b-other")
+    assert not names(with_token) & names(render(with_secret(values), "qwen3-8b-other"))
 
 
 @pytest.mark.parametrize(
@@ -295,21 +276,23 @@ def test_two_releases_in_one_namespace_share_no_object(render: Render, values: M
     ],
 )
 def test_values_that_the_schema_does_not_know_are_refused(
-    change: Callable[[Manifest], object], run_helm: RunHelm, values: Manifest, staged: Staged
+    change: Callable[[Manifest], object], staged: Staged
 ) -> None:
+    values = deployment_values(DEPLOYMENTS["qwen3-8b-main"])
     change(values)
-    result = run_helm("template", "release", staged("dynamo-model"), values=values)
+    result = run_helm("template", "release", staged(CHART), values=values)
     assert result.returncode != 0
     assert "values don't meet the specifications of the schema" in result.stderr
 
 
 def test_the_charts_file_names_the_charts_own_version() -> None:
-    document = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
-    chart = charts()["dynamo-model"]
+    document = yaml.safe_load((charts_directory() / CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    chart = charts()[CHART]
     assert chart.version == document["version"]
     assert document["kubeVersion"] == f">={chart.minimum_kubernetes}.0-0"
 
 
-def test_an_older_cluster_is_refused(run_helm: RunHelm, values: Manifest, staged: Staged) -> None:
-    result = run_helm("template", "release", staged("dynamo-model"), "--kube-version", "1.29", values=values)
+def test_an_older_cluster_is_refused(staged: Staged) -> None:
+    values = deployment_values(DEPLOYMENTS["qwen3-8b-main"])
+    result = run_helm("template", "release", staged(CHART), "--kube-version", "1.29", values=values)
     assert "incompatible with Kubernetes" in result.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -19,11 +18,9 @@ from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.eks.model_values import deployment_values
-from tests.charts.test_dynamo_model import of_kind
+from tests.charts.llm_d import of_kind
+from tests.charts.renderings import KUBERNETES_VERSION, Manifest, Render
 
-Manifest = dict[str, Any]
-Run = Callable[..., subprocess.CompletedProcess[str]]
-Staged = Callable[[str], str]
 Rendered = Callable[[dict[str, Any]], list[Manifest]]
 
 DYNAMO: dict[str, Any] = yaml.safe_load((blueprints_directory() / "elastic-g6e.yaml").read_text("utf-8"))
@@ -36,24 +33,15 @@ def planned(document: dict[str, Any]) -> DeploymentPlan:
 
 
 @pytest.fixture
-def rendered(run_helm: Run, staged: Staged) -> Rendered:
-    def render(document: dict[str, Any]) -> list[Manifest]:
+def rendered(render: Render) -> Rendered:
+    def run(document: dict[str, Any]) -> list[Manifest]:
         deployment = planned(document)
-        words = ("--namespace", "inference", "--kube-version", "1.35")
-        result = run_helm(
-            "template",
-            deployment.release,
-            staged(deployment.chart),
-            *words,
-            values=deployment_values(deployment),
-        )
-        assert result.returncode == 0, result.stderr
-        manifests = [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
+        manifests = render(deployment_values(deployment), deployment.release, deployment.chart)
         for manifest in manifests:
-            assert validate_manifest(manifest, "1.35") == []
+            assert validate_manifest(manifest, KUBERNETES_VERSION) == []
         return manifests
 
-    return render
+    return run
 
 
 @pytest.mark.parametrize("document", [DYNAMO, LLM_D], ids=["dynamo", "llm-d"])
@@ -113,15 +101,13 @@ def test_llm_d_s_workers_have_no_number_of_their_own(rendered: Rendered) -> None
     assert budget["spec"]["maxUnavailable"] == 1
 
 
-def test_a_worker_on_several_nodes_is_scaled_as_a_group(run_helm: Run, staged: Staged) -> None:
+def test_a_worker_on_several_nodes_is_scaled_as_a_group(render: Render) -> None:
     deployment = planned(LLM_D)
     values = deployment_values(deployment)
     [worker] = [each for each in values["processes"] if each["role"] == "worker"]
     worker["nodes"] = 2
     worker["followerArguments"] = ["--headless"]
-    result = run_helm("template", deployment.release, staged(deployment.chart), values=values)
-    assert result.returncode == 0, result.stderr
-    manifests = [manifest for manifest in yaml.safe_load_all(result.stdout) if manifest]
+    manifests = render(values, deployment.release, deployment.chart)
     [group] = of_kind(manifests, "LeaderWorkerSet")
     [scaled] = of_kind(manifests, "ScaledObject")
     assert "replicas" not in group["spec"]

@@ -9,14 +9,15 @@ import pytest
 
 from inference_blueprints.serving.types import DeploymentPlan, FilePath
 from inference_blueprints.targets.eks.model_values import deployment_values
-from tests.charts.conftest import Manifest, Render, of_chart
+from tests.charts.dynamo import DEPLOYMENTS
 from tests.charts.llm_d import BUCKET
+from tests.charts.renderings import Manifest, Render
 
 
 @pytest.fixture
 def deployment() -> DeploymentPlan:
     """Return a deployment on Dynamo."""
-    return of_chart("dynamo-model")[0]
+    return DEPLOYMENTS["qwen3-8b-main"]
 
 
 def with_file(deployment: DeploymentPlan, text: str) -> DeploymentPlan:

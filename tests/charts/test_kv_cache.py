@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import yaml
@@ -15,9 +12,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.eks.model_values import deployment_values
+from tests.charts.renderings import Manifest, Render, Staged, run_helm
 
-Manifest = dict[str, Any]
-Render = Callable[..., list[Manifest]]
 BUCKET = "kv-cache-of-qwen3"
 CACHE = {"hostMemoryGib": 40, "nvme": {"gib": 200}, "shared": {"s3": {}}}
 
@@ -57,10 +53,7 @@ def engine_of(pod: Manifest) -> Manifest:
 
 
 def test_helm_finds_nothing_to_complain_of(
-    run_helm: Callable[..., subprocess.CompletedProcess[str]],
-    keeping: DeploymentPlan,
-    keeping_values: Manifest,
-    staged: Callable[[str], str],
+    keeping: DeploymentPlan, keeping_values: Manifest, staged: Staged
 ) -> None:
     result = run_helm("lint", "--strict", staged(keeping.chart), values=keeping_values)
     assert result.returncode == 0, result.stdout

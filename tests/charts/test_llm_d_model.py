@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import copy
 import re
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import yaml
 
 from inference_blueprints.catalog import placement
 from inference_blueprints.catalog.charts import charts
-from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.resources import charts_directory
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
 from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.llm_d import (
     APART,
     BUCKET,
+    CHART,
     DEPLOYMENTS,
     HUB_ARN,
     MIRRORED,
     ROUTER,
-    Manifest,
-    Render,
     argument,
     deployments,
     groups,
@@ -35,12 +31,7 @@ from tests.charts.llm_d import (
     pod,
     sidecars,
 )
-
-CHART = charts_directory() / "llm-d-model"
-KUBERNETES_VERSION = "1.35"
-REVIEWED = Path(__file__).parent / "rendered"
-RunHelm = Callable[..., subprocess.CompletedProcess[str]]
-Staged = Callable[[str], str]
+from tests.charts.renderings import Manifest, Render, Staged, run_helm
 
 
 @pytest.fixture
@@ -53,23 +44,10 @@ def values(llm_d_values: Manifest) -> Manifest:
     return llm_d_values
 
 
-def test_helm_finds_nothing_to_complain_of(run_helm: RunHelm, values: Manifest, staged: Staged) -> None:
-    result = run_helm("lint", "--strict", staged("llm-d-model"), values=values)
+def test_helm_finds_nothing_to_complain_of(values: Manifest, staged: Staged) -> None:
+    result = run_helm("lint", "--strict", staged(CHART), values=values)
     assert result.returncode == 0, result.stdout
     assert "[WARNING]" not in result.stdout
-
-
-def test_every_object_is_valid_and_of_a_known_kind(rendered: list[Manifest]) -> None:
-    assert [line for each in rendered for line in validate_manifest(each, KUBERNETES_VERSION)] == []
-
-
-def test_the_rendering_is_as_reviewed(rendered: list[Manifest], llm_d_name: str) -> None:
-    reviewed = (REVIEWED / f"{llm_d_name}.yaml").read_text(encoding="utf-8")
-    for each in of_kind(rendered, "ConfigMap"):
-        # The program itself is reviewed where it is written.
-        if each["metadata"]["name"].endswith("-node-cache"):
-            each["data"] = sorted(each["data"])
-    assert rendered == list(yaml.safe_load_all(reviewed))
 
 
 def test_programs_are_given_what_the_plan_says(rendered: list[Manifest], deployment: DeploymentPlan) -> None:
@@ -263,7 +241,7 @@ def test_a_budget_a_process_that_never_blocks_a_drain(rendered: list[Manifest]) 
 
 def test_a_token_comes_from_secrets_manager_by_reference(render: Render) -> None:
     plan = DEPLOYMENTS["llm-d-approximate"]
-    manifests = render(deployment_values(plan), plan.release, "llm-d-model")
+    manifests = render(deployment_values(plan), plan.release, CHART)
     (provider,) = of_kind(manifests, "SecretProviderClass")
     (requested,) = yaml.safe_load(provider["spec"]["parameters"]["objects"])
     assert requested["objectName"] == HUB_ARN
@@ -277,7 +255,7 @@ def test_a_token_comes_from_secrets_manager_by_reference(render: Render) -> None
 
 def test_workers_of_a_mirrored_model_wait_for_it_and_stream_it(render: Render) -> None:
     plan = planned(MIRRORED, (APART[0], APART[1].replace("replicas: 4", "replicas: 1")))
-    manifests = render(deployment_values(plan, weights_bucket=BUCKET), plan.release, "llm-d-model")
+    manifests = render(deployment_values(plan, weights_bucket=BUCKET), plan.release, CHART)
     spec = pod(manifests, "worker")
     assert [each["name"] for each in spec["initContainers"]] == ["node-folder", "node-cache", "weights"]
     container = main_container(spec)
@@ -287,7 +265,7 @@ def test_workers_of_a_mirrored_model_wait_for_it_and_stream_it(render: Render) -
 
 def test_workers_that_share_a_node_load_its_copy_of_the_mirror(render: Render) -> None:
     plan = DEPLOYMENTS["llm-d-aggregated"]
-    manifests = render(deployment_values(plan, weights_bucket=BUCKET), plan.release, "llm-d-model")
+    manifests = render(deployment_values(plan, weights_bucket=BUCKET), plan.release, CHART)
     spec = pod(manifests, "worker")
     assert [each["name"] for each in spec["initContainers"]] == ["node-folder", "node-cache"]
     assert main_container(spec)["args"][0].startswith("/models/")
@@ -300,7 +278,7 @@ def test_no_object_is_called_like_one_of_dynamo(render: Render) -> None:
     release = plan.release
     of_operator = {f"{release}-{component}" for component in ("frontend", "worker", "prefill", "decode")}
     of_operator |= {release, f"{release}-k8s-service-discovery"}
-    manifests = render(deployment_values(plan, weights_bucket=BUCKET), release, "llm-d-model")
+    manifests = render(deployment_values(plan, weights_bucket=BUCKET), release, CHART)
     made_by_both = {"Deployment", "Service", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"}
     names = {each["metadata"]["name"] for each in manifests if each["kind"] in made_by_both}
     assert not names & of_operator
@@ -309,7 +287,7 @@ def test_no_object_is_called_like_one_of_dynamo(render: Render) -> None:
 def test_two_releases_in_one_namespace_share_no_object(render: Render, values: Manifest) -> None:
     def names(release: str) -> set[tuple[str, str]]:
         changed = copy.deepcopy(values) | {"serviceAccount": f"{release}-vllm"}
-        return {(each["kind"], each["metadata"]["name"]) for each in render(changed, release, "llm-d-model")}
+        return {(each["kind"], each["metadata"]["name"]) for each in render(changed, release, CHART)}
 
     assert not names("qwen3-8b-main") & names("qwen3-8b-other")
 
@@ -331,10 +309,11 @@ def test_two_releases_in_one_namespace_share_no_object(render: Render, values: M
     ],
 )
 def test_values_that_the_schema_does_not_know_are_refused(
-    change: Callable[[Manifest], object], run_helm: RunHelm, values: Manifest, staged: Staged
+    change: Callable[[Manifest], object], staged: Staged
 ) -> None:
+    values = deployment_values(DEPLOYMENTS["llm-d-disaggregated"], weights_bucket=BUCKET)
     change(values)
-    result = run_helm("template", "release", staged("llm-d-model"), values=values)
+    result = run_helm("template", "release", staged(CHART), values=values)
     assert result.returncode != 0
     assert "values don't meet the specifications of the schema" in result.stderr
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from inference_blueprints.serving.types import DeploymentPlan
-from tests.charts.llm_d import Manifest, configuration, deployments, sidecars
+from tests.charts.llm_d import configuration, deployments, sidecars
+from tests.charts.renderings import Manifest
 
 _RECORDED = json.loads((Path(__file__).parent / "llm_d_router.json").read_text(encoding="utf-8"))
 _TYPES: Mapping[str, tuple[type, ...]] = {

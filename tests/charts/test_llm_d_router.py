@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import subprocess
-from collections.abc import Callable
 
 import pytest
 import yaml
@@ -14,9 +12,8 @@ from inference_blueprints.resources import charts_directory
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.eks.chart_values import chart_values
 from tests.charts.llm_d import (
+    CHART,
     ROUTER,
-    Manifest,
-    Render,
     argument,
     configuration,
     deployments,
@@ -25,10 +22,7 @@ from tests.charts.llm_d import (
     pod,
     sidecars,
 )
-
-CHART = charts_directory() / "llm-d-model"
-KUBERNETES_VERSION = "1.35"
-RunHelm = Callable[..., subprocess.CompletedProcess[str]]
+from tests.charts.renderings import KUBERNETES_VERSION, Manifest, Render, run_helm
 
 
 @pytest.fixture
@@ -194,7 +188,7 @@ def test_a_router_never_waits_for_the_one_that_it_replaces(rendered: list[Manife
 
 def test_a_changed_configuration_restarts_the_router(render: Render, values: Manifest) -> None:
     def checksum(changed: Manifest) -> str:
-        template = deployments(render(changed, "release", "llm-d-model"))[ROUTER]["template"]
+        template = deployments(render(changed, "release", CHART))[ROUTER]["template"]
         return str(template["metadata"]["annotations"]["checksum/configuration"])
 
     changed = copy.deepcopy(values)
@@ -202,7 +196,7 @@ def test_a_changed_configuration_restarts_the_router(render: Render, values: Man
     assert checksum(values) != checksum(changed)
 
 
-def test_the_definition_stays_when_its_release_goes(render: Render, run_helm: RunHelm) -> None:
+def test_the_definition_stays_when_its_release_goes(render: Render) -> None:
     values = chart_values("inference-pool-crd")
     (definition,) = render(values, "inference-pool-crd", "inference-pool-crd")
     assert validate_manifest(definition, KUBERNETES_VERSION) == []

@@ -9,10 +9,11 @@ import pytest
 from inference_blueprints.contracts.metric_labels import METRICS_PORT_LABEL, POD_LABEL_PREFIX, POD_LABELS
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.eks.model_values import deployment_values
-from tests.charts.conftest import Manifest, Render, of_chart
-from tests.charts.llm_d import BUCKET, DEPLOYMENTS
+from tests.charts import dynamo, llm_d
+from tests.charts.llm_d import BUCKET
+from tests.charts.renderings import Manifest, Render
 
-PLANS = {each.release: each for each in (*of_chart("dynamo-model")[:4], *DEPLOYMENTS.values())}
+PLANS = {**{name: dynamo.DEPLOYMENTS[name] for name in dynamo.UNLIKE}, **llm_d.DEPLOYMENTS}
 WANTED = {*(f"{POD_LABEL_PREFIX}{name}" for name in POD_LABELS), METRICS_PORT_LABEL}
 
 

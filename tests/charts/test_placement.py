@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from inference_blueprints.catalog import placement
-from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.eks.model_values import deployment_values
+from tests.charts.dynamo import DEPLOYMENTS, components, main_container, pods
 from tests.charts.llm_d import BUCKET
-from tests.charts.test_dynamo_model import Manifest, Render, components, main_container, pods
+from tests.charts.renderings import Manifest, Render
 
 
 def test_workers_go_to_their_pool_and_nobody_else_does(
-    render: Render, values: Manifest, deployment: DeploymentPlan
+    manifests: list[Manifest], deployment: DeploymentPlan
 ) -> None:
-    rendered = pods(render(values))
+    rendered = pods(manifests)
     for process in deployment.processes:
         pod = rendered[process.name]
         required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -45,9 +44,9 @@ def test_workers_go_to_their_pool_and_nobody_else_does(
 
 
 def test_spreading_is_a_wish_over_the_pods_of_one_process(
-    render: Render, values: Manifest, deployment: DeploymentPlan
+    manifests: list[Manifest], deployment: DeploymentPlan
 ) -> None:
-    rendered = components(render(values))
+    rendered = components(manifests)
     for process in deployment.processes:
         template = rendered[process.name]["podTemplate"]
         constraints = template["spec"]["topologySpreadConstraints"]
@@ -65,10 +64,10 @@ def test_spreading_is_a_wish_over_the_pods_of_one_process(
 
 def test_frontends_prefer_the_only_zone_of_their_workers(render: Render) -> None:
     """Bytes between zones are billed, and a spread over zones would undo the preference."""
-    (deployment,) = build_plan(load_blueprint("p5en-disaggregated").blueprint).models[0].deployments
+    deployment = DEPLOYMENTS["qwen3-32b-main"]
     zone = deployment.entry_point.zone
     assert zone is not None
-    pod = pods(render(deployment_values(deployment, weights_bucket=BUCKET)))["frontend"]
+    pod = pods(render(deployment_values(deployment, weights_bucket=BUCKET), deployment.release))["frontend"]
     rule = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
     assert pod["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == [
         {"weight": 100, "preference": {"matchExpressions": [rule]}}
@@ -77,8 +76,8 @@ def test_frontends_prefer_the_only_zone_of_their_workers(render: Render) -> None
 
 
 def test_packed_workers_stand_beside_the_workers_of_their_pool(render: Render) -> None:
-    (deployment,) = build_plan(load_blueprint("p5en-disaggregated").blueprint).models[0].deployments
-    rendered = components(render(deployment_values(deployment, weights_bucket=BUCKET)))
+    deployment = DEPLOYMENTS["qwen3-32b-main"]
+    rendered = components(render(deployment_values(deployment, weights_bucket=BUCKET), deployment.release))
     labels = {
         process.name: rendered[process.name]["podTemplate"]["metadata"]["labels"]
         for process in deployment.processes

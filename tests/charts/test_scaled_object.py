@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from inference_blueprints.autoscaling.scaled_object import CronTrigger, MetricTrigger, ScaledObject
-from inference_blueprints.local.emulator.helm import render
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.eks.model_values import deployment_values
-from inference_blueprints.tools import helm
-from tests.charts.conftest import KUBERNETES_VERSION, shipped_deployments
+from tests.charts.dynamo import shipped_deployments
 from tests.charts.llm_d import BUCKET
+from tests.charts.renderings import Render
 
 _ELASTIC = [
     deployment
@@ -23,17 +19,8 @@ _ELASTIC = [
 
 
 @pytest.mark.parametrize("elastic", _ELASTIC, ids=lambda deployment: deployment.release)
-def test_the_simulator_reads_what_the_plan_says(
-    elastic: DeploymentPlan, staged: Callable[[str], str]
-) -> None:
-    objects = render(
-        helm(),
-        Path(staged(elastic.chart)),
-        release=elastic.release,
-        namespace="inference",
-        values=deployment_values(elastic, weights_bucket=BUCKET),
-        kubernetes_version=KUBERNETES_VERSION,
-    )
+def test_the_simulator_reads_what_the_plan_says(elastic: DeploymentPlan, render: Render) -> None:
+    objects = render(deployment_values(elastic, weights_bucket=BUCKET), elastic.release, elastic.chart)
     found = [ScaledObject.read(each) for each in objects if each["kind"] == "ScaledObject"]
     planned = [process.scaling for process in elastic.processes if process.scaling]
     assert planned

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from inference_blueprints.local.prometheus.local_prometheus import LocalPromethe
 from inference_blueprints.local.scaling.elastic_parts import elastic_roles, scrape_targets
 from inference_blueprints.local.scaling.elastic_run import ElasticRun
 from inference_blueprints.targets.eks.model_values import deployment_values
-from tests.charts.conftest import helm_with_values
+from tests.charts.renderings import run_helm
 from tests.local.conformance.platforms import AGGREGATED, EcsRendering, EksRendering
 
 LEAST, MOST = 1, 3
@@ -108,13 +107,9 @@ def _render(platform: EksRendering, folder: Path) -> None:
     """Write the objects of the deployment that scale its workers, as the emulator records them."""
     folder.mkdir(parents=True)
     plan = platform.deployment.plan
-    result: subprocess.CompletedProcess[str] = helm_with_values(
-        folder,
-        *(
-            "template",
-            AGGREGATED.release,
-            str(stage_chart(resources.charts_directory() / plan.chart, folder)),
-        ),
+    result = run_helm(
+        *("template", AGGREGATED.release),
+        str(stage_chart(resources.charts_directory() / plan.chart, folder)),
         *("--namespace", "inference", "--kube-version", "1.36"),
         values=deployment_values(plan),
     )
