@@ -5,15 +5,16 @@ A new check without an entry in `WRONG` turns this red. The details of each chec
 
 from __future__ import annotations
 
-import sys
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from inference_blueprints import tools
+from inference_blueprints import resources, tools
 from inference_blueprints.deployment.check_results import CheckResult, Severity
 from inference_blueprints.deployment.doctor.doctor_checks import CHECKS, check_environment
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
@@ -55,7 +56,7 @@ class WrongFact:
     now
         Time of the check, if it is the wrong fact.
     cdk
-        Command in place of the CDK command line.
+        What the CDK command line prints instead of its version.
     """
 
     answers: Answers
@@ -63,7 +64,7 @@ class WrongFact:
     severity: Severity = "error"
     spec: Change = field(default=lambda _spec: None)
     now: datetime = NOW
-    cdk: tuple[str, ...] = ()
+    cdk: str = ""
 
 
 def of_account(spec: dict[str, Any]) -> None:
@@ -112,9 +113,7 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
             spec=of_account,
         ),
     ),
-    "CDK command line": (
-        WrongFact({}, "got 1.0.0, ", cdk=(sys.executable, "-c", "print('1.0.0 (build 0)')")),
-    ),
+    "CDK command line": (WrongFact({}, "got 1.0.0, ", cdk="1.0.0 (build 0)"),),
     "bootstrap": (
         WrongFact({("ssm", "GetParameter"): failed("ParameterNotFound")}, "is not bootstrapped"),
         WrongFact({("ssm", "GetParameter"): {"Parameter": {"Value": "5"}}}, "got version 5"),
@@ -249,15 +248,18 @@ each_fact = pytest.mark.parametrize(
 
 
 @pytest.fixture(autouse=True)
-def _pinned_cdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line is not started, which would take a second per test."""
-    monkeypatch.setattr(tools, "cdk", lambda: [sys.executable, "-c", _PRINTS_THE_PIN])
+def cdk(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what the CDK command line prints. It is not started, which would take a second per test."""
+    package = json.loads((resources.root() / "package.json").read_text(encoding="utf-8"))
+    printed = [f"{package['dependencies']['aws-cdk']} (build 0)"]
 
+    def run(command: list[str], **_: object) -> CompletedProcess[str]:
+        assert command == ["cdk", "--version"]
+        return CompletedProcess(command, 0, printed[0], "")
 
-_PRINTS_THE_PIN = (
-    "import json; from inference_blueprints import resources; "
-    "print(json.loads((resources.root() / 'package.json').read_text())['dependencies']['aws-cdk'])"
-)
+    monkeypatch.setattr(tools, "cdk", lambda: ["cdk"])
+    monkeypatch.setattr("subprocess.run", run)
+    return printed
 
 
 def found(
@@ -280,10 +282,9 @@ def test_a_healthy_account_has_a_line_and_no_other(make_context: Make, check: st
 
 @each_fact
 def test_a_wrong_fact_has_its_line_with_a_remedy(
-    make_context: Make, monkeypatch: pytest.MonkeyPatch, check: str, fact: WrongFact
+    make_context: Make, cdk: list[str], check: str, fact: WrongFact
 ) -> None:
-    if fact.cdk:
-        monkeypatch.setattr(tools, "cdk", lambda: list(fact.cdk))
+    cdk[0] = fact.cdk or cdk[0]
     results = [
         each
         for each in found(make_context, check, fact.spec, fact.answers, fact.now)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +13,7 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
 from inference_blueprints.spec.shipped import shipped
-
-BLUEPRINTS = Path(sys.executable).parent / "blueprints"
+from tests.unit.command_run import Ran, blueprints
 
 
 @pytest.fixture
@@ -62,14 +59,12 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 
 def test_check_says_what_is_missing_and_writes_nothing(file: Path) -> None:
-    def lock(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BLUEPRINTS), "lock", str(file), *words], capture_output=True, text=True, check=False
-        )
+    def lock(*words: str) -> Ran:
+        return blueprints("lock", str(file), *words, folder=file.parent)
 
     missing = lock("--check")
-    assert (missing.returncode, lock_path(file).exists()) == (1, False)
-    assert "Bottlerocket: v" in missing.stdout
+    assert (missing.code, lock_path(file).exists()) == (1, False)
+    assert "Bottlerocket: v" in missing.out
     written = lock()
-    assert (written.returncode, written.stdout.splitlines()[-1]) == (0, f"wrote {lock_path(file)}")
-    assert lock("--check").returncode == 0
+    assert (written.code, written.out.splitlines()[-1]) == (0, f"wrote {lock_path(file)}")
+    assert lock("--check").code == 0

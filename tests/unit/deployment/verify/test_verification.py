@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import os
 import stat
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Self, cast
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -202,28 +204,37 @@ def test_releases_are_read_from_templates_and_charts_from_their_assets(tmp_path:
 
 
 class Program:
-    """In place of kubectl: a program that prints, then waits or ends."""
+    """In place of kubectl: a program that has printed, and runs or has ended."""
 
     def __init__(self, text: str, *, stays: bool) -> None:
-        self._program = f"import sys, time; print({text!r}, flush=True); time.sleep({60 if stays else 0})"
-        self.process: subprocess.Popen[str] | None = None
+        reading, self._writing = os.pipe()
+        self.stdout = os.fdopen(reading)
+        os.write(self._writing, f"{text}\n".encode())
+        self.runs = True
+        if not stays:
+            self.terminate()
 
     def start(self, *_arguments: str) -> subprocess.Popen[str]:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", self._program],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        return self.process
+        return cast("subprocess.Popen[str]", self)
+
+    def terminate(self) -> None:
+        if self.runs:
+            os.close(self._writing)
+        self.runs = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        assert not self.runs, "it would wait for kubectl for ever"
 
 
 def test_the_port_is_read_behind_other_lines_and_kubectl_is_ended() -> None:
     program = Program("a warning\nForwarding from 127.0.0.1:40123 -> 8000", stays=True)
     with forwarded(program, "inference", "frontend-0", 8000) as base_url:
         assert base_url == "http://127.0.0.1:40123"
-    assert program.process is not None
-    assert program.process.returncode is not None
+    assert not program.runs
 
 
 def test_kubectl_that_gives_up_says_why() -> None:
@@ -233,9 +244,12 @@ def test_kubectl_that_gives_up_says_why() -> None:
 
 
 def test_kubectl_that_opens_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port_forwarding, "OPENING_SECONDS", 0.5)
+    moments = iter((0.0, 1.0, port_forwarding.OPENING_SECONDS - 0.001))
+    monkeypatch.setattr(port_forwarding, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     program = Program("thinking", stays=True)
-    with pytest.raises(KubectlFailed, match="the port was not opened"), forwarded(program, "n", "p", 1):
+    with (
+        pytest.raises(KubectlFailed, match="not opened within 30 s: thinking"),
+        forwarded(program, "n", "p", 1),
+    ):
         pass
-    assert program.process is not None
-    assert program.process.returncode is not None
+    assert not program.runs
