@@ -141,12 +141,16 @@ def _unpack_kubectl_layer(directory: Path) -> None:
             Path(programs.extract(program, directory)).chmod(0o755)
 
 
+def _npm() -> list[str]:
+    """Return the command that runs npm. The package's own ``bin/npm`` does not find its library."""
+    return [str(node()), str(node().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
 def _install_node_packages(directory: Path) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(resources.root() / name, directory)
-    npm = node().parent / "npm"
     environment = {**os.environ, "PATH": f"{node().parent}{os.pathsep}{os.environ.get('PATH', '')}"}
-    command = [str(npm), "ci", "--omit=dev", "--silent", "--no-audit", "--no-fund"]
+    command = [*_npm(), "ci", "--omit=dev", "--silent", "--no-audit", "--no-fund"]
     result = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, check=False
     )

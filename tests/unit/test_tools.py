@@ -21,6 +21,11 @@ def test_a_tool_runs(tool: Callable[[], Path], arguments: list[str], says: str) 
     assert says in result.stdout
 
 
+def test_npm_runs() -> None:
+    """Turns red when an installed package could not install the CDK command line."""
+    assert subprocess.run([*tools._npm(), "--version"], capture_output=True, check=True).stdout
+
+
 def test_the_cdk_command_line_is_the_pinned_one() -> None:
     result = subprocess.run([*tools.cdk(), "--version"], capture_output=True, text=True, check=True)
     assert result.stdout.startswith("2.1148.1 ")
