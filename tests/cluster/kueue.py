@@ -80,7 +80,7 @@ def active_queues(kubectl: Kubectl, queues: list[KubernetesObject]) -> Iterator[
     # As at the end of a stack: each waits until Kueue has let go of it.
     for kind in reversed(QUEUE_KINDS):
         scope = ["--namespace", JOB_NAMESPACE] if kind == "LocalQueue" else []
-        kubectl.run("delete", kind, "--all", "--timeout=60s", *scope)
+        kubectl.run("delete", kind, "--all", "--timeout=240s", *scope)
 
 
 def queued_job(name: str, queue: str, devices: int, *, pool: str | None = None) -> KubernetesObject:

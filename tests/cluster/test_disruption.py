@@ -82,7 +82,7 @@ def test_a_drain_of_every_node_in_turn_ends(
             name,
             "--delete-emptydir-data",
             "--ignore-daemonsets",
-            "--timeout=60s",
+            "--timeout=240s",
             "--grace-period=1",
         )
         # What stands in for the drained node: here the node itself, given back.

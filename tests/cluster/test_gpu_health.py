@@ -82,8 +82,8 @@ def ec2(
         kubectl.wait_until(lambda: ready_pods(kubectl, _NAMESPACE) == _WORKERS, "every worker runs")
         yield simulated
         kubectl.run("delete", "deployments,poddisruptionbudgets", "--all", "--namespace", _NAMESPACE)
-        kubectl.run("delete", "nodepools", _POOL, "--wait=true", "--timeout=90s")
-        kubectl.run("delete", "ec2nodeclasses", _POOL, "--wait=true", "--timeout=90s")
+        kubectl.run("delete", "nodepools", _POOL, "--wait=true", "--timeout=240s")
+        kubectl.run("delete", "ec2nodeclasses", _POOL, "--wait=true", "--timeout=240s")
         for each in permissions:
             place = ["--namespace", each["metadata"].get("namespace", "default")]
             kubectl.run("delete", each["kind"], each["metadata"]["name"], *place)

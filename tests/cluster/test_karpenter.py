@@ -59,8 +59,8 @@ def pools(
     kubectl.apply(objects)
     kubectl.wait_until(lambda: ready_names(kubectl, "nodepools") >= set(found), "every NodePool is ready")
     yield found
-    kubectl.run("delete", "nodepools", *found, "--wait=true", "--timeout=90s")
-    kubectl.run("delete", "ec2nodeclasses", *classes, "--wait=true", "--timeout=90s")
+    kubectl.run("delete", "nodepools", *found, "--wait=true", "--timeout=240s")
+    kubectl.run("delete", "ec2nodeclasses", *classes, "--wait=true", "--timeout=240s")
 
 
 def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
@@ -120,7 +120,7 @@ def test_nodes_of_pools_do_not_expire_and_budgets_would_not_stop_that(
         assert {name: _claims(kubectl, name) for name in _KEPT} == shipped
         assert {age for claims in shipped.values() for age in claims.values()} == {"Never"}
     finally:
-        kubectl.run("delete", "nodepools", "control.kept", "--wait=true", "--timeout=90s")
+        kubectl.run("delete", "nodepools", "control.kept", "--wait=true", "--timeout=240s")
 
 
 def _claims(kubectl: Kubectl, node_pool: str) -> dict[str, str]:

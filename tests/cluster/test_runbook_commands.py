@@ -146,7 +146,7 @@ def test_only_the_kubelet_is_missing(question: str, cluster: Kubectl) -> None:
         "app=one",
         "--for=jsonpath={.status.phase}=Running",
         "pod",
-        "--timeout=60s",
+        "--timeout=240s",
     )
     with pytest.raises(KubectlFailed, match=_NO_KUBELET):
         cluster.run(*_asked(question))

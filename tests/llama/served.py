@@ -21,7 +21,7 @@ from inference_blueprints.targets.local.llama_cpp.replaced_arguments import Serv
 from inference_blueprints.targets.local.llama_cpp.server_build import llama_server
 
 SERVED = "graviton-llama-cpp"
-SECONDS = 60
+SECONDS = 240
 
 
 def planned_arguments(model: Path) -> tuple[str, ...]:

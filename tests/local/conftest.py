@@ -70,7 +70,7 @@ class Run:
 
     def processes_left(self) -> list[str]:
         """Return the processes that still run after a short wait for the kernel."""
-        _, alive = psutil.wait_procs([each for each in self.seen if each.pid != self.process.pid], timeout=10)
+        _, alive = psutil.wait_procs([each for each in self.seen if each.pid != self.process.pid], timeout=60)
         return [f"{each.pid} {each.name()}" for each in alive]
 
     def _wait(self, happened: Callable[[], bool], what: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 CLIENTS = 4
+_LOOK_SECONDS = 0.05
 
 
 @dataclass
@@ -50,9 +51,20 @@ class Streams:
     errors: list[str] = field(default_factory=list)
     _ending: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    #: Per client: its number of streams so far, and which of them brought the last token.
+    _begun: list[int] = field(default_factory=list)
+    _heard: list[int] = field(default_factory=list)
 
     def begin(self) -> None:
+        self._begun, self._heard = [0] * self.clients, [0] * self.clients
         self._tasks = [asyncio.create_task(self._client(number)) for number in range(self.clients)]
+
+    async def fresh(self) -> None:
+        """Wait until every client has a token of a stream that began after this call: no earlier one runs."""
+        before = tuple(self._begun)
+        async with asyncio.timeout(self.timeout_seconds):
+            while any(heard <= begun for heard, begun in zip(self._heard, before, strict=True)):
+                await asyncio.sleep(_LOOK_SECONDS)
 
     async def end(self) -> None:
         """Wait until every client has finished its stream."""
@@ -66,15 +78,16 @@ class Streams:
             for count in itertools.count(number):
                 if self._ending:
                     return
+                self._begun[number] += 1
                 try:
-                    await self._stream(session, self.urls[count % len(self.urls)], count)
+                    await self._stream(session, self.urls[count % len(self.urls)], number, count)
                 except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                     self.errors.append(f"{type(error).__name__}: {error}"[:200])
                     await asyncio.sleep(0.2)
                 else:
                     self.whole += 1
 
-    async def _stream(self, session: aiohttp.ClientSession, url: str, count: int) -> None:
+    async def _stream(self, session: aiohttp.ClientSession, url: str, number: int, count: int) -> None:
         body = {
             "model": self.model,
             "messages": [{"role": "user", "content": f"hello {count}"}],
@@ -91,6 +104,7 @@ class Streams:
                     chunk = json.loads(line[6:])
                     if "choices" not in chunk:
                         raise ValueError(f"in the stream: {chunk}")
+                    self._heard[number] = self._begun[number]
                     for choice in chunk["choices"]:
                         tokens += bool(choice["delta"].get("content"))
                         finish = choice.get("finish_reason") or finish

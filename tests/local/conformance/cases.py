@@ -13,7 +13,6 @@ from tests.local.conformance.platforms import WORKERS, ConformingPlatform, Strea
 from tests.local.counted_streams import Streams
 
 _QUESTION: Any = [{"role": "user", "content": "Hello"}]
-_BEFORE_SECONDS = 3.0
 
 
 def models_are_listed(platform: ConformingPlatform) -> None:
@@ -106,7 +105,7 @@ def disturbed_streams(
             [platform.url], platform.file.model, platform.headers, timeout_seconds=timeout_seconds
         )
         streams.begin()
-        await asyncio.sleep(_BEFORE_SECONDS)
+        await streams.fresh()
         await asyncio.to_thread(disturb)
         await streams.end()
         return streams

@@ -21,7 +21,7 @@ from inference_blueprints.targets.local.isolation import open_isolation, started
 from tests.local.discovery import faults, platform
 from tests.runtime.discovery_certificates.issuing import issue, secret
 
-PATIENCE_SECONDS = 600.0
+PATIENCE_SECONDS = 240.0
 
 
 @pytest.fixture(scope="module")

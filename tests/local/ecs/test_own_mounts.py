@@ -7,7 +7,7 @@ from pathlib import Path
 from inference_blueprints.processes.child_processes import ProcessGroup, log_tail
 from inference_blueprints.targets.local.isolation import Mount, open_isolation, started_in, with_mounts
 
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 240.0
 _PATHS = ("/inference-test", "/var/inference-test/copy")
 _LOOK = """
 cat /inference-test/file && ! touch /inference-test/new && touch /var/inference-test/copy/new &&

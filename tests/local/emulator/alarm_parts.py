@@ -11,7 +11,7 @@ from typing import Any
 
 ACCOUNT = "123456789012"
 QUEUES = f"arn:aws:sqs:us-west-2:{ACCOUNT}"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
 MINUTE = 60.0
 
 

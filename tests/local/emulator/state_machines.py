@@ -10,7 +10,7 @@ from typing import Any
 
 ROLE = "arn:aws:iam::123456789012:role/states"
 TOKEN = "{% $states.context.Task.Token %}"  # noqa: S105 - an expression
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 240.0
 
 
 class Machines:
@@ -47,16 +47,27 @@ class Machines:
         url: str = self.sqs.create_queue(QueueName=uuid.uuid4().hex)["QueueUrl"]
         return url
 
-    def received(self, queue: str) -> list[dict[str, Any]]:
-        """Return the bodies of what came to a queue within a second, each once."""
+    def received(self, queue: str, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until so many messages have come to a queue, and return their bodies, each once."""
         messages: list[dict[str, Any]] = []
-        deadline = time.monotonic() + 1
-        while (left := deadline - time.monotonic()) > 0:
-            answer = self.sqs.receive_message(
-                QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=600, WaitTimeSeconds=int(left)
-            )
-            messages += [json.loads(message["Body"]) for message in answer.get("Messages", [])]
+
+        def all_came() -> bool:
+            messages.extend(self._arrived(queue, seconds=1))
+            return len(messages) >= count
+
+        eventually(all_came)
         return messages
+
+    def is_silent(self, queue: str, seconds: int = 1) -> bool:
+        """Whether no message comes to a queue for a while."""
+        return self._arrived(queue, seconds) == []
+
+    def _arrived(self, queue: str, seconds: int) -> list[dict[str, Any]]:
+        """Return the bodies of what is in a queue, or comes first within some seconds."""
+        answer = self.sqs.receive_message(
+            QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=600, WaitTimeSeconds=seconds
+        )
+        return [json.loads(message["Body"]) for message in answer.get("Messages", [])]
 
     def upload(self, lines: list[Any]) -> dict[str, str]:
         """Store JSON Lines, and return where."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -63,18 +62,19 @@ def test_a_map_begins_with_the_concurrency_of_its_expression_and_follows_its_run
     queue = machines.queue()
     where = machines.upload([{"number": number} for number in range(5)])
     execution = machines.start({"Map": state}, {**where, "queue": queue, "most": 1})
-    sent = eventually(lambda: machines.received(queue))
+    sent = machines.received(queue)
     assert len(sent) == 1
-    assert machines.received(queue) == []
+    assert machines.is_silent(queue)
     [run] = machines.states.list_map_runs(executionArn=execution)["mapRuns"]
     described = machines.states.describe_map_run(mapRunArn=run["mapRunArn"])
     assert described["maxConcurrency"] == 1
     machines.states.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=3)
-    sent += eventually(lambda: machines.received(queue))
+    sent += machines.received(queue, 2)
     assert len(sent) == 3
+    assert machines.is_silent(queue)
     for message in sent:
         machines.states.send_task_success(taskToken=message["token"], output="0")
-    rest = eventually(lambda: machines.received(queue))
+    rest = machines.received(queue, 2)
     assert len(rest) == 2
     for message in rest:
         machines.states.send_task_success(taskToken=message["token"], output="0")
@@ -87,12 +87,11 @@ def test_children_of_a_stopped_execution_are_let_go_and_not_tried_again(machines
     state = distributed_map(waiting_task(Retry=[retry]), ItemSelector={"queue": "{% $states.input.queue %}"})
     queue = machines.queue()
     execution = machines.start({"Map": state}, {**machines.upload([1, 2]), "queue": queue})
-    sent = eventually(lambda: machines.received(queue))
+    sent = machines.received(queue, 2)
     machines.states.stop_execution(executionArn=execution)
     for message in sent:
         eventually(partial(is_let_go, machines, message["token"]))
-    time.sleep(1)
-    assert machines.received(queue) == []
+    assert machines.is_silent(queue, seconds=2)  # a retry would come after one
     assert machines.ended(execution)["status"] == "ABORTED"
 
 

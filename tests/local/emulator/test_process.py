@@ -55,7 +55,7 @@ def _busy_worker(client: Any, directory: Path) -> int:
     file = directory / "worker.pid"
     payload = json.dumps({"file": str(file)})
     client.invoke(FunctionName="busy", InvocationType="Event", Payload=payload)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not file.exists():
         assert time.monotonic() < deadline, "the function never ran"
         time.sleep(0.02)
@@ -63,7 +63,7 @@ def _busy_worker(client: Any, directory: Path) -> int:
 
 
 def _wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, f"process {pid} is still there"
         time.sleep(0.02)
@@ -71,7 +71,7 @@ def _wait_until_gone(pid: int) -> None:
 
 def _check_until_noticed(emulator: Emulator) -> None:
     """Check for a while, because the threads of a killed process end one after the other."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         emulator.check()
         time.sleep(0.02)

@@ -21,7 +21,7 @@ from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.process_commands import environment, frontend_command
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY")
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 240.0
 
 
 @pytest.fixture

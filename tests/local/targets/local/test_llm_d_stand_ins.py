@@ -27,7 +27,7 @@ from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.local.llm_d import picker_stand_in, sidecar_stand_in
 from inference_blueprints.targets.local.llm_d.picker_stand_in import OF_THE_PICKER
 
-_TIMEOUT = 30.0
+_TIMEOUT = 240.0
 _CHAT = "/v1/chat/completions"
 _USAGE = {"prompt_tokens": 900, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 896}}
 _TRANSFER = {"do_remote_prefill": True, "remote_host": "127.0.0.9", "remote_block_ids": [[4, 5]]}
@@ -274,7 +274,7 @@ def _sent(
 
 
 def _wait_until(holds: Any, group: ProcessGroup) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while not holds():
         group.check()
         assert time.monotonic() < end

@@ -37,7 +37,7 @@ with ProcessGroup(grace_seconds=1) as group:
     isolation = open_isolation(started_in(group, directory / "holder.log"))
     command = isolation.command([sys.executable, "-I", "-S", "-c", LOOK])
     process = group.start("look", command, environment={}, log_path=directory / "look.log")
-    assert process.popen.wait(20) == 0, (directory / "look.log").read_text()
+    assert process.popen.wait(120) == 0, (directory / "look.log").read_text()
     print(json.dumps({"reason": isolation.reason, **json.loads((directory / "look.log").read_text())}))
 """
 
@@ -48,7 +48,7 @@ def _look(directory: Path, wrapper: tuple[str, ...], *needed: str) -> dict[str, 
     if possible.returncode != 0:
         pytest.skip(f"this machine does not let its users do that: {possible.stderr.strip()}")
     command = [*wrapper, sys.executable, "-c", _PROGRAM, str(directory)]
-    answer = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)
+    answer = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=240, check=False)
     assert answer.returncode == 0, answer.stderr
     seen: dict[str, Any] = json.loads(answer.stdout)
     return seen

@@ -20,7 +20,7 @@ from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.targets.local.relay import Route
 from inference_blueprints.targets.local.relay_listener import open_listeners
 
-_TIMEOUT = 20.0
+_TIMEOUT = 240.0
 _CHAT = "/v1/chat/completions"
 _LARGE_BYTES = 20_000_000
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -50,7 +50,7 @@ def _client(endpoint: LocalEndpoint) -> openai.OpenAI:
 
 def _requests(metrics_url: str) -> float:
     """Return how many requests a frontend has answered."""
-    page = urllib.request.urlopen(metrics_url, timeout=30).read().decode()  # noqa: S310 - of this machine
+    page = urllib.request.urlopen(metrics_url, timeout=240).read().decode()  # noqa: S310 - of this machine
     return sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith(_REQUESTS))
 
 

@@ -32,7 +32,7 @@ def verified(served: Served, folder: Path, **changes: Any) -> tuple[int, list[di
         "--output",
         "json",
     ]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     assert "Traceback" not in result.stderr
     return result.returncode, json.loads(result.stdout)
 

@@ -110,7 +110,7 @@ def test_prefill_and_decode_workers_are_asked_for_their_requests(tmp_path: Path)
 
 def asked(url: str, method: str = "GET") -> tuple[int, str]:
     """Status and text of a response."""
-    response = urllib3.request(method, url, timeout=30)
+    response = urllib3.request(method, url, timeout=240)
     return response.status, response.data.decode()
 
 

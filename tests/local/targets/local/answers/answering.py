@@ -19,7 +19,7 @@ from inference_blueprints.targets.local.process_commands import environment, fro
 from tests.local.targets.local.answers.answer_families import Family
 from tests.local.targets.local.answers.scripted_models import blueprint_of
 
-_READY_SECONDS = 60
+_READY_SECONDS = 240
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.process_commands import environment, frontend_command
 
-_READY_SECONDS = 60
+_READY_SECONDS = 240
 _NAME = "vectors"
 _BLUEPRINT = {
     "apiVersion": "inference-blueprints/v1alpha1",
