@@ -1,0 +1,73 @@
+"""Which tests are near a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import import_graph
+import pytest
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout in which a test starts a program by its name and copies code by its folder."""
+    files: Mapping[str, str] = {
+        "app.py": "",
+        "inference_blueprints/__init__.py": "",
+        "inference_blueprints/resources.py": "",
+        "inference_blueprints/spec/__init__.py": "",
+        "inference_blueprints/spec/loader.py": "from inference_blueprints import resources",
+        "inference_blueprints/spec/data/keys.json": "{}",
+        "inference_blueprints/catalog/__init__.py": "",
+        "inference_blueprints/catalog/models.py": "",
+        "inference_blueprints/catalog/data/models.json": "{}",
+        "runtime/batch/__init__.py": "",
+        "runtime/batch/worker.py": "",
+        "tests/conftest.py": "",
+        "tests/local/conftest.py": "import inference_blueprints.catalog.models",
+        "tests/local/test_run.py": "PROGRAM = 'batch.worker'",
+        "tests/unit/test_loader.py": "from inference_blueprints.spec.loader import load",
+        "tests/unit/test_staging.py": "FOLDER = 'runtime/batch'",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("test", "steps", "expected"),
+    [
+        ("tests/unit/test_loader.py", 1, "inference_blueprints/spec/loader.py"),
+        ("tests/unit/test_loader.py", 2, "inference_blueprints/resources.py"),
+        ("tests/local/test_run.py", 1, "runtime/batch/worker.py"),
+        ("tests/local/test_run.py", 2, "inference_blueprints/catalog/models.py"),
+        ("tests/unit/test_staging.py", 1, "runtime/batch/worker.py"),
+    ],
+)
+def test_imports_names_folders_and_fixtures_lead_to_a_file(
+    checkout: Path, test: str, steps: int, expected: str
+) -> None:
+    graph = import_graph.imports(checkout)
+    assert expected in import_graph.near(graph, test, steps)
+    assert expected not in import_graph.near(graph, test, steps - 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ("inference_blueprints/spec/loader.py", {"inference_blueprints/spec/loader.py"}),
+        ("runtime/batch/removed.py", {"runtime/batch/removed.py"}),
+        (
+            "inference_blueprints/catalog/data/models.json",
+            {"inference_blueprints/catalog/__init__.py", "inference_blueprints/catalog/models.py"},
+        ),
+        ("charts/model/templates/pod.yaml", {"inference_blueprints/resources.py"}),
+        ("docs/batch.md", set()),
+        ("README.md", set()),
+    ],
+)
+def test_a_change_concerns_the_code_that_reads_it(checkout: Path, changed: str, expected: set[str]) -> None:
+    assert import_graph.files_of_change([changed], import_graph.imports(checkout)) == expected
