@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.spec.structure import keys, section_at
 
 HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")
@@ -30,6 +32,19 @@ def text_of(case: dict[str, Any]) -> str:
     return text + appended
 
 
+def with_keys(line: str) -> str:
+    """Return an expected line with the keys that the section has, of which a message lists twelve."""
+    place, unknown, rest = line.partition(": is an unknown key, keys are …")
+    if not unknown:
+        return line
+    parts = re.sub(r"\[\d+\]", "", place.split()[-1]).split(".")
+    section = section_at(tuple(parts[:-1]))
+    assert section is not None
+    names = [repr(name) for name in keys(section)]
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return f"{place}: is an unknown key, keys are {', '.join(names[:12])}{more}{rest}"
+
+
 def test_the_base_is_right() -> None:
     assert parse_blueprint(BASE, "base.yaml").warnings == ()
 
@@ -46,7 +61,7 @@ def test_every_problem_is_reported_and_no_other(case: dict[str, Any]) -> None:
         parse_blueprint(text, "base.yaml")
     expected = [
         f"base.yaml:{line}" if line[0].isdigit() else f"base.yaml: {line}"
-        for line in case["problems"].splitlines()
+        for line in map(with_keys, case["problems"].splitlines())
     ]
     assert [str(problem) for problem in caught.value.problems] == expected
     lines = text.split("\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def with_value(path: tuple[Any, ...], value: Any) -> str:
     for part in path[:-1]:
         holder = holder[part]
     holder[path[-1]] = value
-    return yaml.safe_dump(document)
+    return json.dumps(document)  # is YAML too, and written much faster
 
 
 def problem_paths(text: str) -> set[str]:
