@@ -25,8 +25,8 @@ pytestmark = pytest.mark.scaling
 
 _NAMESPACE = "elastic"
 _MINUTE_SECONDS = 60
-#: Before the scheduled minute, so that all objects are active by then.
-_LEAD_SECONDS = 45
+#: Before the scheduled minute, so that all objects are active by then, also on a busy machine.
+_LEAD_SECONDS = 90
 #: After it, so that the last decision is carried out.
 _TAIL_SECONDS = 20
 

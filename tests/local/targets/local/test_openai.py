@@ -3,8 +3,10 @@
 import asyncio
 import http.client
 import json
+import re
 import time
 import urllib.request
+from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -18,14 +20,29 @@ from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from tests.local.targets.local.conftest import Served
 
 _MODEL = "qwen3-8b"
-_IN_FLIGHT = "dynamo_frontend_inflight_requests{"
+_IN_FLIGHT = r"dynamo_frontend_inflight_requests\{"
+#: How often a worker told a frontend what it keeps.
+_STORED = r'dynamo_component_kv_cache_events_applied\{.*event_type="stored",status="ok"'
+
+
+def _sums(endpoint: LocalEndpoint, series: str) -> list[float]:
+    """Return the sum of some series of each frontend."""
+    pages = [urllib.request.urlopen(url, timeout=240).read().decode() for url in endpoint.metrics_urls]  # noqa: S310 - of this machine
+    return [
+        sum(float(line.split()[-1]) for line in page.splitlines() if re.match(series, line)) for page in pages
+    ]
 
 
 def _in_flight(endpoint: LocalEndpoint) -> float:
     """Return how many requests the frontends are answering."""
-    pages = [urllib.request.urlopen(url, timeout=240).read().decode() for url in endpoint.metrics_urls]  # noqa: S310 - of this machine
-    lines = [line for page in pages for line in page.splitlines()]
-    return sum(float(line.split()[-1]) for line in lines if line.startswith(_IN_FLIGHT))
+    return sum(_sums(endpoint, _IN_FLIGHT))
+
+
+def _wait(happened: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + 240
+    while not happened():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.05)
 
 
 def _ask(text: str) -> list[ChatCompletionMessageParam]:
@@ -90,26 +107,21 @@ def test_the_chat_template_adds_the_same_to_every_question(client: openai.OpenAI
     assert prompt_tokens(300) - prompt_tokens(100) == 200
 
 
-def test_a_repeated_prompt_is_found_in_the_kv_cache_of_its_worker(client: openai.OpenAI) -> None:
+def test_a_repeated_prompt_is_found_in_the_kv_cache_of_its_worker(served: Served) -> None:
     def cached(prompt: str) -> int:
-        usage = client.completions.create(model=_MODEL, prompt=prompt, max_tokens=1).usage
+        usage = served.client.completions.create(model=_MODEL, prompt=prompt, max_tokens=1).usage
         assert usage is not None
         assert usage.prompt_tokens_details is not None
         tokens = usage.prompt_tokens_details.cached_tokens
         assert tokens is not None
         return tokens
 
-    # Workers tell both frontends what they keep, but nothing says when both know it. A router that does not
-    # know a prefix sends some of six repetitions elsewhere, so a new prompt is tried after a longer pause.
-    attempts = []
-    for seed, pause_seconds in ((99, 0.2), (100, 2.0), (101, 20.0)):
-        prompt = random_text(640, seed=seed)
-        assert cached(prompt) == 0
-        time.sleep(pause_seconds)
-        attempts.append([cached(prompt) for _ in range(6)])
-        if min(attempts[-1]) >= 512:
-            return
-    pytest.fail(f"cached tokens of the repetitions: {attempts}")
+    prompt = random_text(640, seed=99)
+    known = max(_sums(served.endpoint, _STORED))
+    assert cached(prompt) == 0
+    # Its worker tells both frontends what it keeps. One that does not know it sends some of six elsewhere.
+    _wait(lambda: min(_sums(served.endpoint, _STORED)) > known, "the frontends do not learn of the prefix")
+    assert min(cached(prompt) for _ in range(6)) >= 512
 
 
 def test_without_max_tokens_an_answer_has_the_workloads_length(
@@ -146,10 +158,7 @@ def test_a_stream_that_is_dropped_ends_at_the_frontend(served: Served) -> None:
     next(iter(stream))
     assert _in_flight(served.endpoint) == 1
     stream.close()
-    deadline = time.monotonic() + 240
-    while _in_flight(served.endpoint):
-        assert time.monotonic() < deadline, "the frontend goes on"
-        time.sleep(0.05)
+    _wait(lambda: not _in_flight(served.endpoint), "the frontend goes on")
 
 
 def test_the_frontend_and_not_the_relay_says_what_is_too_large(served: Served) -> None:
