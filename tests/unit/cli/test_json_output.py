@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from inference_blueprints import tools
 from inference_blueprints.cli import deploy_commands
 from inference_blueprints.cli.main import command_line
 from inference_blueprints.cli.options import Output, option_value
+from tests.unit.command_run import blueprints
 
 #: Commands without `--output json`, with the reason.
 EXCEPTIONS = {
@@ -33,9 +33,9 @@ def commands(group: Any, *path: str) -> Iterator[str]:
 
 
 def takes_json(command: str) -> bool:
-    shown = CliRunner().invoke(command_line(), [*command.split(), "--help"], env={"COLUMNS": "200"})
-    assert shown.exit_code == 0, command
-    return any("--output" in line and "text|json" in line for line in shown.stdout.splitlines())
+    shown = blueprints(*command.split(), "--help", folder=Path.cwd(), COLUMNS="200")
+    assert shown.code == 0, command
+    return any("--output" in line and "text|json" in line for line in shown.out.splitlines())
 
 
 def test_every_command_has_json_output_or_a_reason() -> None:
@@ -46,8 +46,8 @@ def test_every_command_has_json_output_or_a_reason() -> None:
 
 
 def run(*arguments: str) -> tuple[int, object]:
-    result = CliRunner().invoke(command_line(), [*arguments, "--output", "json"])
-    return result.exit_code, json.loads(result.stdout)
+    ran = blueprints(*arguments, "--output", "json", folder=Path.cwd())
+    return ran.code, json.loads(ran.out)
 
 
 def test_init_reports_the_files_that_it_wrote(tmp_path: Path) -> None:
