@@ -9,6 +9,7 @@ those run that belong to every run, and those tests of the others that are near 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -16,13 +17,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import import_graph
 import psutil
-from suites import SUITES, Suite
+from suites import RESULTS, SUITES, Suite
 
 from inference_blueprints import tools
 
@@ -209,49 +211,80 @@ def summary(results: Sequence[Result]) -> Iterator[str]:
             yield f"repeated: {name} ({each.target}); run: make deflake N=20 ONLY={name.partition('[')[0]}"
 
 
+def record(results: Sequence[Result], whole: Container[str]) -> None:
+    """Write how suites ended that ran whole, with date and commit. Those of other suites stay."""
+    known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    changed = " with changes" if git("status", "--porcelain", "--", ".", f":!{RESULTS.name}") else ""
+    for each in results:
+        if each.target in whole:
+            known[each.target] = {
+                "passed": each.passed,
+                "minutes": round(each.seconds / 60, 1),
+                "repeated": list(each.repeated),
+                "date": datetime.now(UTC).date().isoformat(),
+                "commit": f"{git('rev-parse', '--short=8', 'HEAD')}{changed}",
+            }
+    RESULTS.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
 def plan(arguments: argparse.Namespace) -> tuple[str, list[Chosen]]:
     """Return why these suites run, and the suites."""
+    if arguments.suites or arguments.release:
+        named = arguments.suites or [suite.target for suite in SUITES]
+        return "Asked for:", [Chosen(suite, None, "whole") for suite in SUITES if suite.target in named]
     base = known_base()
     reason = "asked for" if arguments.all else why_all(base)
     if reason or not base:
-        return f"Everything runs: {reason}.", [
-            Chosen(suite, None, "all") for suite in SUITES if suite.tier != "release"
-        ]
+        whole = [Chosen(suite, None, "whole") for suite in SUITES if suite.tier != "release"]
+        return f"Everything runs except the suites of a release: {reason}.", whole
     changed = changed_files(base)
     chosen = list(choose(changed, import_graph.imports(ROOT)))
     return f"Compared with {base[:8]}, {len(changed)} files changed.", chosen
 
 
+def run(chosen: Sequence[Chosen]) -> tuple[list[Result], list[psutil.Process]]:
+    """Build programs, run every suite even if one fails, and return the processes that are left."""
+    with tempfile.TemporaryDirectory(prefix="ci-", ignore_cleanup_errors=True) as folder:
+        os.environ["TMPDIR"] = folder  # every started process has it in its environment
+        logs = Path(folder) / "logs"
+        logs.mkdir()
+        programs = sorted({name for each in chosen for name in each.suite.programs})
+        results = [shown(name, ["make", "--no-print-directory", name], logs) for name in programs]
+        for group in in_order(chosen):
+            results += run_group(group, logs)
+        return results, processes_left(folder)
+
+
 def main() -> int:
     """Run the suites, say what they cost, and record the commit if all passed."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="run these suites whole, and no others")
     parser.add_argument("--all", action="store_true", help="run every suite except those of a release")
+    parser.add_argument("--release", action="store_true", help="run every suite")
+    parser.add_argument("--record", action="store_true", help=f"write the results into {RESULTS.name}")
     parser.add_argument("--dry-run", action="store_true", help="only say what would run")
     given = parser.parse_args()
+    unknown = set(given.suites) - {suite.target for suite in SUITES}
+    if unknown:
+        allowed = ", ".join(suite.target for suite in SUITES)
+        parser.error(f"got {', '.join(sorted(unknown))}; the suites are {allowed}")
     why, chosen = plan(given)
     say(why)
     for each in chosen:
         say(f"  {each.suite.target}: {each.reason}")
     if given.dry_run:
         return 0
-    folder = Path(tempfile.mkdtemp(prefix="ci-"))
-    os.environ["TMPDIR"] = str(folder)
-    logs = folder / "logs"
-    logs.mkdir()
-    programs = sorted({name for each in chosen for name in each.suite.programs})
-    results = [shown(name, ["make", "--no-print-directory", name], logs) for name in programs]
-    for group in in_order(chosen):
-        if all(each.passed for each in results):
-            results += run_group(group, logs)
+    results, left = run(chosen)
     for line in summary(results):
         say(line)
-    left = processes_left(str(folder))
+    if given.record:
+        record(results, {each.suite.target for each in chosen if each.files is None})
     for process in left:
         say(f"left: {process.pid} {' '.join(process.cmdline())}")
     if left or not all(each.passed for each in results):
         return 1
     say("No process is left.")
-    if git("status", "--porcelain") == "":
+    if git("status", "--porcelain") == "" and not given.suites:
         passed_file().parent.mkdir(parents=True, exist_ok=True)
         passed_file().write_text(f"{git('rev-parse', 'HEAD')}\n", encoding="utf-8")
     return 0

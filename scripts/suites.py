@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+#: The last results, which `ci.py --record` writes.
+RESULTS = Path(__file__).resolve().parent.parent / "tests" / "suite_results.json"
+
 Tier = Literal["every run", "near a change", "release"]
 
 
