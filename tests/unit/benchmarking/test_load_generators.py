@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import stat
 from pathlib import Path
 
 import certifi
@@ -13,45 +12,42 @@ from inference_blueprints.benchmarking import aiperf
 from inference_blueprints.benchmarking.load_generators import Access, LocalLoadGenerator, access
 from inference_blueprints.errors import UserError
 from tests.unit.benchmarking.test_aiperf import LOAD_TEST
+from tests.unit.stand_in_programs import Printed, StandInPrograms
 
 KEY = "sk-a-secret"
 AUTHORITY = Path(certifi.where())
 
 
 @pytest.fixture
-def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program in uv's place that writes down how it was called; it returns what it wrote."""
-    program, calls = tmp_path / "uv", tmp_path / "calls"
-    program.write_text(
-        "#!/bin/sh\n"
-        f'printf "%s\\n" "$*" "key=$API_KEY" "ca=$SSL_CERT_FILE" >> {calls}\n'
-        f'test -z "$FAILS" || {{ echo "$FAILS" >&2; exit 1; }}\n'
-        "echo printed\n"
-    )
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(tools, "uv", lambda: program)
+def uv(monkeypatch: pytest.MonkeyPatch) -> StandInPrograms:
+    """uv, which prints a word."""
+    programs = StandInPrograms(monkeypatch)
+    programs.add("uv", lambda _: Printed("printed\n"))
+    monkeypatch.setattr(tools, "uv", lambda: Path("uv"))
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    return calls
+    return programs
 
 
 def local_load_generator(shown: Access) -> LocalLoadGenerator:
     return LocalLoadGenerator(shown, catalog.model("Qwen/Qwen3-8B"))
 
 
-def test_the_key_comes_from_the_environment_and_goes_into_it(uv: Path) -> None:
+def test_the_key_comes_from_the_environment_and_goes_into_it(uv: StandInPrograms) -> None:
     shown = access("MY_KEY", None, {"MY_KEY": KEY})
     assert local_load_generator(shown).ask(LOAD_TEST) == "printed\n"
-    installed, _, _, run, key, authority = uv.read_text().splitlines()
-    assert installed.endswith(f"--from aiperf=={aiperf.VERSION} aiperf --version")
-    assert run.endswith(f"python {aiperf.program()}")
-    assert KEY not in installed + run
-    assert (key, authority) == (f"key={KEY}", "ca=")
+    installed, ran = uv.calls
+    assert installed.words[-4:] == ["--from", f"aiperf=={aiperf.VERSION}", "aiperf", "--version"]
+    assert ran.words[-2:] == ["python", str(aiperf.program())]
+    assert KEY not in installed.words + ran.words
+    assert ran.environment["API_KEY"] == KEY
+    assert "SSL_CERT_FILE" not in ran.environment
 
 
-def test_a_private_authority_is_trusted_by_both(uv: Path) -> None:
+def test_a_private_authority_is_trusted_by_both(uv: StandInPrograms) -> None:
     shown = access(None, AUTHORITY, {})
     local_load_generator(shown).ask(LOAD_TEST)
-    assert uv.read_text().splitlines()[-2:] == ["key=", f"ca={AUTHORITY.resolve()}"]
+    assert uv.calls[-1].environment["SSL_CERT_FILE"] == str(AUTHORITY.resolve())
+    assert not uv.calls[-1].environment.get("API_KEY")
 
     async def trusted() -> int:
         async with shown.session() as session:
@@ -90,8 +86,8 @@ def test_certificates_that_are_none_are_an_error(text: str | None, tmp_path: Pat
         access(None, path, {})
 
 
-def test_the_last_words_of_a_failure_are_told(uv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAILS", "no room left")
+def test_the_last_words_of_a_failure_are_told(uv: StandInPrograms) -> None:
+    uv.add("uv", lambda _: Printed(err="no room left\n", code=1))
     with pytest.raises(UserError, match=f"aiperf {aiperf.VERSION}: no room left"):
         local_load_generator(Access()).ask(LOAD_TEST)
 

@@ -24,6 +24,7 @@ def test_measurements_are_taken_in_turns_and_their_medians_returned() -> None:
     assert order == ["a", "b"] * 3
 
 
+@pytest.mark.clock
 def test_a_process_that_fails_has_no_time() -> None:
     with pytest.raises(BenchmarkError, match="ended with 3"):
         wall_seconds([sys.executable, "-c", "raise SystemExit(3)"])
@@ -31,6 +32,7 @@ def test_a_process_that_fails_has_no_time() -> None:
         cost([sys.executable, "-c", "raise SystemExit(3)"])
 
 
+@pytest.mark.clock
 def test_peak_memory_is_that_of_the_process_alone() -> None:
     small = [sys.executable, "-S", "-c", "pass"]
     large = [sys.executable, "-S", "-c", "block = b'x' * (200 << 20)"]
@@ -45,6 +47,7 @@ def test_generated_blueprints_are_valid_and_of_the_size_asked_for(pools: int, mo
     assert (len(blueprint.spec.pools), len(plan.models)) == (pools, models)
 
 
+@pytest.mark.clock
 def test_processor_time_leaves_waiting_out() -> None:
     waiting = [sys.executable, "-S", "-c", "import time; time.sleep(0.5)"]
     working = [sys.executable, "-S", "-c", "import time\nwhile time.process_time() < 0.5: pass"]

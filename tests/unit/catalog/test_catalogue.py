@@ -158,6 +158,7 @@ def test_the_tables_cannot_be_changed() -> None:
         catalog.models()["acme/tiny"] = catalog.model("Qwen/Qwen3-8B")  # type: ignore[index]
 
 
+@pytest.mark.clock
 def test_importing_reads_no_file_and_no_heavy_library() -> None:
     program = """
 import sys

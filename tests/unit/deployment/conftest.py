@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 import yaml
 from moto import mock_aws
 
+from inference_blueprints import resources, tools
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
+from tests.unit.stand_in_programs import Printed, StandInPrograms
 
 REGION = "us-west-2"
 #: Time of all checks.
@@ -34,6 +37,16 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Removes the pauses between retries and polls."""
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
+
+
+@pytest.fixture
+def cdk(monkeypatch: pytest.MonkeyPatch) -> StandInPrograms:
+    """The pinned CDK command line. It is not started, which would take more than a second."""
+    package = json.loads((resources.root() / "package.json").read_text(encoding="utf-8"))
+    programs = StandInPrograms(monkeypatch)
+    programs.add("cdk", lambda _: Printed(f"{package['dependencies']['aws-cdk']} (build 0)\n"))
+    monkeypatch.setattr(tools, "cdk", lambda: ["cdk"])
+    return programs
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ def test_without_credentials_nothing_else_is_asked(make_context: Make) -> None:
     assert "aws sso login" in (finding.command or "")
 
 
+@pytest.mark.usefixtures("cdk")
 def test_access_denied_to_one_check_hides_no_other(make_context: Make) -> None:
     denied = {"Error": {"Code": "AccessDeniedException", "Message": "you may not"}}
     services = ("ssm", "service-quotas", "ec2", "eks")
@@ -70,6 +71,7 @@ def test_access_denied_to_one_check_hides_no_other(make_context: Make) -> None:
     assert found["weights"].severity == "ok"
 
 
+@pytest.mark.usefixtures("cdk")
 def test_an_account_out_of_reach_is_unknown_and_no_traceback(make_context: Make) -> None:
     context = replace(make_context(), account=EmulatedAccount({}))
     error = EndpointConnectionError(endpoint_url="https://ssm")
@@ -82,6 +84,7 @@ def test_an_account_out_of_reach_is_unknown_and_no_traceback(make_context: Make)
     assert found["bootstrap"].severity == "unknown"
 
 
+@pytest.mark.usefixtures("cdk")
 def test_every_check_names_its_findings_as_the_table_does(make_context: Make) -> None:
     context = replace(make_context(), account=EmulatedAccount({}))
     assert {finding.check for finding in check_environment(context)} <= {"credentials", *CHECKS}

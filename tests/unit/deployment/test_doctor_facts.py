@@ -5,16 +5,13 @@ A new check without an entry in `WRONG` turns this red. The details of each chec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from inference_blueprints import resources, tools
 from inference_blueprints.deployment.check_results import CheckResult, Severity
 from inference_blueprints.deployment.doctor.doctor_checks import CHECKS, check_environment
 from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
@@ -36,6 +33,9 @@ from tests.unit.deployment.emulated_account import (
     subnets,
 )
 from tests.unit.deployment.test_doctor_account import BATCH
+from tests.unit.stand_in_programs import Printed, StandInPrograms
+
+pytestmark = pytest.mark.usefixtures("cdk")
 
 Make = Callable[..., DoctorContext]
 Change = Callable[[dict[str, Any]], object]
@@ -247,21 +247,6 @@ each_fact = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def cdk(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what the CDK command line prints. It is not started, which would take a second per test."""
-    package = json.loads((resources.root() / "package.json").read_text(encoding="utf-8"))
-    printed = [f"{package['dependencies']['aws-cdk']} (build 0)"]
-
-    def run(command: list[str], **_: object) -> CompletedProcess[str]:
-        assert command == ["cdk", "--version"]
-        return CompletedProcess(command, 0, printed[0], "")
-
-    monkeypatch.setattr(tools, "cdk", lambda: ["cdk"])
-    monkeypatch.setattr("subprocess.run", run)
-    return printed
-
-
 def found(
     make_context: Make, check: str, spec: Change, wrong: Answers, now: datetime = NOW
 ) -> Iterator[CheckResult]:
@@ -282,9 +267,10 @@ def test_a_healthy_account_has_a_line_and_no_other(make_context: Make, check: st
 
 @each_fact
 def test_a_wrong_fact_has_its_line_with_a_remedy(
-    make_context: Make, cdk: list[str], check: str, fact: WrongFact
+    make_context: Make, cdk: StandInPrograms, check: str, fact: WrongFact
 ) -> None:
-    cdk[0] = fact.cdk or cdk[0]
+    if fact.cdk:
+        cdk.add("cdk", lambda _: Printed(fact.cdk))
     results = [
         each
         for each in found(make_context, check, fact.spec, fact.answers, fact.now)

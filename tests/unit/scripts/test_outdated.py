@@ -17,6 +17,7 @@ from inference_blueprints import tools
 from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.local.control_plane import artefacts
 from inference_blueprints.resources import root
+from tests.unit.stand_in_programs import Call, Printed, StandInPrograms
 
 # As on the path of a script, where its neighbours are modules without a package.
 sys.path.append(str(root() / "scripts"))
@@ -35,11 +36,9 @@ def row(pin: VersionPin, current: Release | None = None, newest: Release | None 
     return table.rows[0]
 
 
-def program(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> StandInPrograms:
+    return StandInPrograms(monkeypatch)
 
 
 def test_every_pinned_package_chart_image_and_version_has_a_row() -> None:
@@ -120,32 +119,30 @@ def test_one_registry_without_an_answer_leaves_the_others(monkeypatch: pytest.Mo
     }
 
 
-def test_dates_and_versions_are_read_from_what_uv_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dates_and_versions_are_read_from_what_uv_writes(programs: StandInPrograms) -> None:
     # The form of uv 0.13.9, `uv pip compile --format pylock.toml`.
-    lock = tmp_path / "lock"
-    lock.write_text(
+    lock = (
         'lock-version = "1.0"\n[[packages]]\nname = "rich"\nversion = "15.0.0"\n'
         'sdist = { url = "https://example.com/rich.tar.gz", upload-time = 2026-04-12T08:24:02Z }\n'
         'wheels = [{ url = "https://example.com/rich.whl", upload-time = 2026-04-13T08:24:00Z }]\n'
     )
-    program(tmp_path, "uv", f'while [ "$1" != --output-file ]; do shift; done; cp {lock} "$2"')
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+
+    def compile_lock(call: Call) -> Printed:
+        Path(call.words[call.words.index("--output-file") + 1]).write_text(lock)
+        return Printed()
+
+    programs.add("uv", compile_lock)
     assert registry_answers.python_release("rich") == Release("15.0.0", "2026-04-12")
 
 
-def test_modules_with_an_error_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_with_an_error_are_left_out(programs: StandInPrograms) -> None:
     # The form of Go 1.27.3, `go list -m -e -json`.
     answers = [
         {"Path": "sigs.k8s.io/kwok", "Version": "v0.8.0", "Time": "2026-06-23T03:27:00Z"},
         {"Path": "sigs.k8s.io/kwok", "Version": "v0.9.0", "Query": "latest", "Time": "2026-10-01T00:00:00Z"},
         {"Path": "sigs.k8s.io/lws", "Version": "latest", "Error": {"Err": "403 Forbidden"}},
     ]
-    program(
-        tmp_path, "go", "cat <<'END'\n" + "\n".join(json.dumps(each, indent=1) for each in answers) + "\nEND"
-    )
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    programs.add("go", lambda _: Printed("\n".join(json.dumps(each, indent=1) for each in answers) + "\n"))
     assert registry_answers.go_releases(["sigs.k8s.io/kwok@v0.8.0"]) == {
         "sigs.k8s.io/kwok@v0.8.0": Release("v0.8.0", "2026-06-23"),
         "sigs.k8s.io/kwok@latest": Release("v0.9.0", "2026-10-01"),
@@ -153,7 +150,7 @@ def test_modules_with_an_error_are_left_out(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_newest_libraries_are_read_from_what_maven_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    programs: StandInPrograms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The form of versions-maven-plugin 2.19.1.
     lines = (
@@ -164,8 +161,8 @@ def test_newest_libraries_are_read_from_what_maven_prints(
         "[INFO]   maven-jar-plugin ................................... 3.5.1 -> 3.6.0",
         "[INFO] ------------------------------------------------------------------------",
     )
-    maven = program(tmp_path, "mvn", "cat <<'END'\n" + "\n".join(lines) + "\nEND")
-    monkeypatch.setattr("registry_answers.shutil.which", lambda _: str(maven))
+    programs.add("mvn", lambda _: Printed("\n".join(lines) + "\n"))
+    monkeypatch.setattr("registry_answers.shutil.which", lambda _: "/bin/mvn")
     assert registry_answers.maven_releases() == {
         "lettuce": Release("7.7.0.RELEASE"),
         "aws": Release("2.57.8"),
@@ -180,13 +177,14 @@ def test_every_library_of_java_has_a_row() -> None:
     assert {"jackson", "aws", "junit", "maven-compiler-plugin", "maven-surefire-plugin"} <= named.keys()
 
 
-def test_what_a_tool_reports_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    helm = program(tmp_path, "helm", "echo; echo 'Error: no such host' >&2; echo more >&2; exit 1")
-    monkeypatch.setattr(tools, "helm", lambda: helm)
+def test_what_a_tool_reports_is_one_line(programs: StandInPrograms, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs.add("helm", lambda _: Printed("\n", "Error: no such host\nmore\n", 1))
+    monkeypatch.setattr(tools, "helm", lambda: Path("helm"))
     with pytest.raises(UnansweredError, match=r"\Ano such host\Z"):
         registry_answers.chart_release("oci://example.com/chart", "chart")
 
 
+@pytest.mark.clock
 def test_without_a_network_it_prints_every_table_and_ends_well(tmp_path: Path) -> None:
     # Nothing listens on port 9 of the loopback address.
     nowhere = "http://127.0.0.1:9"

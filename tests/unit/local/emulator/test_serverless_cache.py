@@ -78,6 +78,7 @@ def taken() -> Any:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.clock
 @pytest.mark.parametrize("which", ["port", "bus"])
 def test_a_port_that_another_took_meanwhile_is_not_insisted_on(
     taken: int, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -99,6 +100,7 @@ def test_a_port_that_another_took_meanwhile_is_not_insisted_on(
         assert client.info("server")["process_id"] == server.pid
 
 
+@pytest.mark.clock
 def test_a_wrong_setting_is_said_with_the_server_s_words(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"Valkey did not start(.|\n)*no-such-setting"):
         ValkeyServer(tmp_path, {"no-such-setting": "1"}).start()

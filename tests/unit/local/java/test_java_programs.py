@@ -9,16 +9,12 @@ import pytest
 
 from inference_blueprints.errors import UserError
 from inference_blueprints.local.java import java_programs
-
-MAVEN = """#!/bin/sh
-echo run >> "{log}"
-{end}
-"""
+from tests.unit.stand_in_programs import Printed, StandInPrograms
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with one module, and tools that only write down that they ran."""
+    """A checkout with one module, and tools that nobody runs."""
     (tmp_path / "inference_blueprints" / "contracts").mkdir(parents=True)
     (tmp_path / "pyproject.toml").touch()
     module = tmp_path / "runtime" / "java" / "module"
@@ -28,7 +24,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("java", "javac", "mvn"):
-        (programs / name).write_text(MAVEN.format(log=tmp_path / "ran", end=""))
+        (programs / name).touch()
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     monkeypatch.setattr(java_programs, "root", lambda: tmp_path)
@@ -36,33 +32,35 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def runs(checkout: Path) -> int:
-    log = checkout / "ran"
-    return len(log.read_text().splitlines()) if log.is_file() else 0
+@pytest.fixture
+def maven(monkeypatch: pytest.MonkeyPatch) -> StandInPrograms:
+    programs = StandInPrograms(monkeypatch)
+    programs.add("mvn", lambda _: Printed())
+    return programs
 
 
-def test_a_build_happens_again_only_after_a_change(checkout: Path) -> None:
+def test_a_build_happens_again_only_after_a_change(checkout: Path, maven: StandInPrograms) -> None:
     log = checkout / "logs" / "maven.log"
     for _ in range(2):
         java_programs.build(["module"], log)
-    assert runs(checkout) == 1
+    assert len(maven.calls) == 1
     (checkout / "runtime" / "java" / "module" / "Main.java").write_text("class Main { int a; }")
     java_programs.build(["module"], log)
-    assert runs(checkout) == 2
+    assert len(maven.calls) == 2
     (checkout / "inference_blueprints" / "contracts" / "headers.json").write_text("{}")
     java_programs.build(["module"], log)
-    assert runs(checkout) == 3
+    assert len(maven.calls) == 3
 
 
-def test_a_build_that_fails_shows_maven_s_words_and_is_not_taken_for_done(checkout: Path) -> None:
+def test_a_build_that_fails_shows_maven_s_words_and_is_not_taken_for_done(
+    checkout: Path, maven: StandInPrograms
+) -> None:
     log = checkout / "maven.log"
-    (checkout / "bin" / "mvn").write_text(
-        MAVEN.format(log=checkout / "ran", end="echo cannot find symbol; exit 1")
-    )
+    maven.add("mvn", lambda _: Printed("cannot find symbol\n", code=1))
     for count in (1, 2):
         with pytest.raises(UserError, match="cannot find symbol"):
             java_programs.build(["module"], log)
-        assert runs(checkout) == count
+        assert len(maven.calls) == count
 
 
 def test_the_command_has_the_class_path_of_the_build(checkout: Path) -> None:
