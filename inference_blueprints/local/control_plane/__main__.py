@@ -22,11 +22,12 @@ _FILES = (
 def main() -> int:
     """Build programs and copy files, and report each. Then free the disk space of the build."""
     options = _parser().parse_args()
+    programs = options.only or tuple(_PROGRAMS.values())
     keda = artefacts.KEDA_PROGRAMS if options.keda else ()
     try:
-        for row in (*options.only, *keda):
+        for row in (*programs, *keda):
             build.program(row, _print)
-        for files in _FILES:
+        for files in () if options.only else _FILES:
             build.module_files(files, _print)
         if options.llama:
             server_build.llama_server(_print)
@@ -43,9 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only",
         type=_named,
-        default=tuple(_PROGRAMS.values()),
+        default=(),
         metavar="NAME,...",
-        help=f"build only these of the control plane's programs: {', '.join(_PROGRAMS)}",
+        help=f"build only these programs, and copy no definitions and charts: {', '.join(_PROGRAMS)}",
     )
     parser.add_argument("--keda", action="store_true", help="build KEDA as well, for make test-scaling")
     parser.add_argument(
