@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import ssl
-import subprocess
+import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import yaml
 
+from inference_blueprints.catalog.releases import shipped_releases
 from inference_blueprints.local.control_plane.certificates import Authority
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -93,17 +95,29 @@ def served(content: Content, authority: Authority | None = None) -> Iterator[str
         thread.join()
 
 
-def packed(folder: Path, name: str, version: str, packager: Path) -> bytes:
-    """A chart of one template as helm packs it."""
-    chart = folder / name
-    (chart / "templates").mkdir(parents=True)
-    (chart / "Chart.yaml").write_text(yaml.safe_dump({"apiVersion": "v2", "name": name, "version": version}))
-    (chart / "templates/map.yaml").write_text(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n"
-    )
-    command = [str(packager), "package", str(chart), "--destination", str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
-    return (folder / f"{name}-{version}.tgz").read_bytes()
+def packed(name: str, version: str) -> bytes:
+    """A chart of one template in an archive such as ``helm package`` writes."""
+    files = {
+        "Chart.yaml": yaml.safe_dump({"apiVersion": "v2", "name": name, "version": version}),
+        "templates/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n",
+    }
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as writer:
+        for path, text in files.items():
+            entry = tarfile.TarInfo(f"{name}/{path}")
+            entry.size = len(text)
+            writer.addfile(entry, io.BytesIO(text.encode()))
+    return archive.getvalue()
+
+
+def put_archives(folder: Path) -> dict[str, bytes]:
+    """Put an archive of every chart from a registry into a folder; return them by name."""
+    folder.mkdir()
+    charts = shipped_releases().registry_charts
+    archives = {name: packed(name, chart.version) for name, chart in charts.items()}
+    for name, archive in archives.items():
+        (folder / f"{name}-{charts[name].version}.tgz").write_bytes(archive)
+    return archives
 
 
 def _sha256(content: bytes) -> str:
