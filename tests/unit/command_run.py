@@ -47,6 +47,8 @@ def blueprints(*words: str, folder: Path, given: str = "", **variables: str) -> 
         chdir(folder),
         mock.patch.dict(os.environ, variables),
         mock.patch.object(sys, "argv", ["blueprints", *words]),
+        # In `python -m pytest`, a command would call itself `python -m pytest.blueprints`.
+        mock.patch.object(sys.modules["__main__"], "__package__", None),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode()))),
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
