@@ -58,7 +58,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Result:
+class SuiteResult:
     """How a suite ended."""
 
     target: str
@@ -138,7 +138,7 @@ def in_order(chosen: Iterable[Chosen]) -> Iterator[list[Chosen]]:
         yield [each]
 
 
-def run_group(group: Sequence[Chosen], logs: Path) -> list[Result]:
+def run_group(group: Sequence[Chosen], logs: Path) -> list[SuiteResult]:
     """Run suites at once. Show the output of the first while it runs, and of the others after it."""
     begin = time.monotonic()
     beside = []
@@ -152,11 +152,11 @@ def run_group(group: Sequence[Chosen], logs: Path) -> list[Result]:
         code = process.wait()
         text = (logs / each.suite.target).read_text(encoding="utf-8", errors="replace")
         say(f"\n===== {each.suite.target} =====\n{text}")
-        results.append(Result(each.suite.target, code == 0, time.monotonic() - begin, repeated(text)))
+        results.append(SuiteResult(each.suite.target, code == 0, time.monotonic() - begin, repeated(text)))
     return results
 
 
-def shown(name: str, command: Sequence[str], logs: Path) -> Result:
+def shown(name: str, command: Sequence[str], logs: Path) -> SuiteResult:
     """Run a command, and show and keep its output."""
     say(f"\n===== {name} =====")
     begin = time.monotonic()
@@ -170,7 +170,7 @@ def shown(name: str, command: Sequence[str], logs: Path) -> Result:
             log.write(line)
             say(line.rstrip("\n"))
     code = process.wait()
-    return Result(name, code == 0, time.monotonic() - begin, repeated("".join(lines)))
+    return SuiteResult(name, code == 0, time.monotonic() - begin, repeated("".join(lines)))
 
 
 def repeated(text: str) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def summary(results: Sequence[Result]) -> Iterator[str]:
+def summary(results: Sequence[SuiteResult]) -> Iterator[str]:
     """Yield a line per suite, and the tests that were repeated."""
     yield "\n===== summary ====="
     for each in results:
@@ -211,7 +211,7 @@ def summary(results: Sequence[Result]) -> Iterator[str]:
             yield f"repeated: {name} ({each.target}); run: make deflake N=20 ONLY={name.partition('[')[0]}"
 
 
-def record(results: Sequence[Result], whole: Container[str]) -> None:
+def record(results: Sequence[SuiteResult], whole: Container[str]) -> None:
     """Write how suites ended that ran whole, with date and commit. Those of other suites stay."""
     known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     changed = " with changes" if git("status", "--porcelain", "--", ".", f":!{RESULTS.name}") else ""
@@ -242,7 +242,7 @@ def plan(arguments: argparse.Namespace) -> tuple[str, list[Chosen]]:
     return f"Compared with {base[:8]}, {len(changed)} files changed.", chosen
 
 
-def run(chosen: Sequence[Chosen]) -> tuple[list[Result], list[psutil.Process]]:
+def run(chosen: Sequence[Chosen]) -> tuple[list[SuiteResult], list[psutil.Process]]:
     """Build programs, run every suite even if one fails, and return the processes that are left."""
     with tempfile.TemporaryDirectory(prefix="ci-", ignore_cleanup_errors=True) as folder:
         os.environ["TMPDIR"] = folder  # every started process has it in its environment

@@ -10,7 +10,7 @@ from pathlib import Path
 import ci
 import psutil
 import pytest
-from ci import Chosen, Result
+from ci import Chosen, SuiteResult
 from suites import MARKS, SUITES, Suite
 
 from inference_blueprints.resources import root
@@ -133,7 +133,7 @@ def test_waiting_suites_run_alone_and_last() -> None:
 def test_repeated_tests_are_named_in_the_summary() -> None:
     text = "RERUN tests/local/test_run.py::test_a[one] - AssertionError\nPASSED\n"
     assert ci.repeated(text) == ("tests/local/test_run.py::test_a[one]",)
-    result = Result("test-clock", passed=True, seconds=60, repeated=ci.repeated(text))
+    result = SuiteResult("test-clock", passed=True, seconds=60, repeated=ci.repeated(text))
     assert list(ci.summary([result]))[-1] == (
         "repeated: tests/local/test_run.py::test_a[one] (test-clock); "
         "run: make deflake N=20 ONLY=tests/local/test_run.py::test_a"
