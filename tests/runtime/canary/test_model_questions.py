@@ -40,7 +40,7 @@ class Model(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Model) as started:
-        thread = threading.Thread(target=started.serve_forever)
+        thread = threading.Thread(target=started.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{started.server_port}"
         started.shutdown()

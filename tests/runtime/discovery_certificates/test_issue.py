@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from inference_blueprints.contracts.ecs_names import DISCOVERY_SECRET_KEYS
 from tests.runtime.discovery_certificates.issuing import issue, secret
+
+pytestmark = pytest.mark.clock
 
 HOSTS = ["discovery-0.a.internal", "discovery-1.a.internal"]
 

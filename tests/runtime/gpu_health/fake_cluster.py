@@ -151,7 +151,7 @@ class FakeCluster:
         self.skew = 0.0
         server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=self._handler())
         self._server = server
-        self._thread = threading.Thread(target=server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         self.address = f"http://127.0.0.1:{server.server_port}"
 
     def __enter__(self) -> Self:

@@ -313,7 +313,10 @@ def test_the_table_that_is_lost_in_the_middle_is_filled_from_the_hosts(
     assert (case.state, case.evidence[0].code, ecs.terminations()) == ("done", "79", 1)
 
 
-@pytest.mark.parametrize("error", [THROTTLED, LATE], ids=["throttled", "late"])
+@pytest.mark.parametrize(
+    "error",
+    [pytest.param(THROTTLED, id="throttled"), pytest.param(LATE, id="late", marks=pytest.mark.thorough)],
+)
 @pytest.mark.parametrize(
     "operation",
     [
@@ -351,6 +354,7 @@ def test_an_answer_that_is_lost_does_not_double_an_act(
     assert ecs.changes.count("UpdateContainerInstancesState") == 1
 
 
+@pytest.mark.thorough
 def test_killed_after_every_call_a_replacement_is_resumed_and_not_doubled(
     world: HealthWorld, ecs: FakeEcs
 ) -> None:

@@ -30,7 +30,14 @@ def attempt(act: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [THROTTLED, REFUSED, LATE, AWAY], ids=["throttled", "refused", "late", "away"]
+    "error",
+    [
+        pytest.param(THROTTLED, id="throttled"),
+        *(
+            pytest.param(error, id=name, marks=pytest.mark.thorough)
+            for name, error in (("refused", REFUSED), ("late", LATE), ("away", AWAY))
+        ),
+    ],
 )
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_service_that_fails_for_a_while_delays_a_replacement(
@@ -109,6 +116,7 @@ def test_an_answer_that_is_not_complete_judges_nobody(
     assert list(world.store().cases(world.now)) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("function", ["hardware", "minute"])
 def test_killed_after_every_call_a_replacement_is_resumed_and_not_doubled(
     world: HealthWorld, function: str
@@ -207,6 +215,7 @@ def test_two_runs_at_once_take_one_place(world: HealthWorld) -> None:
     assert world.state("node-4") == "confirmed"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_under_random_kills_and_doubled_events_no_node_and_no_place_is_doubled(
     world: HealthWorld, seed: int

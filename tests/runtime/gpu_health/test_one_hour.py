@@ -37,6 +37,8 @@ from tests.runtime.gpu_health.fleet_exporter import STEP, FleetExporter
 from tests.runtime.gpu_health.world import NOW, QUIET, HealthWorld, prepared
 from tests.runtime.operations.fresh_process import REGION, begin_anew
 
+pytestmark = pytest.mark.clock
+
 MINUTES = 60
 POOL = "0"
 #: A synthesised platform with GPU health. A test of templates compares it with what the app synthesises.

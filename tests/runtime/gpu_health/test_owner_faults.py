@@ -16,11 +16,13 @@ ERRORS = {
     "failing": ClientError({"Error": {"Code": "InternalFailure", "Message": "try again"}}, "any"),
     "timing out": ReadTimeoutError(endpoint_url="https://aws"),
 }
+#: One way of failing for every commit, all of them in continuous integration.
+WAYS = [name if name == "throttled" else pytest.param(name, marks=pytest.mark.thorough) for name in ERRORS]
 RESERVATION = "DescribeCapacityReservations"
 TERMINATION = "TerminateInstanceInAutoScalingGroup"
 
 
-@pytest.fixture(params=ERRORS)
+@pytest.fixture(params=WAYS)
 def error(request: pytest.FixtureRequest) -> Exception:
     """How a call fails."""
     found: Exception = ERRORS[request.param]

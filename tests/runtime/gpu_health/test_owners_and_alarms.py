@@ -18,7 +18,7 @@ from tests.runtime.operations.fresh_process import REGION
 def group_of_one() -> str:
     """Make an Auto Scaling group, and return its instance."""
     ec2, scaling = boto3.client("ec2"), boto3.client("autoscaling")
-    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    image = ec2.register_image(Name="gpu")["ImageId"]
     scaling.create_launch_configuration(
         LaunchConfigurationName="gpu", ImageId=image, InstanceType="p5en.48xlarge"
     )

@@ -12,6 +12,8 @@ import pytest
 
 from inference_constructs.capacity.image_pull_document import pull_document
 
+pytestmark = pytest.mark.clock
+
 IMAGES = "nvcr.io/a:1 nvcr.io/b@sha256:0a1b"
 
 STAND_IN = """\

@@ -1,4 +1,4 @@
-"""Real Valkey servers: one, a cluster of two, and one behind the emulated ElastiCache proxy."""
+"""A server in this process, and real ones: one, a cluster of two, and one behind the ElastiCache proxy."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from inference_blueprints.local.emulator.serverless_cache.front import Front
 from inference_blueprints.local.emulator.serverless_cache.token_check import TokenCheck
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import SLOTS, ValkeyServer
 from signals.connection import Address
+from tests.runtime.signals.memory_server import MemoryServer, memory_server
 
 LOOPBACK = "127.0.0.1"
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "secret"
@@ -84,13 +85,33 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ValkeySer
         yield servers
 
 
-@pytest.fixture(params=["one server", "cluster"])
+@pytest.fixture(scope="session")
+def shared_memory() -> Iterator[MemoryServer]:
+    with memory_server() as started:
+        yield started
+
+
+@pytest.fixture
+def memory(shared_memory: MemoryServer) -> MemoryServer:
+    """An empty server in this process."""
+    shared_memory.answer(b"FLUSHALL", [])
+    return shared_memory
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("one server", marks=pytest.mark.clock),
+        pytest.param("cluster", marks=pytest.mark.clock),
+    ]
+)
 def client(request: pytest.FixtureRequest) -> Iterator[Any]:
     if request.param == "cluster":
         port = request.getfixturevalue("cluster")[0].port
         opened: Any = valkey.ValkeyCluster(host=LOOPBACK, port=port)
     else:
-        opened = valkey.Valkey(host=LOOPBACK, port=request.getfixturevalue("server").port)
+        name = "memory" if request.param == "memory" else "server"
+        opened = valkey.Valkey(host=LOOPBACK, port=request.getfixturevalue(name).port)
     opened.flushall()
     yield opened
     opened.close()

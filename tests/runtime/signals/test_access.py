@@ -16,6 +16,8 @@ from signals.store import SignalWriter, Written
 from signals.store_errors import StoreRefusedError
 from tests.runtime.signals.test_store import SIGNAL
 
+pytestmark = pytest.mark.clock
+
 As = Callable[[str], Any]
 
 

@@ -21,6 +21,8 @@ from tests.runtime.signals.instants import EXPIRES
 from tests.unit.cli.batch_commands import BLUEPRINT, QUEUES
 from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
 
+pytestmark = pytest.mark.clock
+
 SIGNAL = SignalRecord(
     "captions", "shoe-1", "a red shoe\nwith laces", 5, "qwen3-8b", "abc", 1_790_000_000, EXPIRES
 )

@@ -11,7 +11,6 @@ from botocore.signers import RequestSigner
 
 from inference_blueprints.local.control_plane.certificates import Authority
 from inference_blueprints.local.emulator.serverless_cache.front import Front
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals.connection import BULK_TIMEOUTS, connect, open_client
 from signals.iam_token import IamToken
 from signals.reading import open_reader
@@ -20,12 +19,13 @@ from signals.store import SignalWriter, Written
 from signals.store_errors import SettingsError, StoreRefusedError, StoreUnreachableError
 from tests.runtime.signals.conftest import LOOPBACK, Cache
 from tests.runtime.signals.instants import EXPIRES, WRITTEN
+from tests.runtime.signals.memory_server import MemoryServer
 
 SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 
 
-def test_a_plain_server_is_reached(server: ValkeyServer) -> None:
-    assert connect({"SIGNALS_HOST": "127.0.0.1", "SIGNALS_PORT": str(server.port)}).ping()
+def test_a_plain_server_is_reached(memory: MemoryServer) -> None:
+    assert connect({"SIGNALS_HOST": "127.0.0.1", "SIGNALS_PORT": str(memory.port)}).ping()
 
 
 def test_everything_that_is_missing_is_said_at_once() -> None:
@@ -57,6 +57,7 @@ def test_a_profile_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) ->
         IamToken("signals", "reader")
 
 
+@pytest.mark.clock
 def test_credentials_that_cannot_be_renewed_are_a_refusal(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,7 @@ def test_the_token_is_a_presigned_request_for_that_cache_and_user() -> None:
     assert "eu-west-1%2Felasticache" in elsewhere
 
 
+@pytest.mark.clock
 def test_a_cache_is_written_and_read_by_users_with_no_more_rights_than_that(cache: Cache) -> None:
     environment = {
         "SIGNALS_HOST": cache.address.host,
@@ -106,6 +108,7 @@ def test_a_cache_is_written_and_read_by_users_with_no_more_rights_than_that(cach
         assert intruder.get("intent", "shopper-1") == SIGNAL
 
 
+@pytest.mark.clock
 def test_a_connection_that_the_cache_ended_is_made_again_with_a_fresh_token(cache: Cache) -> None:
     with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         store.write([SIGNAL])
@@ -117,28 +120,33 @@ def test_a_connection_that_the_cache_ended_is_made_again_with_a_fresh_token(cach
         assert store.write([replace(SIGNAL, version=6)]).written == 1
 
 
+@pytest.mark.clock
 def test_a_token_for_another_cache_is_refused(cache: Cache) -> None:
     with pytest.raises(StoreRefusedError):
         open_reader(replace(cache.address, cache="another"), BULK_TIMEOUTS)
 
 
+@pytest.mark.clock
 def test_a_user_that_is_unknown_is_refused(cache: Cache) -> None:
     with pytest.raises(StoreRefusedError):
         open_reader(replace(cache.address, user="nobody"), BULK_TIMEOUTS)
 
 
+@pytest.mark.clock
 def test_a_token_of_another_key_is_refused(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed")
     with pytest.raises(StoreRefusedError):
         open_reader(cache.address, BULK_TIMEOUTS)
 
 
+@pytest.mark.clock
 def test_a_certificate_of_an_unknown_authority_is_no_cache(cache: Cache) -> None:
     with pytest.raises(StoreUnreachableError, match="certificate verify failed"):
         open_reader(replace(cache.address, authority=None), BULK_TIMEOUTS)
     assert cache.tokens == []
 
 
+@pytest.mark.clock
 def test_a_certificate_of_another_name_is_no_cache(cache: Cache, authority: Authority) -> None:
     # All of 127.0.0.0/8 is this machine, and the certificate is of one address in it.
     with Front(authority.issue("cache"), lambda *_: True, host="127.0.0.2") as elsewhere:
@@ -147,6 +155,7 @@ def test_a_certificate_of_another_name_is_no_cache(cache: Cache, authority: Auth
             open_reader(address, BULK_TIMEOUTS)
 
 
+@pytest.mark.clock
 def test_a_tunnel_leads_to_the_cache_that_the_certificate_names(cache: Cache) -> None:
     # One of the certificate's names, which leads nowhere; and the cache speaks of itself by another address.
     through = replace(cache.address, host="kubernetes", port=1, tunnel=(LOOPBACK, cache.front.port))

@@ -17,6 +17,8 @@ from signals.store import SignalWriter
 from tests.runtime.signals.conftest import Cache
 from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
+pytestmark = pytest.mark.clock
+
 SIGNAL = SignalRecord("product-captions", "sku-1234", "a red shoe", 5, "qwen3-8b", "abc", WRITTEN, EXPIRES)
 PAGE = (root() / "docs" / "signals.md").read_text(encoding="utf-8")
 

@@ -80,6 +80,7 @@ def test_loads_go_on_after_their_server_was_killed(cache: Cache, kills: int) -> 
         assert load(store, loaded) == Written(0, count)
 
 
+@pytest.mark.clock
 def test_a_read_goes_on_after_its_server_was_killed(cache: Cache) -> None:
     with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
         load(store, [SIGNAL])
@@ -100,6 +101,7 @@ def many(reader: SignalReader) -> SignalRecord | None:
     return reader.get_many("intent", ["shopper-1"]).get("shopper-1")
 
 
+@pytest.mark.clock
 @pytest.mark.parametrize("read_signal", [one, many])
 def test_a_connection_that_ends_before_the_answer_is_made_again(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, read_signal: Callable[[SignalReader], SignalRecord | None]
@@ -122,6 +124,7 @@ def test_a_connection_that_ends_before_the_answer_is_made_again(
         assert ended
 
 
+@pytest.mark.clock
 def test_a_server_that_hangs_is_not_waited_for_and_its_late_answer_is_nobody_else_s(cache: Cache) -> None:
     other = replace(SIGNAL, key="shopper-2", value="socks")
     with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:
@@ -137,6 +140,7 @@ def test_a_server_that_hangs_is_not_waited_for_and_its_late_answer_is_nobody_els
         assert read(reader, "shopper-2") == other
 
 
+@pytest.mark.clock
 def test_what_expires_is_gone_at_its_time(cache: Cache) -> None:
     expires = int(time.time()) + 2
     with SignalWriter(open_client(replace(cache.address, user="writer"), BULK_TIMEOUTS)) as store:

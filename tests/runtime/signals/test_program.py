@@ -8,12 +8,17 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import pytest
+
 from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from inference_blueprints.resources import runtime_directory
+from signals.__main__ import main
 from signals.connection import BULK_TIMEOUTS, Address, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter
+from tests.runtime.conftest import Pauses
 from tests.runtime.signals.instants import EXPIRES, WRITTEN
+from tests.runtime.signals.memory_server import MemoryServer
 
 SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 
@@ -34,7 +39,8 @@ def run(port: int, *words: str, keys: str = "") -> subprocess.CompletedProcess[s
     )
 
 
-def test_records_are_printed_as_they_are_stored(server: ValkeyServer) -> None:
+@pytest.mark.clock
+def test_the_program_prints_records_as_they_are_stored(server: ValkeyServer) -> None:
     with SignalWriter(open_client(Address(LOOPBACK, server.port), BULK_TIMEOUTS)) as store:
         store.write([SIGNAL, replace(SIGNAL, key="a\u2028b c")])
     ran = run(server.port, "intent", "shopper-1")
@@ -54,9 +60,36 @@ def test_records_are_printed_as_they_are_stored(server: ValkeyServer) -> None:
     assert [json.loads(line)["key"] for line in ran.stdout.splitlines()] == ["a\u2028b c", "shopper-1"]
 
 
-def test_what_does_not_answer_is_said_on_one_line() -> None:
-    for words, message in ((("intent", "x"), "does not answer"), (("a:b", "x"), "name: must match")):
-        ran = run(1, *words)
-        assert (ran.returncode, ran.stdout) == (2, "")
-        assert message in ran.stderr
-        assert len(ran.stderr.splitlines()) == 1
+def ask_at(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNALS_HOST", LOOPBACK)
+    monkeypatch.setenv("SIGNALS_PORT", str(port))
+
+
+def test_keys_with_a_value_are_printed_and_others_are_told_by_the_exit_code(
+    memory: MemoryServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask_at(memory.port, monkeypatch)
+    with SignalWriter(open_client(Address(LOOPBACK, memory.port), BULK_TIMEOUTS)) as store:
+        store.write([SIGNAL])
+    assert main("intent", ["shopper-1"]) == 0
+    assert main("intent", ["nobody", "shopper-1"]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["value"] for line in lines] == ["shoes", "shoes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("intent", "does not answer"), ("a:b", "name: must match")], ids=["away", "wrong"]
+)
+def test_what_does_not_answer_is_said_on_one_line(
+    name: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    pauses: Pauses,
+) -> None:
+    ask_at(1, monkeypatch)
+    assert main(name, ["x"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
+    assert len(printed.err.splitlines()) == 1

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from valkey.connection import AbstractConnection
 
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals.connection import BULK_TIMEOUTS, Address
 from signals.reading import SignalReader, open_reader
 from signals.record import InvalidSignalError, SignalRecord, storage_key
 from signals.store import SignalWriter
 from signals.store_errors import StoreUnreachableError
 from tests.runtime.signals.instants import EXPIRES, WRITTEN
+from tests.runtime.signals.memory_server import MemoryServer
 
 SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
 
@@ -58,8 +58,8 @@ def test_many_reads_are_one_round_trip_to_each_server(
     assert len(sent) == servers
 
 
-def test_thousands_of_reads_are_a_round_trip_a_thousand(server: ValkeyServer, sent: list[object]) -> None:
-    with open_reader(Address("127.0.0.1", server.port), BULK_TIMEOUTS) as reader:
+def test_thousands_of_reads_are_a_round_trip_a_thousand(memory: MemoryServer, sent: list[object]) -> None:
+    with open_reader(Address("127.0.0.1", memory.port), BULK_TIMEOUTS) as reader:
         reader.get("intent", "shopper-1")
         sent.clear()
         assert reader.get_many("nothing", [str(each) for each in range(2500)]) == {}

@@ -90,6 +90,7 @@ def test_two_writers_in_any_order_leave_one_whole_record_of_the_highest_version(
         assert client.expiretime(storage_key("intent", signal.key)) == signal.expires
 
 
+@pytest.mark.clock
 def test_writers_at_the_same_time_leave_the_highest_version(server: ValkeyServer) -> None:
     client = valkey.Valkey(host="127.0.0.1", port=server.port)
     client.flushall()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import boto3
 import botocore.awsrequest
 import pytest
 
+from tests.runtime.conftest import Pauses
 from tests.runtime.weights.conftest import BUCKET, FILES, Published, objects, unfinished
 from tests.runtime.weights.fake_hub import COMMIT
 from weights import mirror, wait
@@ -112,15 +112,16 @@ def test_a_copy_that_lost_a_file_is_not_announced_until_it_is_back(published: Pu
     assert copied(s3, published) == FILES
 
 
-def test_a_busy_hub_is_asked_again(published: Published, s3: Any) -> None:
+def test_a_busy_hub_is_asked_again(published: Published, s3: Any, pauses: Pauses) -> None:
     published.model.busy = [429, 503]
     assert mirror.main(published.environment) == 0
     assert copied(s3, published) == FILES
     assert published.model.busy == []
+    assert len(pauses.seconds) == 2
 
 
 def test_throttling_by_s3_is_waited_for(
-    published: Published, s3: Any, monkeypatch: pytest.MonkeyPatch
+    published: Published, s3: Any, monkeypatch: pytest.MonkeyPatch, pauses: Pauses
 ) -> None:
     refused: list[str] = []
 
@@ -142,7 +143,7 @@ def test_throttling_by_s3_is_waited_for(
 
     monkeypatch.setattr(boto3, "client", client)
     assert mirror.main(published.environment) == 0
-    assert len(refused) == 4
+    assert len(refused) == len(pauses.seconds) == 4
     assert copied(s3, published) == FILES
 
 
@@ -218,18 +219,13 @@ def test_a_wrong_environment_is_explained(
     assert words in capsys.readouterr().err
 
 
-def test_a_worker_waits_for_the_manifest_and_not_for_the_files(published: Published, s3: Any) -> None:
+def test_a_worker_waits_for_the_manifest_and_not_for_the_files(
+    published: Published, s3: Any, pauses: Pauses
+) -> None:
     s3.put_object(Bucket=BUCKET, Key=f"{published.prefix}/config.json", Body=b"{}")
-    ended: list[int] = []
-    worker = threading.Thread(
-        target=lambda: ended.append(wait.main(published.environment, period_seconds=0.02)), daemon=True
-    )
-    worker.start()
-    worker.join(0.3)
-    assert worker.is_alive()
-    mirror.main(published.environment)
-    worker.join(30)
-    assert ended == [0]
+    pauses.let_happen(bool, lambda: mirror.main(published.environment))
+    assert wait.main(published.environment, period_seconds=7.0) == 0
+    assert pauses.seconds == [7.0, 7.0]
 
 
 def test_a_worker_without_settings_ends_with_their_names(capsys: pytest.CaptureFixture[str]) -> None:

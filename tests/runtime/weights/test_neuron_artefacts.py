@@ -19,6 +19,7 @@ from botocore.exceptions import EndpointConnectionError
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
+from tests.runtime.conftest import Pauses
 from weights.neuron_artefacts import ArtefactSettings, KeptArtefacts, keep, load, main, read_artefact_settings
 
 BUCKET = "artefacts-of-the-platform"
@@ -90,7 +91,7 @@ def server_with(statuses: Callable[[], int]) -> Iterator[str]:
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/health"
     server.shutdown()
     server.server_close()
@@ -112,16 +113,17 @@ def test_one_worker_compiles_and_the_next_loads(worker: Any, healthy: str) -> No
     assert keep(second) is None, "a worker that loaded stores nothing"
 
 
-def test_a_worker_waits_while_another_compiles(worker: Any, healthy: str) -> None:
+def test_a_worker_waits_while_another_compiles(worker: Any, healthy: str, pauses: Pauses) -> None:
     first, second = worker("first", health_url=healthy), worker("second")
     load(first)
-    waiting = threading.Thread(target=load, args=(second,), kwargs={"period_seconds": 0.01}, daemon=True)
-    waiting.start()
-    waiting.join(0.2)
-    assert waiting.is_alive(), "it started without artefacts"
-    compile_in(first, "program")
-    keep(first)
-    waiting.join(30)
+
+    def finish() -> None:
+        compile_in(first, "program")
+        keep(first)
+
+    pauses.let_happen(bool, finish)
+    load(second, period_seconds=7.0)
+    assert pauses.seconds == [7.0, 7.0], "it started without artefacts"
     assert neff_of(second) == "program"
 
 
@@ -139,7 +141,7 @@ def test_a_claim_that_is_too_old_is_replaced(worker: Any, healthy: str) -> None:
     [pytest.param(3600, True, id="compiles"), pytest.param(0, False, id="hangs")],
 )
 def test_the_claim_of_a_worker_is_renewed_while_it_compiles(
-    compile_seconds: float, *, is_renewed: bool, worker: Any, s3: Any
+    compile_seconds: float, *, is_renewed: bool, worker: Any, s3: Any, pauses: Pauses
 ) -> None:
     """Bugs: a second worker compiles because the first is slow, or a worker that hangs blocks all others."""
     seen: list[datetime] = []
@@ -153,7 +155,8 @@ def test_the_claim_of_a_worker_is_renewed_while_it_compiles(
         load(settings)
         age_claim(s3)
         before = claim_time(s3)
-        assert keep(settings, period_seconds=0.01) is True
+        assert keep(settings, period_seconds=7.0) is True
+    assert pauses.seconds == [7.0]
     assert (seen[-1] > before) is is_renewed
 
 
@@ -169,7 +172,7 @@ def test_a_claim_that_another_worker_has_taken_is_not_renewed(worker: Any, s3: A
 
 
 def test_storing_is_tried_again_after_an_error_of_s3(
-    worker: Any, healthy: str, monkeypatch: pytest.MonkeyPatch
+    worker: Any, healthy: str, monkeypatch: pytest.MonkeyPatch, pauses: Pauses
 ) -> None:
     """Bug: the container ends at the first error, and nothing restarts it on ECS."""
     settings = worker("first", health_url=healthy)
@@ -187,7 +190,8 @@ def test_storing_is_tried_again_after_an_error_of_s3(
         return real(kept, attempt)
 
     monkeypatch.setattr(KeptArtefacts, "store", fail_first)
-    assert keep(settings, period_seconds=0.01) is True
+    assert keep(settings, period_seconds=7.0) is True
+    assert pauses.seconds == [7.0, 7.0]
     load(worker("second"))
 
 

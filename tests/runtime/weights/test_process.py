@@ -19,6 +19,8 @@ from inference_blueprints.resources import root
 from tests.runtime.weights.conftest import BUCKET, FILES, MIB, Published, objects
 from tests.runtime.weights.fake_hub import FakeHub
 
+pytestmark = pytest.mark.clock
+
 PATIENCE_SECONDS = 120.0
 SHARDS = [path for path in FILES if path.endswith(".safetensors")]
 

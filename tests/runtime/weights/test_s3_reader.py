@@ -20,6 +20,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotocoreCredentials
 
+from tests.runtime.conftest import Pauses
 from tests.runtime.weights.conftest import BUCKET, FILES, MIB, Published
 from weights import mirror, node_cache
 from weights.hub import CorruptFileError
@@ -131,11 +132,12 @@ def test_the_address_is_that_of_the_bucket_in_its_region(monkeypatch: pytest.Mon
     ]
 
 
-def test_a_busy_s3_and_a_short_answer_are_asked_again(server: FakeServer) -> None:
+def test_a_busy_s3_and_a_short_answer_are_asked_again(server: FakeServer, pauses: Pauses) -> None:
     server.objects["model"] = FILES[SHARD]
     server.faults, server.short = [503, 500], 1
     assert reader_of(server).read("model", 7, 1000) == FILES[SHARD][7:1007]
     assert len(server.asked) == 4
+    assert len(pauses.seconds) == 3
 
 
 def test_a_refusal_is_reported_at_once_with_the_answer_of_s3(server: FakeServer) -> None:

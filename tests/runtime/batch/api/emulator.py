@@ -26,7 +26,7 @@ class Emulator:
     def __init__(self) -> None:
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self.seen: list[Seen] = []
 

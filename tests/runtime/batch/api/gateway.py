@@ -50,7 +50,7 @@ class Gateway:
         self._signers: dict[str, tuple[str, str]] = {}
         handler = type("Handler", (_Handler,), {"gateway": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self.address = f"http://127.0.0.1:{self._server.server_port}"
         #: What the next requests are answered with before they reach the function, or after it, unseen.
         self.lose_answers = 0

@@ -26,7 +26,7 @@ class Sts:
         self.instead: tuple[int, dict[str, str]] | None = None
         handler = type("Handler", (_Handler,), {"sts": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:

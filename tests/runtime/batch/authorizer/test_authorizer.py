@@ -26,6 +26,7 @@ from inference_blueprints.deployment.batch.client_token import batch_token
 from inference_blueprints.errors import UserError
 from tests.runtime.batch.authorizer.sts import Sts
 from tests.runtime.batch.resources import CONFIGURATION, NOBODY, REGION, SEARCH
+from tests.runtime.conftest import Pauses
 
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "secret-of-search"
 METHOD = f"arn:aws:execute-api:{REGION}:123456789012:abc123/batch/GET/v1/files"
@@ -252,7 +253,7 @@ def test_a_failure_of_sts_is_no_refusal(decide: Callable[..., dict[str, Any]], s
         decide(signed())
 
 
-def test_a_token_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_is_in_no_log(caplog: pytest.LogCaptureFixture, pauses: Pauses) -> None:
     with Sts() as gone:
         endpoint = gone.endpoint
     identity = CallerIdentity(
@@ -265,6 +266,7 @@ def test_a_token_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(StsUnavailableError) as failure:
         authorizer.decide(event(f"Bearer {signed()}"))
 
+    assert pauses.seconds, "it was tried again"
     assert failure.value.__cause__ is None
     assert failure.value.__suppress_context__
     assert "X-Amz" not in caplog.text

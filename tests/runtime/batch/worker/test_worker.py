@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from inference_blueprints.contracts.batch_limits import OBJECTS_PER_SHARD
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.jobs import BUCKET, lines, put_job
+
+pytestmark = pytest.mark.clock
 
 
 def test_every_line_of_every_shard_has_its_answer(stage: Stage, s3: Any) -> None:

@@ -1,0 +1,34 @@
+"""Time that passes without waiting, for programs that pause between two looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+
+@dataclass
+class Pauses:
+    """Pauses of a program: none of them waits."""
+
+    seconds: list[float] = field(default_factory=list)
+    _meanwhile: list[Callable[[], object]] = field(default_factory=list)
+
+    def let_happen(self, *acts: Callable[[], object]) -> None:
+        """Let something happen in each of the next pauses."""
+        self._meanwhile += acts
+
+    def pass_by(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        if self._meanwhile:
+            self._meanwhile.pop(0)()
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    """The pauses of the program under test, in place of `time.sleep`."""
+    found = Pauses()
+    monkeypatch.setattr(time, "sleep", found.pass_by)
+    return found
