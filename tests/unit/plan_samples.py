@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
 import yaml
 
 from benchmarks.harness.generated import generated_blueprint
+from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.picture.scene import Scene
+from inference_blueprints.planning.summary import summarise
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
@@ -32,11 +35,15 @@ def _scene(document: dict[str, Any]) -> Scene:
     return Scene(blueprint, build_plan(blueprint))
 
 
-@pytest.fixture(scope="session")
-def quickstart_document() -> dict[str, Any]:
+def _quickstart() -> dict[str, Any]:
     text = (blueprints_directory() / "quickstart-g6e.yaml").read_text(encoding="utf-8")
     document: dict[str, Any] = yaml.safe_load(text)
     return document
+
+
+@pytest.fixture(scope="session")
+def quickstart_document() -> dict[str, Any]:
+    return _quickstart()
 
 
 @pytest.fixture
@@ -71,28 +78,49 @@ def _varied(pools: int, models: int) -> dict[str, Any]:
     return document
 
 
+@cache
+def shipped_sample(name: str) -> Scene:
+    """Return a shipped blueprint with its plan."""
+    blueprint = load_blueprint(name).blueprint
+    return Scene(blueprint, build_plan(blueprint))
+
+
 @pytest.fixture(scope="session")
 def shipped_scene() -> Callable[[str], Scene]:
-    """Return a shipped blueprint with its plan."""
-
-    def load(name: str) -> Scene:
-        blueprint = load_blueprint(name).blueprint
-        return Scene(blueprint, build_plan(blueprint))
-
-    return load
+    """Return a function that finds a shipped blueprint with its plan."""
+    return shipped_sample
 
 
-@pytest.fixture(scope="session", params=["quickstart", "six-five", "fifty-forty", "varied", *shipped()])
-def scene(
-    request: pytest.FixtureRequest, quickstart_document: dict[str, Any], shipped_scene: Callable[[str], Scene]
-) -> Scene:
-    name: str = request.param
-    if name in shipped():
-        return shipped_scene(name)
-    documents = {
-        "quickstart": lambda: quickstart_document,
-        "six-five": lambda: generated_blueprint(6, 5),
-        "fifty-forty": lambda: generated_blueprint(50, 40),
-        "varied": lambda: _varied(5, 4),
-    }
-    return _scene(documents[name]())
+_GENERATED: dict[str, Callable[[], dict[str, Any]]] = {
+    "quickstart": _quickstart,
+    "six-five": lambda: generated_blueprint(6, 5),
+    "fifty-forty": lambda: generated_blueprint(50, 40),
+    "varied": lambda: _varied(5, 4),
+}
+
+
+@cache
+def _sample(name: str) -> Scene:
+    return shipped_sample(name) if name in shipped() else _scene(_GENERATED[name]())
+
+
+@cache
+def _summary(name: str) -> PlanSummary:
+    scene = _sample(name)
+    return summarise(scene.blueprint, scene.plan)
+
+
+@pytest.fixture(scope="session", params=[*_GENERATED, *shipped()])
+def scene_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def scene(scene_name: str) -> Scene:
+    return _sample(scene_name)
+
+
+@pytest.fixture(scope="session")
+def summary(scene_name: str) -> PlanSummary:
+    """Return the summary of the scene's plan."""
+    return _summary(scene_name)

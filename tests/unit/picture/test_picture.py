@@ -8,7 +8,9 @@ from itertools import combinations
 from typing import Any
 from xml.etree import ElementTree
 
-from inference_blueprints.loading import load_blueprint
+import pytest
+
+from inference_blueprints.picture.blocks import Canvas
 from inference_blueprints.picture.drawing import Area, Arrow, Rectangle, Text
 from inference_blueprints.picture.picture import WIDTH, draw, picture
 from inference_blueprints.picture.scene import Scene
@@ -19,49 +21,60 @@ from tests.unit.plan_samples import ChangedScene
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _texts(scene: Scene) -> list[Text]:
-    return [shape for shape in draw(scene)[0].shapes if isinstance(shape, Text)]
+@pytest.fixture(scope="session")
+def drawing(scene: Scene) -> tuple[Canvas, float]:
+    """Return the canvas of the scene, and its height."""
+    return draw(scene)
+
+
+@pytest.fixture(scope="session")
+def canvas(drawing: tuple[Canvas, float]) -> Canvas:
+    return drawing[0]
+
+
+def _texts(canvas: Canvas) -> list[Text]:
+    return [shape for shape in canvas.shapes if isinstance(shape, Text)]
+
+
+def _all_words(canvas: Canvas) -> str:
+    return "\n".join(text.whole or text.text for text in _texts(canvas))
 
 
 def _words(scene: Scene) -> str:
-    return "\n".join(text.whole or text.text for text in _texts(scene))
+    return _all_words(draw(scene)[0])
 
 
-def test_no_two_texts_overlap(scene: Scene) -> None:
+def test_no_two_texts_overlap(canvas: Canvas) -> None:
+    areas = [(text.text, text.area) for text in _texts(canvas)]
     overlapping = [
-        (one.text, other.text)
-        for one, other in combinations(_texts(scene), 2)
-        if one.area.overlaps(other.area)
+        (one, other) for (one, area), (other, second) in combinations(areas, 2) if area.overlaps(second)
     ]
     assert overlapping == []
 
 
-def test_everything_is_inside_the_canvas(scene: Scene) -> None:
-    canvas, height = draw(scene)
+def test_everything_is_inside_the_canvas(drawing: tuple[Canvas, float]) -> None:
+    canvas, height = drawing
     ground = Area(0, 0, WIDTH, height)
     areas = [shape.area for shape in canvas.shapes if isinstance(shape, Text | Rectangle)]
     assert [area for area in areas if not ground.contains(area)] == []
 
 
-def test_texts_stay_inside_the_boxes_in_which_they_begin(scene: Scene) -> None:
-    canvas, _ = draw(scene)
+def test_texts_stay_inside_the_boxes_in_which_they_begin(canvas: Canvas) -> None:
     boxes = [shape.area for shape in canvas.shapes if isinstance(shape, Rectangle)]
-    for text in _texts(scene):
+    for text in _texts(canvas):
         around = [box for box in boxes if box.overlaps(Area(text.x, text.y - 5, 1, 1))]
         assert all(box.contains(text.area) for box in around), text.text
 
 
-def test_arrows_cross_no_text(scene: Scene) -> None:
-    canvas, _ = draw(scene)
-    numbers = {text for text in _texts(scene) if text.text.isdigit()}
+def test_arrows_cross_no_text(canvas: Canvas) -> None:
+    words = [(text.text, text.area) for text in _texts(canvas) if not text.text.isdigit()]
     for arrow in (shape for shape in canvas.shapes if isinstance(shape, Arrow)):
         (x1, y1), (x2, y2) = arrow.start, arrow.end
         line = Area(min(x1, x2) - 1, min(y1, y2) - 1, abs(x2 - x1) + 2, abs(y2 - y1) + 2)
-        assert [text.text for text in _texts(scene) if text not in numbers and text.area.overlaps(line)] == []
+        assert [text for text, area in words if area.overlaps(line)] == []
 
 
-def test_arrows_join_the_borders_of_two_blocks(scene: Scene) -> None:
-    canvas, _ = draw(scene)
+def test_arrows_join_the_borders_of_two_blocks(canvas: Canvas) -> None:
     borders = {(x, "x") for area in canvas.anchors.values() for x in (area.x, area.right)}
     borders |= {(y, "y") for area in canvas.anchors.values() for y in (area.y, area.bottom)}
     legend = canvas.shapes.index(next(shape for shape in canvas.shapes if _is_text(shape, "requests")))
@@ -77,16 +90,16 @@ def _is_text(shape: object, words: str) -> bool:
     return isinstance(shape, Text) and shape.text == words
 
 
-def test_it_can_be_read_at_page_width(scene: Scene) -> None:
-    assert min(text.size for text in _texts(scene)) >= 12
+def test_it_can_be_read_at_page_width(scene: Scene, canvas: Canvas) -> None:
+    assert min(text.size for text in _texts(canvas)) >= 12
     document = ElementTree.fromstring(picture(scene.blueprint, scene.plan))  # noqa: S314 - our own text
     assert (document.get("viewBox") or "").split()[2] == "1000"
     assert document.findtext(f"{_SVG}title")
     assert document.findtext(f"{_SVG}desc")
 
 
-def test_every_model_pool_and_instance_type_is_named(scene: Scene) -> None:
-    words = _words(scene)
+def test_every_model_pool_and_instance_type_is_named(scene: Scene, canvas: Canvas) -> None:
+    words = _all_words(canvas)
     spec = scene.blueprint.spec
     for name in [*(model.name for model in spec.models), *(pool.name for pool in spec.pools)]:
         assert name in words
@@ -248,8 +261,9 @@ def test_batch_its_teams_workers_and_store_are_shown(
     tasks = changed(on_fargate)
     assert {"AWS Fargate, 50 % Spot", "3 per model", "q1", "and 3 more"} <= set(_words(tasks).splitlines())
     assert "ElastiCache for Valkey" not in _words(tasks)
-    test_no_two_texts_overlap(tasks)
-    test_arrows_cross_no_text(tasks)
+    canvas, _ = draw(tasks)
+    test_no_two_texts_overlap(canvas)
+    test_arrows_cross_no_text(canvas)
 
 
 def test_capacity_and_health_are_shown(shipped_scene: Callable[[str], Scene]) -> None:
@@ -290,7 +304,7 @@ def test_spot_says_what_replaces_it(changed: ChangedScene) -> None:
 def test_a_long_name_wraps_and_has_its_whole_as_title(changed: ChangedScene) -> None:
     name = "a-model-name-of-as-many-as-forty-letters"
     scene = changed(lambda spec: spec["models"][0].update(name=name))
-    title = [text for text in _texts(scene) if text.whole == name and text.bold]
+    title = [text for text in _texts(draw(scene)[0]) if text.whole == name and text.bold]
     assert "".join(text.text for text in title).startswith(name)
     assert not any("…" in text.text for text in title)
 
@@ -318,11 +332,11 @@ def test_fifty_pools_are_a_grid(changed: ChangedScene) -> None:
             for number in range(50)
         ]
 
-    scene = changed(many)
-    assert draw(scene)[1] < 4 * WIDTH
-    words = set(_words(scene).splitlines())
+    canvas, height = draw(changed(many))
+    assert height < 4 * WIDTH
+    words = set(_all_words(canvas).splitlines())
     assert {f"p{number}" for number in range(50)} <= words
-    test_no_two_texts_overlap(scene)
+    test_no_two_texts_overlap(canvas)
 
 
 def test_kafka_its_topics_jobs_and_the_store_are_shown(
@@ -336,8 +350,10 @@ def test_kafka_its_topics_jobs_and_the_store_are_shown(
     assert "Near real time" not in _words(changed(lambda spec: spec))
 
 
-def test_a_platform_on_neuron_shows_its_scheduler_and_where_compiled_programs_are() -> None:
-    words = " ".join(_words(_shipped("trn2")).split())
+def test_a_platform_on_neuron_shows_its_scheduler_and_where_compiled_programs_are(
+    shipped_scene: Callable[[str], Scene],
+) -> None:
+    words = " ".join(_words(shipped_scene("trn2")).split())
     for shown in (
         "Neuron scheduler",
         "Compiled programs",
@@ -346,13 +362,8 @@ def test_a_platform_on_neuron_shows_its_scheduler_and_where_compiled_programs_ar
     ):
         assert shown in words
     assert "Frontends and routers" not in words
-    assert "Neuron" not in _words(_shipped("inf2")).split("Pools")[0], "its workers have whole nodes"
+    assert "Neuron" not in _words(shipped_scene("inf2")).split("Pools")[0], "its workers have whole nodes"
 
 
-def test_a_platform_with_routers_names_them(scene: Scene) -> None:
-    assert ("Frontends and routers" in _words(scene)) == scene.has_routers
-
-
-def _shipped(name: str) -> Scene:
-    blueprint = load_blueprint(name).blueprint
-    return Scene(blueprint, build_plan(blueprint))
+def test_a_platform_with_routers_names_them(scene: Scene, canvas: Canvas) -> None:
+    assert ("Frontends and routers" in _all_words(canvas)) == scene.has_routers

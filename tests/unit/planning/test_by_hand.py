@@ -1,6 +1,7 @@
 """The arithmetic of five blueprints, redone by hand: every expected figure is written out with its sum.
 
-Prices are those of us-east-1, 2026-07; speeds, sizes and vCPUs too are the catalogue's.
+Prices are read from the catalogue, so that a new price changes no expectation. Speeds, sizes and vCPUs are
+written out as the catalogue has them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ _SYSTEM_QUOTA = ("L-1216C47A", 8, 332)
 _SYSTEM_ADDRESSES = 759
 
 
+def _usd(instance_type: str) -> float:
+    """Return the price of an hour on demand."""
+    return catalog.prices().usd_per_hour[instance_type]
+
+
+def _service(name: str) -> float:
+    """Return the price of a service, in its unit."""
+    return catalog.service_prices().usd(name)
+
+
 def _plan(document: dict[str, Any], changes: dict[str, Any], rates: CustomRates | None = None) -> PlanSummary:
     document = copy.deepcopy(document)
     model = document["spec"]["models"][0]
@@ -44,13 +55,13 @@ def _pool(name: str, instance_types: list[str], most: int, **keys: Any) -> dict[
 
 def test_quickstart(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(quickstart_document, {})
-    # 2 nodes * 2.24208 = 4.48416 USD/h.
-    assert summary.totals.usd_per_hour_used == pytest.approx(4.48416)
+    two_nodes = 2 * _usd("g6e.2xlarge")
+    assert summary.totals.usd_per_hour_used == pytest.approx(two_nodes)
     (price,) = summary.token_prices
-    # 2 requests/s * (3,000 + 200) = 6,400 tokens/s = 23.04 million an hour; 4.48416 / 23.04 = 0.194625 USD.
-    assert price.usd_per_million_tokens == pytest.approx(0.194625)
-    # 2 requests/s * 200 = 400 tokens/s = 1.44 million an hour; 4.48416 / 1.44 = 3.114 USD.
-    assert price.usd_per_million_output_tokens == pytest.approx(3.114)
+    # 2 requests/s * (3,000 + 200) = 6,400 tokens/s = 23.04 million an hour.
+    assert price.usd_per_million_tokens == pytest.approx(two_nodes / 23.04)
+    # 2 requests/s * 200 = 400 tokens/s = 1.44 million an hour.
+    assert price.usd_per_million_output_tokens == pytest.approx(two_nodes / 1.44)
     # 2 nodes of 8 vCPUs.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 16, 16)]
     (start,) = summary.cold_starts
@@ -73,13 +84,13 @@ def test_two_workers_a_node_share_its_network(quickstart_document: dict[str, Any
             "workers": {"pool": "h200", "replicas": 4, "tensorParallelSize": 4},
         },
     )
-    # 4 * 4 = 16 devices at 8 a node: 2 nodes * 63.296 = 126.592; at most 3 * 63.296 = 189.888.
+    # 4 * 4 = 16 devices at 8 a node: 2 nodes, at most 3.
     totals = summary.totals
     assert (totals.nodes_used, totals.accelerators_used) == (2, 16)
-    assert totals.usd_per_hour_used == pytest.approx(126.592)
-    assert totals.usd_per_hour_max == pytest.approx(189.888)
-    # 8 * 5,000 = 40,000 tokens/s = 144 million an hour; 126.592 / 144 = 0.879111.
-    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(0.879111, abs=1e-6)
+    assert totals.usd_per_hour_used == pytest.approx(2 * _usd("p5en.48xlarge"))
+    assert totals.usd_per_hour_max == pytest.approx(3 * _usd("p5en.48xlarge"))
+    # 8 * 5,000 = 40,000 tokens/s = 144 million an hour.
+    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(2 * _usd("p5en.48xlarge") / 144)
     # 2 * 192 = 384, 3 * 192 = 576.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-417A185B", 384, 576)]
     (start,) = summary.cold_starts
@@ -105,17 +116,18 @@ def test_spot_with_own_rates_and_a_fall_back(quickstart_document: dict[str, Any]
     }
     unknown = _plan(quickstart_document, copy.deepcopy(changes))
     assert [pool.usd_per_hour_used for pool in unknown.pools] == [None]
-    # At most on demand: 2 * 10.49264 = 20.98528 now, 4 * 15.06559 = 60.26236.
-    assert unknown.totals.usd_per_hour_used_at_most == pytest.approx(20.98528)
-    assert unknown.totals.usd_per_hour_max == pytest.approx(60.26236)
+    # At most on demand: 2 nodes of the type that is used now, 4 of the one that costs most.
+    four_nodes = 4 * _usd("g6e.24xlarge")
+    assert unknown.totals.usd_per_hour_used_at_most == pytest.approx(2 * _usd("g6e.12xlarge"))
+    assert unknown.totals.usd_per_hour_max == pytest.approx(four_nodes)
     assert unknown.token_prices[0].usd_per_million_tokens is None
     rates = CustomRates(
         "us-west-2", "2026-11", "a test", {("g6e.12xlarge", "spot"): 4.5, ("g6e.24xlarge", "spot"): 6.5}
     )
     summary = _plan(quickstart_document, changes, rates)
-    # 2 * 4.5 = 9 USD/h; at most 4 * 15.06559 = 60.26236, on demand. 1 * 2,500 tokens/s = 9 million an
-    # hour: 1 USD a million.
-    assert (summary.totals.usd_per_hour_used, summary.totals.usd_per_hour_max) == (9.0, 60.26236)
+    # 2 * 4.5 = 9 USD/h; at most 4 nodes on demand. 1 * 2,500 tokens/s = 9 million an hour: 1 USD a million.
+    assert summary.totals.usd_per_hour_used == 9.0
+    assert summary.totals.usd_per_hour_max == pytest.approx(four_nodes)
     assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(1.0)
     # Spot: 2 * 48 = 96, 4 * 96 = 384; on demand stands in for as many, and for none now.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-3819A6DF", 96, 384), ("L-DB2E81BA", 0, 384)]
@@ -171,8 +183,7 @@ def test_images_and_weights_on_ebs(quickstart_document: dict[str, Any]) -> None:
             "workers": {"pool": "t4g", "replicas": 2, "tensorParallelSize": 1},
         },
     )
-    # 2 * 0.828 = 1.656.
-    assert summary.totals.usd_per_hour_used == pytest.approx(1.656)
+    assert summary.totals.usd_per_hour_used == pytest.approx(2 * _usd("g5g.4xlarge"))
     # No latency profile of a T4G: no price of tokens.
     assert (summary.token_prices, summary.without_profile) == ((), ("qwen3-8b/main",))
     # EBS: 4,750 Mbit/s = 593.75 MB/s = 566 MiB/s, which the volume is made for: 593,494,016 bytes/s; the
@@ -198,10 +209,11 @@ def test_a_small_network_and_streamed_weights(quickstart_document: dict[str, Any
             "workers": {"pool": "l40s", "replicas": 16, "tensorParallelSize": 2},
         },
     )
-    # 16 * 2 = 32 devices at 8 a node: 4 * 30.13118 = 120.52472.
-    assert summary.totals.usd_per_hour_used == pytest.approx(120.52472)
-    # 40 * 1,100 = 44,000 tokens/s = 158.4 million an hour; 120.52472 / 158.4 = 0.760888.
-    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(0.760888, abs=1e-6)
+    # 16 * 2 = 32 devices at 8 a node.
+    four_nodes = 4 * _usd("g6e.48xlarge")
+    assert summary.totals.usd_per_hour_used == pytest.approx(four_nodes)
+    # 40 * 1,100 = 44,000 tokens/s = 158.4 million an hour.
+    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(four_nodes / 158.4)
     # 4 * 192 = 768, 10 * 192 = 1,920.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 768, 1920)]
     # 4 workers * 16.381452288 GB = 65.525809152 GB over one of 4 cards of 400 Gbit/s: 12.5 GB/s: 5.2421 s.
@@ -231,33 +243,30 @@ def _month(summary: PlanSummary) -> dict[str, float | None]:
 
 def test_a_month_of_quickstart(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(quickstart_document, {})
-    assert _month(summary) == {
-        # 730 h * 4.48416.
-        "pool l40s": 3273.44,
-        # 2 * (6 + 200) GiB * 0.08; NVMe holds the images, so the volume is as slow as is free.
-        "EBS volumes of pool l40s": 32.96,
-        # 730 * 0.10.
-        "EKS control plane": 73.0,
-        # 730 * 2 * 0.2016, and 2 * (6 + 80) GiB * 0.08.
-        "system nodes": 294.34,
-        "EBS volumes of system nodes": 13.76,
-        # 730 * 3 zones * (0.045 + 0.005 for its address).
-        "NAT gateways": 109.5,
-        # 2 workers * 16.381452288 GB * 0.045.
-        "NAT gateway data": 1.47,
-        # 730 * 10 endpoints * 3 zones * 0.01.
-        "interface endpoints": 219.0,
-        # 730 * 0.0225.
-        "load balancer": 16.43,
-        "private DNS zone": 0.5,
-        "KMS key": 1.0,
-        "load balancer capacity": None,
-        "logs": None,
-        "data transfer": None,
+    storage = _service("gp3_storage")
+    expected = {
+        "pool l40s": 730 * 2 * _usd("g6e.2xlarge"),
+        # NVMe holds the images, so the volume is as slow as is free.
+        "EBS volumes of pool l40s": 2 * (6 + 200) * storage,
+        "EKS control plane": 730 * _service("eks_cluster"),
+        "system nodes": 730 * 2 * _usd("m7i.xlarge"),
+        "EBS volumes of system nodes": 2 * (6 + 80) * storage,
+        # One per zone, each with an address.
+        "NAT gateways": 730 * 3 * (_service("nat_gateway") + _service("public_ipv4")),
+        # The weights of 2 workers, in GB.
+        "NAT gateway data": 2 * 16.381452288 * _service("nat_gateway_data"),
+        # 10 endpoints in 3 zones.
+        "interface endpoints": 730 * 10 * 3 * _service("interface_endpoint"),
+        "load balancer": 730 * _service("application_load_balancer"),
+        "private DNS zone": _service("hosted_zone"),
+        "KMS key": _service("kms_key"),
     }
+    unknown = ("load balancer capacity", "logs", "data transfer")
+    cent = 0.01
+    assert _month(summary) == pytest.approx({**expected, **dict.fromkeys(unknown)}, abs=cent)
     cost = summary.platform_cost
-    assert cost.usd_per_month == pytest.approx(4035.40)
-    assert cost.not_priced == ("load balancer capacity", "logs", "data transfer")
+    assert cost.usd_per_month == pytest.approx(sum(expected.values()), abs=len(expected) * cent)
+    assert cost.not_priced == unknown
 
 
 def test_a_month_says_from_when_extended_support_costs_more(quickstart_document: dict[str, Any]) -> None:
@@ -267,10 +276,12 @@ def test_a_month_says_from_when_extended_support_costs_more(quickstart_document:
         for each in _plan(quickstart_document, {}).platform_cost.items
         if each.name == "EKS control plane"
     ]
-    assert item.usd_per_month == 73.0
-    # 730 * (0.10 + 0.50), from the end of standard support of 1.34.
+    standard = _service("eks_cluster")
+    assert item.usd_per_month == pytest.approx(730 * standard)
+    # From the end of standard support of 1.34.
+    extended = 730 * (standard + _service("eks_extended_support"))
     assert item.assumption == (
-        "1 cluster of 1.34 in standard support; 438.00 in extended support, from 2026-12-02"
+        f"1 cluster of 1.34 in standard support; {extended:,.2f} in extended support, from 2026-12-02"
     )
 
 
@@ -289,8 +300,7 @@ def test_a_month_in_a_vpc_that_exists_with_mirrored_weights(quickstart_document:
     }
     month = _month(_plan(quickstart_document, changes))
     assert not {"NAT gateways", "NAT gateway data", "interface endpoints"} & month.keys()
-    # 16.381452288 GB * 0.023.
-    assert month["mirrored weights in S3"] == 0.38
+    assert month["mirrored weights in S3"] == pytest.approx(16.381452288 * _service("s3_standard"), abs=0.01)
     # A Capacity Block has no list price.
     assert month["pool l40s"] is None
 

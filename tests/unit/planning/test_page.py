@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import pytest
+
+from inference_blueprints.figures.plan_summary import PlanSummary
 from inference_blueprints.picture.scene import Scene
 from inference_blueprints.planning.plan_page import plan_page
 from inference_blueprints.planning.summary import summarise
@@ -16,19 +19,19 @@ def _page(scene: Scene, warnings: Sequence[str] = ()) -> str:
     return plan_page(scene.blueprint, scene.plan, summarise(scene.blueprint, scene.plan), warnings)
 
 
-def test_every_table_is_on_the_page(scene: Scene) -> None:
-    page = _page(scene)
-    for table in plan_tables(summarise(scene.blueprint, scene.plan)):
+@pytest.fixture(scope="module")
+def page(scene: Scene, summary: PlanSummary) -> str:
+    return plan_page(scene.blueprint, scene.plan, summary, ())
+
+
+def test_every_table_is_on_the_page(page: str, summary: PlanSummary) -> None:
+    tables = plan_tables(summary)
+    for table in tables:
         assert f">{table.title}</h2>" in page
-    assert (
-        page.count("<table>")
-        == page.count("</table>")
-        == len(plan_tables(summarise(scene.blueprint, scene.plan)))
-    )
+    assert page.count("<table>") == page.count("</table>") == len(tables)
 
 
-def test_it_loads_nothing_and_says_so(scene: Scene) -> None:
-    page = _page(scene)
+def test_it_loads_nothing_and_says_so(page: str) -> None:
     assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page
     assert "<script" not in page
     assert re.findall(r'(?:src|href)="(?!data:image/svg\+xml;base64,)', page) == []

@@ -134,8 +134,7 @@ def test_requests_at_once_are_bounded_by_memory_and_by_the_engine(
     assert memory.concurrent_requests == min(engine.max_num_seqs, by_memory)
 
 
-def test_json_has_camel_case_keys_and_plain_values(scene: Scene) -> None:
-    summary = _summarise(scene)
+def test_json_has_camel_case_keys_and_plain_values(summary: PlanSummary) -> None:
     document = as_dict(summary)
     assert json.loads(json.dumps(document)) == document
     assert document["pools"][0]["usdPerHourUsed"] == summary.pools[0].usd_per_hour_used

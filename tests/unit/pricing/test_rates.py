@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints import catalog
 from inference_blueprints.errors import BlueprintError
 from inference_blueprints.pricing.rates import CustomRates, load_rates, prices_for
 from inference_blueprints.resources import root
 from inference_blueprints.spec.types import Purchase
 
+LIST_PRICE = catalog.prices().usd_per_hour["g6e.2xlarge"]
 _SOUND = """\
 currency: USD
 region: us-west-2
@@ -104,7 +106,7 @@ def test_a_missing_and_an_empty_file_say_what_to_do(tmp_path: Path) -> None:
 def test_spot_and_capacity_blocks_are_known_from_rates_alone() -> None:
     rates = CustomRates("us-west-2", "2026-11", "a test", {("g6e.2xlarge", "onDemand"): 2.0})
     without, with_rates = prices_for("us-west-2"), prices_for("us-west-2", rates)
-    assert without.usd_per_hour("g6e.2xlarge", "onDemand") == pytest.approx(2.24208)
+    assert without.usd_per_hour("g6e.2xlarge", "onDemand") == LIST_PRICE
     assert with_rates.usd_per_hour("g6e.2xlarge", "onDemand") == 2.0
     for purchase in ("spot", "capacityBlock"):
         assert with_rates.usd_per_hour("g6e.2xlarge", purchase) is None
@@ -119,17 +121,17 @@ def test_a_reservation_is_charged_at_the_on_demand_rate_unless_it_has_a_rate() -
         own = CustomRates("us-west-2", "2026-11", "a test", rates)
         return prices_for("us-west-2", own).usd_per_hour("g6e.2xlarge", "reservation")
 
-    assert price({}) == pytest.approx(2.24208)
+    assert price({}) == LIST_PRICE
     assert (price(on_demand), price(contract)) == (2.0, 1.5)
 
 
 @pytest.mark.parametrize(
     ("purchase", "rates", "expected"),
     [
-        ({"spot": {}}, {}, 2.24208),
+        ({"spot": {}}, {}, LIST_PRICE),
         ({"spot": {}}, {("g6e.2xlarge", "spot"): 0.9}, 0.9),
-        ({"spot": {"onDemandFallback": True}}, {("g6e.2xlarge", "spot"): 0.9}, 2.24208),
-        ({"onDemand": {}}, {}, 2.24208),
+        ({"spot": {"onDemandFallback": True}}, {("g6e.2xlarge", "spot"): 0.9}, LIST_PRICE),
+        ({"onDemand": {}}, {}, LIST_PRICE),
         ({"capacityBlock": {"tags": {"a": "b"}}}, {}, None),
     ],
 )

@@ -9,7 +9,6 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.picture.scene import Scene
-from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.sizing.pod_fit import pod_fit
 from tests.unit.plan_samples import ChangedScene
 
@@ -39,7 +38,7 @@ def test_what_stops_the_next_worker(
 
 
 def test_a_plan_strands_nothing_by_its_own_sizes(scene: Scene) -> None:
-    for model in build_plan(scene.blueprint).models:
+    for model in scene.plan.models:
         for deployment in model.deployments:
             for process in deployment.processes:
                 if process.pool:
