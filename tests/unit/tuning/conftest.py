@@ -1,4 +1,4 @@
-"""A small platform to tune, and separate caches per test."""
+"""A small platform to tune, and replays that the tests share."""
 
 from __future__ import annotations
 
@@ -73,12 +73,23 @@ class OnlyKnown(Profiles):
         }
 
 
-@pytest.fixture
-def stores(tmp_path: Path) -> Stores:
-    return Stores(OnlyKnown(tmp_path / "profiles"), ReplayCache(tmp_path / "replays"))
+def stores_in(folder: Path) -> Stores:
+    return Stores(OnlyKnown(folder / "profiles"), ReplayCache(folder / "replays"))
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    """Return stores in which a replay that any test asked for is kept: replays take most of the time."""
+    return stores_in(tmp_path_factory.mktemp("stores"))
 
 
 @pytest.fixture
+def own_stores(tmp_path: Path) -> Stores:
+    """Return empty stores."""
+    return stores_in(tmp_path)
+
+
+@pytest.fixture(scope="session")
 def blueprint_of() -> Callable[..., Blueprint]:
     """Return the platform with parts of its text replaced."""
 

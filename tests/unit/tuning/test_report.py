@@ -22,9 +22,9 @@ from tests.unit.tuning.conftest import Silent
 VLLM = ["vllm"]
 
 
-@pytest.fixture
-def found(blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent) -> Tuning:
-    return tune(blueprint_of(), 0, progress, most_accelerators=4, engines_looked_at=VLLM, stores=stores)
+@pytest.fixture(scope="module")
+def found(blueprint_of: Callable[..., Blueprint], stores: Stores) -> Tuning:
+    return tune(blueprint_of(), 0, Silent(), most_accelerators=4, engines_looked_at=VLLM, stores=stores)
 
 
 def best_of(found: Tuning) -> Evaluation:

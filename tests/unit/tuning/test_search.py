@@ -51,7 +51,10 @@ def bounded_of(evaluator: Evaluator) -> list[Bounded]:
     return bounded_shapes(evaluator, covered)
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize(
+    "workload",
+    [pytest.param(name, marks=[] if name == "tight" else [pytest.mark.thorough]) for name in WORKLOADS],
+)
 def test_it_is_as_cheap_as_the_best_of_the_whole_grid(
     workload: str, blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
 ) -> None:
@@ -62,15 +65,19 @@ def test_it_is_as_cheap_as_the_best_of_the_whole_grid(
     assert found.best is not None
     assert found.best.cost == reference.costing.cost(best)
     assert found.best.keeps
-    assert found.replays + found.from_cache < reference.replays / 2
+    assert found.replays + found.from_cache < (reference.replays + reference.from_cache) / 2
 
 
 def test_a_search_goes_on_from_what_was_replayed(
-    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+    blueprint_of: Callable[..., Blueprint], own_stores: Stores, progress: Silent
 ) -> None:
     blueprint = blueprint_of()
-    first = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
-    again = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
+    first = tune(
+        blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=own_stores
+    )
+    again = tune(
+        blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=own_stores
+    )
     assert first.replays > 0
     assert again.replays == 0
     assert again.from_cache == first.replays
@@ -95,10 +102,12 @@ def test_another_objective_asks_the_same_replays_again_and_judges_anew(
 
 
 def test_every_configuration_that_is_reported_was_replayed_and_has_room(
-    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+    blueprint_of: Callable[..., Blueprint], own_stores: Stores, progress: Silent
 ) -> None:
     blueprint = blueprint_of()
-    found = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
+    found = tune(
+        blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=own_stores
+    )
     series = len(found.demand.series)
     assert {each.candidate for each in found.evaluations} <= set(progress.replayed)
     for each in found.evaluations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
 
 import pytest
 
@@ -12,22 +12,24 @@ from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.tuning.tune import Stores, Tuning, tune
 from inference_blueprints.tuning.tuning_page import tuning_page
 from inference_blueprints.tuning.tuning_text import as_dict, explanation
+from tests.unit.tuning.conftest import Silent
 
 VLLM = ["vllm"]
 
 
-@pytest.fixture
-def tuned(stores: Stores, progress: Any) -> Callable[[str], Tuning]:
-    """Return a function that tunes a shipped blueprint."""
+@pytest.fixture(scope="module")
+def tuned(stores: Stores) -> Callable[[str], Tuning]:
+    """Return a function that tunes a shipped blueprint, once."""
 
+    @cache
     def search(name: str) -> Tuning:
-        return tune(load_blueprint(name).blueprint, 0, progress, stores=stores)
+        return tune(load_blueprint(name).blueprint, 0, Silent(), stores=stores)
 
     return search
 
 
 def test_a_model_without_speeds_gets_no_choice_and_the_reasons(
-    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Any
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
 ) -> None:
     unknown = blueprint_of({"Qwen/Qwen3-8B": "Qwen/Qwen3-VL-8B-Instruct"})
     found = tune(unknown, 0, progress, engines_looked_at=VLLM, stores=stores)
