@@ -186,6 +186,7 @@ def test_each_way_of_serving_has_its_variable(neuron: RenderedService) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_the_program_of_artefacts_starts_from_its_variable(neuron: RenderedService) -> None:
     """It turns red if the archive lacks a module, or the program is called with another word."""
     containers = {each.name: each for each in neuron.task.containers}

@@ -102,6 +102,7 @@ def test_the_agent_reads_recorded_series_from_prometheus() -> None:
     assert jobs[0]["static_configs"] == [{"targets": ["127.0.0.1:9090"]}]
 
 
+@pytest.mark.thorough
 def test_the_program_runs_from_its_variable_alone(tmp_path: Path) -> None:
     """It writes the files, and ends because a variable is missing: all its imports are in the archive."""
     container = _containers(_request("elastic-g6e"))["targets"]
