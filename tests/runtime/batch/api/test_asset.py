@@ -35,6 +35,7 @@ def test_what_is_copied_is_pure_python(package: str) -> None:
     assert [file for file in files if file.suffix in {".so", ".pyd"}] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "module", ["batch.api.handler", "batch.authorizer.handler", "batch.submission.handlers"]
 )

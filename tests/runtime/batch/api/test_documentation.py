@@ -112,6 +112,7 @@ def test_the_examples_run(
     assert names["upload"].file.bytes == 5 * 2**20
 
 
+@pytest.mark.clock
 def test_the_commands_run(gateway: Gateway, platform: BatchPlatform, tmp_path: Path) -> None:
     (tmp_path / "requests.jsonl").write_bytes(b"{}\n")
     token = tmp_path / "blueprints"

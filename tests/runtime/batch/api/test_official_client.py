@@ -34,6 +34,7 @@ from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
 from tests.runtime.batch.api.gateway import Gateway
+from tests.runtime.conftest import Pauses
 
 LINE = {
     "custom_id": "a",
@@ -215,7 +216,9 @@ def test_a_team_sees_nothing_of_another(
     assert emulator.seen == []
 
 
-def test_a_request_whose_answer_was_lost_makes_one_job(client: OpenAI, gateway: Gateway) -> None:
+def test_a_request_whose_answer_was_lost_makes_one_job(
+    client: OpenAI, gateway: Gateway, pauses: Pauses
+) -> None:
     file = client.files.create(file=("input.jsonl", INPUT), purpose="batch")
     gateway.lose_answers = 1
 
@@ -223,6 +226,7 @@ def test_a_request_whose_answer_was_lost_makes_one_job(client: OpenAI, gateway: 
         input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
     )
 
+    assert len(pauses.seconds) == 1
     assert [each.id for each in client.batches.list()] == [batch.id]
 
 
@@ -243,7 +247,7 @@ def test_who_is_refused_gets_the_clients_own_error(
     ("status", "kind"), [(429, RateLimitError), (503, InternalServerError), (500, InternalServerError)]
 )
 def test_what_passes_is_asked_again_by_the_client_itself(
-    client: OpenAI, gateway: Gateway, status: int, kind: type[APIStatusError]
+    client: OpenAI, gateway: Gateway, status: int, kind: type[APIStatusError], pauses: Pauses
 ) -> None:
     batch = submit(client)
     function, left = gateway.function, [0]
@@ -258,6 +262,7 @@ def test_what_passes_is_asked_again_by_the_client_itself(
     gateway.function = trouble
     left[0] = 2
     assert client.with_options(max_retries=2).batches.retrieve(batch.id).id == batch.id
+    assert pauses.seconds == [0.001, 0.001]
     left[0] = 1
     with pytest.raises(kind, match="try again"):
         client.batches.retrieve(batch.id)

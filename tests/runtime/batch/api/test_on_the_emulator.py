@@ -21,6 +21,8 @@ from inference_blueprints.local.emulator.emulator import Emulator
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import Gateway
 
+pytestmark = pytest.mark.clock
+
 CONTENT = b'{"custom_id": "a"}\n' * 300_000
 ROLE = "arn:aws:iam::123456789012:role/Search"
 

@@ -38,7 +38,7 @@ GOOD = written(row_group_size=25)
 FOOTER = int.from_bytes(GOOD[-8:-4], "little")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def reader() -> Iterator[ParquetReader]:
     with closing(ParquetReader()) as running:
         yield running
@@ -89,9 +89,10 @@ def encrypted(content: pa.Table, **settings: Any) -> bytes:
             "column name: is compressed with ZSTD; allowed are SNAPPY, GZIP",
         ),
         (encrypted(TABLE), "uses Parquet encryption; write it without"),
-        (
+        pytest.param(
             encrypted(TABLE, plaintext_footer=True),
             "reader ended with signal SIGABRT: what():  Cannot decrypt",
+            marks=pytest.mark.thorough,
         ),
         (written(pa.table({"a": [1]}).drop_columns("a")), "has no column"),
         (
@@ -116,6 +117,7 @@ def test_all_columns_that_cannot_be_read_are_named_at_once(reader: ParquetReader
         rows(reader, written(table))
 
 
+@pytest.mark.thorough
 def test_the_reader_goes_on_after_it_died(reader: ParquetReader) -> None:
     def read(start: int, end: int) -> bytes:
         assert reader._process is not None
@@ -159,6 +161,7 @@ def test_a_page_that_is_too_large_says_how_large(monkeypatch: pytest.MonkeyPatch
         list(file.batches(0))
 
 
+@pytest.mark.thorough
 def test_a_row_group_that_needs_more_memory_than_there_is_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "READER_BYTES", 512 * 2**20)
     text = "x" * 2**20
@@ -197,6 +200,7 @@ def outcome(reader: ParquetReader, content: bytes) -> str:
     return "rows"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_file_is_read_or_says_why(reader: ParquetReader, seed: int) -> None:
     """Whatever is changed in a file, it gives rows or one reason, and never ends anything but its reader."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from contextlib import closing
 from dataclasses import replace
 
@@ -47,6 +46,7 @@ def test_lists_that_double_are_refused() -> None:
         prompts.render({})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "limits", "reason"),
     [
@@ -59,15 +59,14 @@ def test_lists_that_double_are_refused() -> None:
 def test_what_the_sandbox_cannot_bound_the_operating_system_does(
     text: str, limits: RenderingLimits, reason: str
 ) -> None:
-    begin = time.monotonic()
     with (
         pytest.raises(CostlyTemplateError, match=reason),
         closing(PromptRenderer(text, most_characters=1000, limits=limits)) as prompts,
     ):
         prompts.render({})
-    assert time.monotonic() - begin < 100
 
 
+@pytest.mark.thorough
 def test_all_rows_together_are_bounded() -> None:
     """Rows that take half a second each would otherwise occupy a function for its fifteen minutes."""
     slow = "{% for a in rows %}{% for b in rows %}{% if a == b %}{% endif %}{% endfor %}{% endfor %}"
@@ -78,6 +77,7 @@ def test_all_rows_together_are_bounded() -> None:
             _ = [prompts.render(row) for _ in range(10_000)]
 
 
+@pytest.mark.thorough
 def test_the_process_has_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[dict[str, str]] = []
     start = subprocess.Popen
@@ -94,6 +94,7 @@ def test_the_process_has_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None
     assert set(environment) == {"PYTHONPATH", "MALLOC_ARENA_MAX"}
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("aws")
 @pytest.mark.parametrize(
     "text", [JOINED, MULTIPLIED, NESTED.format(name="a") + "{{ a }}", TWO_TREES + "{{ a == b }}"]
@@ -112,6 +113,7 @@ def test_a_hostile_job_never_runs_and_the_next_one_does(monkeypatch: pytest.Monk
     assert line["body"]["messages"][0]["content"] == "What is 1?"
 
 
+@pytest.mark.thorough
 def test_a_worker_cannot_render() -> None:
     """It serves many teams at once, so it must not even have the library."""
     check = (

@@ -1,4 +1,4 @@
-"""A real Valkey, and jobs with finished parts."""
+"""A store in this process, and jobs with finished parts."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.publication.publishing import Publisher
 from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals.store import SignalWriter
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import NOW, make_job
+from tests.runtime.signals.memory_server import MemoryServer, memory_server
 
 HISTORY = "history-of-signals"
 SIGNAL = "product-captions"
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
-    with ValkeyServer(tmp_path_factory.mktemp("valkey")) as started:
+def server() -> Iterator[MemoryServer]:
+    with memory_server() as started:
         yield started
 
 
 @pytest.fixture
-def store(server: ValkeyServer) -> Iterator[SignalWriter]:
+def store(server: MemoryServer) -> Iterator[SignalWriter]:
     with valkey.Valkey(host="127.0.0.1", port=server.port) as client:
         client.flushall()
         yield SignalWriter(client)

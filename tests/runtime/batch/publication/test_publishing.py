@@ -15,12 +15,12 @@ from batch.objects import Objects
 from batch.publication import handler, publishing
 from batch.publication.publishing import Publisher
 from inference_blueprints.contracts.signal_rows import COLUMNS
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals.record import SignalRecord
 from signals.store import SignalWriter, Written
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW
 from tests.runtime.batch.publication.conftest import HISTORY, SIGNAL, Answered, Jobs, chat
+from tests.runtime.signals.memory_server import MemoryServer
 
 
 def history() -> dict[str, bytes]:
@@ -188,7 +188,7 @@ def test_a_job_that_does_not_publish_is_refused(
 
 
 def test_the_function_finds_the_store_by_its_environment(
-    server: ValkeyServer, store: SignalWriter, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+    server: MemoryServer, store: SignalWriter, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIGNALS_HOST", "127.0.0.1")
     monkeypatch.setenv("SIGNALS_PORT", str(server.port))

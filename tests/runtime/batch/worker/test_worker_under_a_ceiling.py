@@ -37,6 +37,7 @@ def write_ceiling(stage: Stage, places: int, name: str) -> None:
     stage.emulator.client("dynamodb").put_item(TableName=name, Item=serialized)
 
 
+@pytest.mark.clock
 def test_without_a_place_it_sends_one_request_at_a_time(stage: Stage, s3: Any) -> None:
     execution = stage.submit(put_job(s3, {"00000": lines(40)}))
     stage.endpoint.behaviour = after(0.02)
@@ -46,6 +47,7 @@ def test_without_a_place_it_sends_one_request_at_a_time(stage: Stage, s3: Any) -
     worker.stop()
 
 
+@pytest.mark.clock
 def test_with_a_place_it_sends_as_without_a_ceiling(stage: Stage, s3: Any) -> None:
     execution = stage.submit(put_job(s3, {"00000": lines(40)}))
     stage.endpoint.behaviour = gate = Gate(0)
