@@ -31,6 +31,10 @@ SCENARIOS = [
 ]
 
 
+#: One seed for every commit, the others in continuous integration.
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 5))]
+
+
 def run(events: FleetEvents, *, action: str = "replace", seed: int = 1, minutes: int = 45) -> FleetRun:
     simulation = HealthSimulation(
         one_release(16, racks=4),
@@ -43,7 +47,7 @@ def run(events: FleetEvents, *, action: str = "replace", seed: int = 1, minutes:
     return simulation.run(minutes)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_one_slow_worker_among_sixteen_is_found_and_replaced(seed: int) -> None:
     result = run(FleetEvents(grey=(GreyFailure(5, 930.0, 0.5),)), seed=seed)
     (found,) = result.faults
@@ -59,7 +63,7 @@ def test_observing_drains_nothing() -> None:
     assert result.drains == 0
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     "events",
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,15 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(child, (*path, key))
 
 
-def with_value(path: tuple[Any, ...], value: Any) -> str:
-    """Return the document's text with another value at a path."""
+def wrong_at(paths: Iterable[tuple[Any, ...]]) -> str:
+    """Return the document's text with values of the wrong kind at some paths, none above another."""
     document = copy.deepcopy(DOCUMENT)
-    holder = document
-    for part in path[:-1]:
-        holder = holder[part]
-    holder[path[-1]] = value
+    for path in paths:
+        holder = document
+        for part in path[:-1]:
+            holder = holder[part]
+        # A range of replicas may also be a number.
+        holder[path[-1]] = True if isinstance(holder[path[-1]], dict | list) else {"a": 1}
     return json.dumps(document)  # is YAML too, and written much faster
 
 
@@ -97,11 +99,28 @@ def one_place_of_each_key() -> list[tuple[Any, ...]]:
     return list(first.values())
 
 
-@pytest.mark.parametrize("path", one_place_of_each_key(), ids=path_text)
-def test_a_value_of_the_wrong_kind_is_reported_and_crashes_nothing(path: tuple[Any, ...]) -> None:
-    held = DOCUMENT
-    for part in path:
-        held = held[part]
-    # A range of replicas may also be a number.
-    wrong = True if isinstance(held, dict | list) else {"a": 1}
-    assert path_text(path) in problem_paths(with_value(path, wrong))
+def depths() -> dict[int, list[tuple[Any, ...]]]:
+    """Return the places by their depth: no place of a depth is above another."""
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for path in one_place_of_each_key():
+        found.setdefault(len(path), []).append(path)
+    return found
+
+
+@pytest.mark.parametrize("depth", depths())
+def test_values_of_the_wrong_kind_are_all_reported_at_their_places(depth: int) -> None:
+    paths = depths()[depth]
+    assert {path_text(path) for path in paths} <= problem_paths(wrong_at(paths))
+
+
+@pytest.mark.parametrize(
+    "path",
+    # Every tenth for every commit, the others in continuous integration.
+    [
+        pytest.param(path, id=path_text(path), marks=[pytest.mark.thorough] if number % 10 else [])
+        for number, path in enumerate(one_place_of_each_key())
+    ],
+)
+def test_one_value_of_the_wrong_kind_is_reported_and_crashes_nothing(path: tuple[Any, ...]) -> None:
+    """It turns red when a rule or a check reads the key without asking whether it could be read."""
+    assert path_text(path) in problem_paths(wrong_at([path]))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,7 +64,12 @@ KEYS = st.sampled_from(
     ["name", "max", "spot", "s3", "existing", "args", "cidr", "disk", "catalog", "max-model-len"]
 )
 
-bounded = settings(derandomize=True, database=None, deadline=None, max_examples=250)
+#: How many examples: few for every commit, many in continuous integration.
+each_number = pytest.mark.parametrize("number", [50, pytest.param(1000, marks=pytest.mark.thorough)])
+
+
+def bounded(number: int) -> settings:
+    return settings(derandomize=True, database=None, deadline=None, max_examples=number)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -136,41 +142,58 @@ def check(text: str) -> None:
         assert str(problem).isprintable()
 
 
-@bounded
-@given(mutated_documents())
-def test_mutated_values(document: Any) -> None:
-    check(yaml.safe_dump(document, allow_unicode=True))
+@each_number
+def test_mutated_values(number: int) -> None:
+    @bounded(number)
+    @given(mutated_documents())
+    def load(document: Any) -> None:
+        check(yaml.safe_dump(document, allow_unicode=True))
+
+    load()
 
 
-@bounded
-@given(mutated_texts())
-def test_mutated_text(text: str) -> None:
-    check(text)
+@each_number
+def test_mutated_text(number: int) -> None:
+    @bounded(number)
+    @given(mutated_texts())
+    def load(text: str) -> None:
+        check(text)
+
+    load()
 
 
-@bounded
-@given(
-    st.sampled_from(TEXTS),
-    st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4),
-)
-def test_flipped_bytes(tmp_path_factory: Any, text: str, flips: list[tuple[int, int]]) -> None:
-    content = bytearray(text.encode())
-    for place, byte in flips:
-        content[place % len(content)] = byte
-    file = tmp_path_factory.getbasetemp() / "flipped.yaml"
-    file.write_bytes(content)
-    for problem in problems_of(lambda: load_blueprint(str(file))):
-        assert problem.message
-        assert str(problem).removeprefix(str(file)).isprintable()
+@each_number
+def test_flipped_bytes(number: int, tmp_path: Path) -> None:
+    file = tmp_path / "flipped.yaml"
+
+    @bounded(number)
+    @given(
+        st.sampled_from(TEXTS),
+        st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4),
+    )
+    def load(text: str, flips: list[tuple[int, int]]) -> None:
+        content = bytearray(text.encode())
+        for place, byte in flips:
+            content[place % len(content)] = byte
+        file.write_bytes(content)
+        for problem in problems_of(lambda: load_blueprint(str(file))):
+            assert problem.message
+            assert str(problem).removeprefix(str(file)).isprintable()
+
+    load()
 
 
-@bounded
-@given(mutated_documents())
-def test_the_schema_says_what_the_types_say(document: Any) -> None:
-    try:
-        parsed = composer.parse(yaml.safe_dump(document, allow_unicode=True), "own.yaml")
-    except BlueprintError:
-        return  # too deep or too large to be taken apart, which is not the schema's subject
-    if parsed.problems or parsed.root.value != document:
-        return  # nor are YAML's own refusals
-    assert (validation.validate(parsed).is_complete) == SCHEMA.is_valid(document)
+@each_number
+def test_the_schema_says_what_the_types_say(number: int) -> None:
+    @bounded(number)
+    @given(mutated_documents())
+    def compare(document: Any) -> None:
+        try:
+            parsed = composer.parse(yaml.safe_dump(document, allow_unicode=True), "own.yaml")
+        except BlueprintError:
+            return  # too deep or too large to be taken apart, which is not the schema's subject
+        if parsed.problems or parsed.root.value != document:
+            return  # nor are YAML's own refusals
+        assert (validation.validate(parsed).is_complete) == SCHEMA.is_valid(document)
+
+    compare()
