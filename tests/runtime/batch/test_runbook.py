@@ -16,7 +16,7 @@ from inference_blueprints.resources import root
 from tests.unit.docs.aws_command import AwsCommand
 
 PAGE = (root() / "docs" / "batch-runbook.md").read_text(encoding="utf-8")
-TEMPLATE = root() / "tests/templates/__snapshots__/test_platform/test_snapshot[batch-g6e].json"
+TEMPLATE = root() / "tests/templates/recorded/batch-g6e.json"
 LINES = [
     line
     for fence in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -41,8 +41,8 @@ pytestmark = pytest.mark.clock
 
 MINUTES = 60
 POOL = "0"
-#: A synthesised platform with GPU health. A test of templates compares it with what the app synthesises.
-TEMPLATE = root() / "tests/templates/__snapshots__/test_platform/test_snapshot[capacity-and-health].json"
+#: A synthesised platform with GPU health. `make verify` compares it with what the app synthesises.
+TEMPLATE = root() / "tests/templates/recorded/capacity-and-health.json"
 PLATFORM = "capacity"
 SETTINGS = HealthSettings(action="replace", repaired_by={POOL: "gpuHealth"})
 #: A worker that becomes slow, a broken GPU, an error of an application, and a rack that is slow for a while.

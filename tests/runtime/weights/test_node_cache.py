@@ -113,6 +113,7 @@ def start(hub: FakeHub, folder: Path) -> Iterator[Start]:
             pod.process.communicate()
 
 
+@pytest.mark.clock
 def test_pods_that_start_together_download_once(published: Published, start: Start, folder: Path) -> None:
     published.model.seconds_per_piece = 0.02
     pods = [start(published), start(published)]
@@ -126,6 +127,7 @@ def test_pods_that_start_together_download_once(published: Published, start: Sta
     assert (folder / "compiled" / "qwen3-main@0011aabb").is_dir()
 
 
+@pytest.mark.clock
 def test_a_pod_continues_what_a_killed_one_began(published: Published, start: Start, folder: Path) -> None:
     published.model.seconds_per_piece = 0.05
     first = start(published)
@@ -143,6 +145,7 @@ def test_a_pod_continues_what_a_killed_one_began(published: Published, start: St
     assert list((folder / "parts").iterdir()) == []
 
 
+@pytest.mark.clock
 def test_a_waiting_pod_takes_over_from_a_killed_one(published: Published, start: Start, folder: Path) -> None:
     published.model.seconds_per_piece = 0.05
     first = start(published)
@@ -154,6 +157,7 @@ def test_a_waiting_pod_takes_over_from_a_killed_one(published: Published, start:
     assert copied(folder, published) == FILES
 
 
+@pytest.mark.clock
 def test_a_pod_that_is_deleted_while_it_copies_ends_at_once(published: Published, start: Start) -> None:
     published.model.seconds_per_piece = 1.0
     pod = start(published)
@@ -163,6 +167,7 @@ def test_a_pod_that_is_deleted_while_it_copies_ends_at_once(published: Published
     assert not pod.ready_file.exists()
 
 
+@pytest.mark.clock
 def test_wrong_bytes_are_refused_and_nothing_is_announced(
     published: Published, start: Start, folder: Path
 ) -> None:
@@ -180,6 +185,7 @@ def test_wrong_bytes_are_refused_and_nothing_is_announced(
     assert copied(folder, published) == FILES
 
 
+@pytest.mark.clock
 def test_a_copy_in_use_is_kept_and_one_that_is_not_makes_room(
     publish: Callable[..., Published], start: Start, folder: Path
 ) -> None:

@@ -114,7 +114,14 @@ def test_any_request(api: Api, method: str, path: str, kind: str, body: str | No
     metadata=st.dictionaries(ANY_TEXT, ANY_TEXT, max_size=3),
     headers=st.dictionaries(st.sampled_from(["Idempotency-Key", "x-stainless-retry-count"]), ANY_TEXT),
 )
-@pytest.mark.parametrize("path", ["/v1/batches", "/v1/uploads", "/v1/uploads/{upload}/complete"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/v1/batches", marks=pytest.mark.thorough),
+        "/v1/uploads",
+        "/v1/uploads/{upload}/complete",
+    ],
+)
 def test_any_object(
     api: Api, complete: dict[str, str], path: str, *, values: Any, metadata: Any, headers: dict[str, str]
 ) -> None:
@@ -140,7 +147,9 @@ def test_any_query(api: Api, path: str, query: dict[str, str]) -> None:
 
 @MANY
 @given(data=st.data())
-@pytest.mark.parametrize("path", ["/v1/files", "/v1/uploads/{upload}/parts"])
+@pytest.mark.parametrize(
+    "path", [pytest.param("/v1/files", marks=pytest.mark.thorough), "/v1/uploads/{upload}/parts"]
+)
 def test_any_form(api: Api, complete: dict[str, str], path: str, data: st.DataObject) -> None:
     fields = data.draw(
         st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=20), st.text(max_size=20), max_size=5)

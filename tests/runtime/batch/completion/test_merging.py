@@ -77,9 +77,9 @@ def merged() -> Outcome:
         [2000, 0, 5000],
         [6 * MIB],
         [6 * MIB, 2000, 7 * MIB, 3 * MIB, 4 * MIB],
-        [5 * MIB - 500, 5 * MIB + 2000, 12 * MIB],
-        [4 * MIB] * 7 + [6 * MIB],
-        [4 * MIB] * 9,
+        pytest.param([5 * MIB - 500, 5 * MIB + 2000, 12 * MIB], marks=pytest.mark.thorough),
+        pytest.param([4 * MIB] * 7 + [6 * MIB], marks=pytest.mark.thorough),
+        pytest.param([4 * MIB] * 9, marks=pytest.mark.thorough),
     ],
 )
 def test_every_row_is_in_the_whole_once(s3: Any, sizes: list[int]) -> None:
@@ -156,6 +156,7 @@ def test_results_that_one_call_cannot_join_are_joined_by_several(
     assert Counter(read(s3, KEYS.output).splitlines()) == expected
 
 
+@pytest.mark.thorough
 def test_more_large_results_than_one_upload_takes_are_copied_in_groups(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

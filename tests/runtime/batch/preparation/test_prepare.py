@@ -82,7 +82,7 @@ def problems(s3: Any) -> dict[str, str]:
 
 def test_every_line_is_in_one_shard_whatever_its_segment(s3: Any) -> None:
     chance = random.Random(5)  # noqa: S311 - no secret
-    content = b"\n".join(line(number, "x" * chance.randrange(1, 3000)) for number in range(200))
+    content = b"\n".join(line(number, "x" * chance.randrange(1, 3000)) for number in range(60))
     planned = prepare(s3, content)
     assert planned["accepted"], problems(s3)
     entries = rows(s3, planned["key"])
@@ -92,7 +92,7 @@ def test_every_line_is_in_one_shard_whatever_its_segment(s3: Any) -> None:
         shard = rows(s3, KEYS.shard(entry["shard"]).lines)
         assert len(shard) == entry["lines"]
         found.update(each["custom_id"] for each in shard)
-    assert found == Counter(f"id-{number}" for number in range(200))
+    assert found == Counter(f"id-{number}" for number in range(60))
     sizes = [entry["input_tokens"] + entry["output_tokens"] for entry in entries]
     assert sizes == sorted(sizes, reverse=True)
     assert read(s3, KEYS.invalid) == b""

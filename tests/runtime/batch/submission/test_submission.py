@@ -229,6 +229,7 @@ def test_what_is_no_manifest_is_a_failed_job(
     assert list(platform_in_process.jobs.in_state("failed")) == []
 
 
+@pytest.mark.thorough
 def test_as_much_as_a_manifest_may_hold_is_kept(
     submissions: Submissions, platform_in_process: BatchPlatform
 ) -> None:

@@ -70,7 +70,16 @@ def tens(endpoint: SlowingEndpoint, worker: int, begin: int, end: int) -> list[i
     return [endpoint.answered[worker, first + ten] for ten in range(begin, end)]
 
 
-@pytest.mark.parametrize(("start", "doubled_at"), [(8, 100.0), (64, 300.0), (64, 1000.0), (512, 1500.0)])
+@pytest.mark.parametrize(
+    ("start", "doubled_at"),
+    [
+        (8, 100.0),
+        *(
+            pytest.param(start, doubled_at, marks=pytest.mark.thorough)
+            for start, doubled_at in ((64, 300.0), (64, 1000.0), (512, 1500.0))
+        ),
+    ],
+)
 def test_it_finds_how_much_may_be_in_flight_and_stays_there(start: int, doubled_at: float) -> None:
     endpoint = SlowingEndpoint(doubled_at)
     run(endpoint, 1, 280, start)
@@ -105,6 +114,7 @@ def test_it_is_back_soon_after_a_dip() -> None:
     assert turn(go()) >= 0.9 * 512
 
 
+@pytest.mark.thorough
 def test_two_workers_share() -> None:
     endpoint = SlowingEndpoint(200.0)
     run(endpoint, 2, 3000)

@@ -26,6 +26,7 @@ from tests.runtime.batch.worker.aws_proxy import AwsProxy, Call, Forward, slow_d
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import Asked, Behaviour, Gate, after, status
 from tests.runtime.batch.worker.jobs import BUCKET, Job, put_job, wait_until
+from tests.runtime.batch.worker.turned_loop import turn
 
 pytestmark = pytest.mark.faults
 
@@ -251,13 +252,13 @@ def test_an_answer_holds_memory_until_its_images_are_written() -> None:
             await first.room(200)
             with writer.held() as second:
                 waiting = asyncio.create_task(second.room(200))
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(60)
                 assert not waiting.done()
                 first.let_go()
                 await asyncio.wait_for(waiting, 5)
         await asyncio.wait_for(writer.shared.memory.take(1000), 5)
 
-    asyncio.run(go())
+    turn(go())
 
 
 def test_answers_that_fill_the_memory_are_all_read(stage: Stage, s3: Any) -> None:

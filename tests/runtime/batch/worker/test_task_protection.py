@@ -45,9 +45,9 @@ async def served(agent: Agent) -> AsyncIterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_protection, "_PERIOD_SECONDS", 0.01)
-    monkeypatch.setattr(task_protection, "_AGAIN_SECONDS", 0.01)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_protection, "_PERIOD_SECONDS", 0)
+    monkeypatch.setattr(task_protection, "_AGAIN_SECONDS", 0)
 
 
 def protect(agent: Agent, turns: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def protect(agent: Agent, turns: list[bool], monkeypatch: pytest.MonkeyPatch) ->
                 working = turn
                 looked = seen
                 while seen < looked + 6:
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(0)
             keeping.cancel()
 
     asyncio.run(asyncio.wait_for(go(), 60))
@@ -103,7 +103,7 @@ def test_an_agent_that_does_not_answer_stops_no_work(
         keeping = asyncio.create_task(task_protection.keep_protected(lambda: True))
         said = ""
         while "task_not_protected" not in said:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
             said += capsys.readouterr().out
         assert not keeping.done()
         keeping.cancel()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
 class TurnedLoop(asyncio.SelectorEventLoop):
-    """A loop that never waits: when all it has to do lies ahead, its clock goes there."""
+    """A loop that never waits: when all it has to do lies ahead, its clock goes there.
+
+    Blocking functions run at once and not in threads, for which no clock of ours would stand still.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -16,6 +19,14 @@ class TurnedLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._now
+
+    def run_in_executor(self, _executor: Any, function: Callable[..., Any], *words: Any) -> Any:
+        future = self.create_future()
+        try:
+            future.set_result(function(*words))
+        except Exception as error:  # noqa: BLE001 - the caller's to handle, as from a thread
+            future.set_exception(error)
+        return future
 
     def _run_once(self) -> None:
         if not self._ready and self._scheduled:  # type: ignore[attr-defined]

@@ -1,0 +1,118 @@
+"""The worker's loop in this process, from the queue to the parts: what it tells the task and the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any
+
+import boto3
+import pytest
+
+from batch.worker.clients import Clients
+from batch.worker.settings import read_settings
+from batch.worker.worker_loop import run_worker
+from inference_blueprints.contracts.batch_keys import JobKeys
+from tests.runtime.batch.worker.fake_endpoint import FakeEndpoint
+from tests.runtime.batch.worker.jobs import BUCKET, MODEL, Job, lines, put_job
+
+
+@dataclass
+class Tasks:
+    """Step Functions, as far as a worker asks it. The worker is stopped after a number of answers."""
+
+    wanted: int
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    succeeded: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    def send_task_heartbeat(self, **_: str) -> None:
+        """Do nothing."""
+
+    def send_task_success(self, **values: str) -> None:
+        self.succeeded.append(values["taskToken"])
+        self._count()
+
+    def send_task_failure(self, **values: str) -> None:
+        self.failed.append((values["taskToken"], values["error"]))
+        self._count()
+
+    def _count(self) -> None:
+        if len(self.succeeded) + len(self.failed) == self.wanted:
+            self._loop.call_soon_threadsafe(self.stop.set)
+
+    async def work(self, environment: dict[str, str], s3: Any, sqs: Any) -> None:
+        """Let a worker work until all tasks have their answers."""
+        self._loop = asyncio.get_running_loop()
+        clients = Clients(s3, sqs, self, boto3.client("dynamodb"))
+        await run_worker(read_settings(environment), clients, self.stop)
+
+
+@dataclass
+class Place:
+    """A queue, a bucket and an endpoint."""
+
+    s3: Any
+    sqs: Any
+    queue: str
+    endpoint: FakeEndpoint
+
+    def send(self, job: Job) -> None:
+        for shard in job.shards:
+            body = {"job": job.name, "shard": shard, "taskToken": f"token of {shard}"}
+            self.sqs.send_message(QueueUrl=self.queue, MessageBody=json.dumps(body))
+
+    def work(self, tasks: Tasks) -> None:
+        environment = {
+            "BATCH_QUEUE_URL": self.queue,
+            "BATCH_BUCKET": BUCKET,
+            "BATCH_ENDPOINT": self.endpoint.url,
+            "BATCH_MODEL": MODEL,
+            "BATCH_POLL_SECONDS": "0",
+            "BATCH_FLUSH_MILLISECONDS": "1",
+        }
+        asyncio.run(tasks.work(environment, self.s3, self.sqs))
+
+    def messages(self) -> int:
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        found = self.sqs.get_queue_attributes(QueueUrl=self.queue, AttributeNames=names)["Attributes"]
+        return sum(map(int, found.values()))
+
+
+def tell_time(parsed: dict[str, Any], **_: object) -> None:
+    """Answer with S3's clock, which the emulation leaves out."""
+    parsed["ResponseMetadata"]["HTTPHeaders"]["date"] = formatdate(usegmt=True)
+
+
+@pytest.fixture
+def place(aws: dict[str, str]) -> Iterator[Place]:
+    s3, sqs = boto3.client("s3"), boto3.client("sqs")
+    s3.meta.events.register("after-call.s3.GetObject", tell_time)
+    with FakeEndpoint() as endpoint:
+        yield Place(s3, sqs, sqs.create_queue(QueueName="shards-of-qwen")["QueueUrl"], endpoint)
+
+
+def test_each_line_is_asked_once_and_each_task_is_told(place: Place) -> None:
+    job = put_job(place.s3, {f"{number:05d}": lines(30, f"{number}/") for number in range(2)})
+    place.send(job)
+    tasks = Tasks(wanted=2)
+    place.work(tasks)
+    job.check()
+    assert sorted(tasks.succeeded) == ["token of 00000", "token of 00001"]
+    assert (tasks.failed, place.messages()) == ([], 0)
+    assert set(place.endpoint.asked.values()) == {1}
+
+
+def test_a_shard_that_is_not_there_fails_its_task_and_others_go_on(place: Place) -> None:
+    job = put_job(place.s3, {"00000": lines(5), "00001": lines(5)})
+    place.s3.delete_object(Bucket=BUCKET, Key=JobKeys(job.name).shard("00000").lines)
+    place.sqs.send_message(QueueUrl=place.queue, MessageBody="{}")
+    place.send(job)
+    tasks = Tasks(wanted=2)
+    place.work(tasks)
+    assert tasks.failed == [("token of 00000", "MissingObjectError")]
+    assert tasks.succeeded == ["token of 00001"]
+    assert place.messages() == 1, "what is no shard is left to the dead letters"
