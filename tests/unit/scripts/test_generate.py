@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 import generate
 import pytest
+from generate import GeneratorRun
 from generated_files import filled, rewrite, write_all
 
 PLACE = "# Page\n\n<!-- sizes: by a script -->\n{}<!-- end of sizes -->\n\nEnd\n"
@@ -34,27 +36,38 @@ def test_every_generator_of_this_tree_can_be_run() -> None:
     assert without == []
 
 
-def test_a_failure_is_reported_and_stops_the_next_stage(one_at_a_time: Executor) -> None:
+def test_a_failure_is_reported_and_stops_the_next_stage(
+    one_at_a_time: Executor, capsys: pytest.CaptureFixture[str]
+) -> None:
     ran = []
 
-    def run(name: str) -> str:
+    def run(name: str) -> GeneratorRun:
         ran.append(name)
-        return f"{name}: broken" if name == "b" else ""
+        return GeneratorRun(name, 2.0, "broken" if name == "b" else "")
 
-    assert generate.generate([["a", "b", "c"], ["d"]], one_at_a_time, run) == ["b: broken"]
+    failed = generate.generate([["a", "b", "c"], ["d"]], one_at_a_time, run)
+    assert failed == [GeneratorRun("b", 2.0, "broken")]
     assert ran == ["a", "b", "c"]
+    assert sorted(capsys.readouterr().out.split()) == sorted(
+        ["a:", "2.0", "s", "b:", "FAILED", "c:", "2.0", "s"]
+    )
 
 
-def test_a_generator_s_error_has_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "write_bad.py").write_text("def main():\n    raise ValueError('no place')\n")
-    (tmp_path / "write_ended.py").write_text("def main():\n    raise SystemExit('page is missing')\n")
-    (tmp_path / "write_good.py").write_text("def main():\n    pass\n")
+def test_what_a_generator_prints_is_shown_if_it_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    printing = "import os\ndef main():\n    os.write(1, b'printed')\n"
+    (tmp_path / "write_bad.py").write_text(f"{printing}    raise ValueError('no place')\n")
+    (tmp_path / "write_ended.py").write_text(f"{printing}    raise SystemExit('page is missing')\n")
+    (tmp_path / "write_good.py").write_text(printing)
     monkeypatch.syspath_prepend(tmp_path)
-    assert generate.run("write_good") == ""
-    assert generate.run("write_ended") == "write_ended: page is missing"
-    problem = generate.run("write_bad")
-    assert problem.startswith("write_bad:\n")
-    assert "ValueError: no place" in problem
+    assert generate.run("write_good").problem == ""
+    assert generate.run("write_ended").problem == "page is missing"
+    problem = generate.run("write_bad").problem
+    assert problem.startswith("printedTraceback")
+    assert problem.endswith("ValueError: no place\n")
+    os.write(1, b"after")
+    assert capfd.readouterr().out == "after"
 
 
 def test_a_place_is_filled_and_the_rest_of_the_page_stays() -> None:
