@@ -77,6 +77,7 @@ def run(tmp_path: Path) -> RunAiperf:
     return start
 
 
+@pytest.mark.clock
 def test_requests_are_sent_at_their_times_and_come_back_without_what_nobody_reads(
     run: RunAiperf,
 ) -> None:
@@ -93,6 +94,7 @@ def test_requests_are_sent_at_their_times_and_come_back_without_what_nobody_read
     assert len(result.stdout) < 1000, "not the time of every token"
 
 
+@pytest.mark.clock
 def test_the_key_is_on_no_command_line_and_in_no_environment_of_what_aiperf_starts(
     run: RunAiperf,
 ) -> None:
@@ -103,15 +105,18 @@ def test_the_key_is_on_no_command_line_and_in_no_environment_of_what_aiperf_star
     assert KEY not in result.stdout + result.stderr
 
 
+@pytest.mark.clock
 def test_without_a_key_none_is_sent(run: RunAiperf) -> None:
     assert "--api-key" not in run()[1]["argv"]
 
 
+@pytest.mark.clock
 def test_nothing_is_written_outside_of_its_folder(run: RunAiperf, tmp_path: Path) -> None:
     _, seen = run()
     assert {seen["environment"][name] for name in ("HOME", "TMPDIR")} == {str(tmp_path / "work")}
 
 
+@pytest.mark.clock
 def test_what_aiperf_wrote_counts_and_not_its_exit_code(run: RunAiperf) -> None:
     """It fails where every request did, and that is what is to be known."""
     result, _ = run("--fails")
@@ -119,6 +124,7 @@ def test_what_aiperf_wrote_counts_and_not_its_exit_code(run: RunAiperf) -> None:
     assert len(aiperf.outcomes(result.stdout)) == 3
 
 
+@pytest.mark.clock
 def test_without_records_its_last_words_are_told(run: RunAiperf) -> None:
     result, _ = run("--nothing")
     assert result.returncode == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,9 @@ class FakeEndpoint:
     prompts: list[str] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     first_token_seconds: float = 0.0
+    #: Waits before a slow first token, and what happens when a request hangs.
+    wait: Callable[[float], Awaitable[None]] = asyncio.sleep
+    on_hang: Callable[[], object] = bool
     cached_tokens: int | None = 3
     remembers: bool = False
     served: list[str] | None = field(default_factory=lambda: ["qwen"])
@@ -55,12 +58,13 @@ class FakeEndpoint:
         if fault == "http 500":
             return web.Response(status=500, text="the worker is gone")
         if fault == "hang":
+            self.on_hang()
             await self.stopping.wait()
             return web.Response(status=503)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         if fault == "slow":
-            await asyncio.sleep(self.first_token_seconds)
+            await self.wait(self.first_token_seconds)
         words = len(body["messages"][0]["content"].split())
         cached = (words if known else 0) if self.remembers else self.cached_tokens
         await self._stream(response, request, body, fault, cached)

@@ -13,9 +13,11 @@ from inference_blueprints.measurement.replay.scaled_trace import ReplayError
 from inference_blueprints.measurement.replay.trace_replay import replay_async
 from inference_blueprints.spec.types import Workload
 from tests.runtime.measurement.fake_endpoint import TEMPLATE_TOKENS, FakeEndpoint, serving
+from tests.runtime.measurement.late_clock import LateClock, late_clock
 
 WORKLOAD = Workload(input_tokens=120, output_tokens=8, peak_requests_per_second=40.0)
 CONTEXT = 2048
+#: Nobody waits for them.
 SECONDS = 0.5
 REQUESTS = 20
 
@@ -28,11 +30,37 @@ async def replayed(endpoint: FakeEndpoint, **options: Any) -> ReplayResult:
 def replay_with(faults: list[str], **options: Any) -> tuple[ReplayResult, FakeEndpoint]:
     settings = options.pop("settings", {})
 
-    async def run() -> tuple[ReplayResult, FakeEndpoint]:
-        async with serving(faults=faults, **settings) as endpoint:
+    async def run(clock: LateClock) -> tuple[ReplayResult, FakeEndpoint]:
+        async with serving(faults=faults, wait=clock.sleep, **settings) as endpoint:
             return await replayed(endpoint, **options), endpoint
 
-    return asyncio.run(run())
+    with late_clock() as clock:
+        return asyncio.run(run(clock))
+
+
+def replay_that_hangs(hanging: int, **options: Any) -> tuple[ReplayResult, FakeEndpoint]:
+    """Replay to an endpoint at which requests hang, until nothing else is left to wait for."""
+    seen: list[ReplayProgress] = []
+
+    async def run(clock: LateClock) -> tuple[ReplayResult, FakeEndpoint]:
+        async with serving(faults=["hang"] * hanging) as endpoint:
+
+            async def give_up() -> None:
+                while not (
+                    seen and seen[-1].done == REQUESTS - hanging and len(endpoint.bodies) > seen[-1].in_flight
+                ):
+                    await asyncio.sleep(0)
+                clock.pass_by(3600.0)
+
+            giving_up = asyncio.create_task(give_up())
+            result = await replayed(
+                endpoint, on_progress=seen.append, request_timeout_seconds=600.0, **options
+            )
+            await giving_up
+            return result, endpoint
+
+    with late_clock() as clock:
+        return asyncio.run(run(clock))
 
 
 def test_a_healthy_endpoint_gets_the_workload_it_was_promised() -> None:
@@ -113,16 +141,13 @@ def test_answers_without_token_counts_are_answers_and_warned_about() -> None:
 
 
 def test_a_request_that_never_ends_is_given_up() -> None:
-    result, _ = replay_with(["hang"], request_timeout_seconds=1.0)
+    result, _ = replay_that_hangs(1)
     assert result.failure_reasons == {replay_client.TIMED_OUT: 1}
 
 
 def test_hanging_requests_fill_the_room_and_the_next_ones_count_as_not_sent() -> None:
-    # All of them hang longer than requests arrive, so exactly the limit is sent.
-    result, endpoint = replay_with(
-        ["hang"] * REQUESTS, in_flight_limit=UNREACHABLE_IN_A_ROW - 1, request_timeout_seconds=6 * SECONDS
-    )
     sent = UNREACHABLE_IN_A_ROW - 1
+    result, endpoint = replay_that_hangs(sent, in_flight_limit=sent)
     assert result.failure_reasons[replay_client.TIMED_OUT] == sent
     assert sum(result.failure_reasons.values()) == REQUESTS
     assert len(endpoint.bodies) == sent + 1
@@ -160,7 +185,8 @@ def test_an_endpoint_that_dies_ends_the_replay_early() -> None:
                     on_progress=stop_after_three,
                 )
 
-    asyncio.run(asyncio.wait_for(run(), timeout=60))
+    with late_clock():
+        asyncio.run(run())
 
 
 def test_cancelling_a_replay_leaves_no_request_behind() -> None:
@@ -168,14 +194,15 @@ def test_cancelling_a_replay_leaves_no_request_behind() -> None:
         async with serving(faults=["hang"] * REQUESTS) as endpoint:
             replaying = asyncio.create_task(replayed(endpoint))
             while len(endpoint.bodies) < 3:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
             replaying.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await replaying
             ours = [task for task in asyncio.all_tasks() if "_send_one" in repr(task)]
             assert ours == []
 
-    asyncio.run(run())
+    with late_clock():
+        asyncio.run(run())
 
 
 def test_the_progress_is_told_from_the_first_request_to_the_last() -> None:
@@ -192,7 +219,8 @@ def test_the_progress_is_told_from_the_first_request_to_the_last() -> None:
                 on_progress=seen.append,
             )
 
-    assert asyncio.run(run()).failure_reasons == {}
+    with late_clock():
+        assert asyncio.run(run()).failure_reasons == {}
     assert {progress.total for progress in seen} == {REQUESTS}
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
     assert (seen[-1].done, seen[-1].in_flight) == (REQUESTS, 0)

@@ -1,11 +1,14 @@
-"""Real processes that prepare a task as `task_start` does, with a stand-in for the ECS agent."""
+"""Tasks that are prepared in this process, or start as real ones, with a stand-in for the ECS agent."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from task_start.__main__ import main, prepare
+from task_start.start_document import read_document
 
 from inference_blueprints.resources import root
 
@@ -91,12 +96,75 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def agent() -> Iterator[Agent]:
     server = Agent("127.0.0.1")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+_hosts = itertools.count()
+
+
+@pytest.fixture
+def new_host() -> Callable[[], str]:
+    """Return loopback addresses that nobody else on this machine uses: blocks of ports belong to one."""
+
+    def address() -> str:
+        number = next(_hosts)
+        return f"127.{1 + os.getpid() // 250 % 250}.{os.getpid() % 250}.{1 + number % 250}"
+
+    return address
+
+
+#: The command and the environment of a prepared task.
+Prepared = tuple[list[str], dict[str, str]]
+
+
+class TasksHere:
+    """Tasks in this process. What they hold over exec is held until the test ends."""
+
+    def __init__(self, agent: Agent, folder: Path) -> None:
+        self._agent, self._folder = agent, folder
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        return {"TMPDIR": str(self._folder), **self._agent.variables(), **variables}
+
+    def prepare(self, document: Mapping[str, Any], *words: str, **variables: str) -> Prepared:
+        """Prepare a task, up to the moment when it becomes the engine."""
+        text = json.dumps(document)
+        return prepare(read_document(text), words, self._environment({"TASK_START": text, **variables}))
+
+    def start(self, document: Mapping[str, Any], *words: str) -> int:
+        """Run the program, which has to fail, and return its exit code."""
+        return main(["--", *(words or ("true",))], self._environment({"TASK_START": json.dumps(document)}))
+
+
+@pytest.fixture
+def here(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TasksHere]:
+    """Prepare tasks in this process; what they take is given back at the end."""
+    held: list[int] = []
+    keep = os.set_inheritable
+
+    def note(descriptor: int, inheritable: bool) -> None:  # noqa: FBT001 - as that of `os`
+        held.append(descriptor)
+        keep(descriptor, inheritable)
+
+    monkeypatch.setattr(os, "set_inheritable", note)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = signal.getsignal(signal.SIGTERM)
+    yield TasksHere(agent, tmp_path)
+    signal.signal(signal.SIGTERM, before)
+    for descriptor in held:
+        os.close(descriptor)
+
+
+def wait_for_lock(process: subprocess.Popen[str]) -> None:
+    """Return when a process waits for a lock that another one has."""
+    waits = f"-> FLOCK  ADVISORY  READ {process.pid} "
+    while waits not in Path("/proc/locks").read_text():
+        assert process.poll() is None
 
 
 class Task:

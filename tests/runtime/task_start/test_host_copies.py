@@ -6,16 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from task_start.task_credentials import with_task_credentials
 
 from inference_blueprints.resources import root
-from tests.runtime.task_start.conftest import Agent, Start
+from tests.runtime.task_start.conftest import Agent, Start, TasksHere, wait_for_lock
 from tests.runtime.weights.fake_hub import COMMIT, FakeHub, FakeModel
 from weights.node_store import NodeStore, NodeStoreError
 
@@ -65,6 +63,7 @@ def deleted(folder: Path) -> bool:
         lock.release()
 
 
+@pytest.mark.clock
 def test_an_engine_keeps_the_copy_until_it_is_killed(hub: FakeHub, start: Start, tmp_path: Path) -> None:
     folder = tmp_path / "node"
     folder.mkdir()
@@ -87,6 +86,7 @@ def test_an_engine_keeps_the_copy_until_it_is_killed(hub: FakeHub, start: Start,
     assert "is not complete; the next task copies it again" in late.errors()
 
 
+@pytest.mark.clock
 def test_an_engine_waits_while_another_task_fills_the_copy(
     hub: FakeHub, start: Start, tmp_path: Path
 ) -> None:
@@ -94,23 +94,30 @@ def test_an_engine_waits_while_another_task_fills_the_copy(
     folder.mkdir()
     filling = NodeStore(folder, GIB).lock(ENTRY, exclusive=True)
     task = start({"network": "host", "locks": {"folder": str(folder), "entries": [ENTRY]}})
-    heard: list[Any] = []
-    listening = threading.Thread(target=lambda: heard.append(task.heard()))
-    listening.start()
-    listening.join(1.0)
-    assert heard == []
+    wait_for_lock(task.process)
     (folder / "complete" / f"{ENTRY.replace('/', '--')}.json").write_text(json.dumps({"files": []}))
     filling.release()
-    listening.join(60.0)
-    assert len(heard) == 1
+    assert task.heard()
 
 
-def test_a_copy_that_nobody_made_is_an_error(start: Start, tmp_path: Path) -> None:
-    task = start({"network": "host", "locks": {"folder": str(tmp_path), "entries": [ENTRY]}})
-    assert task.end() == 2
-    assert f"{tmp_path / ENTRY} was not copied to this host" in task.errors()
+def test_a_copy_that_nobody_made_is_an_error(
+    here: TasksHere, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert here.start({"network": "host", "locks": {"folder": str(tmp_path), "entries": [ENTRY]}}) == 2
+    assert f"{tmp_path / ENTRY} was not copied to this host" in capsys.readouterr().err
 
 
+def test_what_an_engine_uses_is_not_deleted(here: TasksHere, tmp_path: Path) -> None:
+    store = NodeStore(tmp_path, GIB)
+    lock = store.lock(ENTRY, exclusive=True)
+    store.reserve(ENTRY, 1000)
+    (tmp_path / "complete" / f"{ENTRY.replace('/', '--')}.json").write_text(json.dumps({"files": []}))
+    lock.release()
+    here.prepare({"network": "host", "locks": {"folder": str(tmp_path), "entries": [ENTRY]}})
+    assert not deleted(tmp_path)
+
+
+@pytest.mark.clock
 def test_an_interrupted_source_is_an_error_without_a_traceback(tmp_path: Path) -> None:
     with FakeHub() as empty:
         result = fill(empty, tmp_path, tmp_path / "ready")

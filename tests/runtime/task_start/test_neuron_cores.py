@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.task_start.conftest import Start
+from tests.runtime.task_start.conftest import Start, TasksHere
 
 VARIABLE = "NEURON_VISIBLE_DEVICES"
 
@@ -26,13 +26,19 @@ def document(folder: Path, devices: int) -> dict[str, Any]:
     return {"network": "awsvpc", "neuron": share}
 
 
-def test_four_workers_of_a_host_have_the_cores_of_four_devices_each(start: Start, folder: Path) -> None:
+def cores_of(here: TasksHere, folder: Path, devices: int) -> str:
+    """Return the cores of another worker."""
+    _, variables = here.prepare(document(folder, devices))
+    return variables[VARIABLE]
+
+
+def test_four_workers_of_a_host_have_the_cores_of_four_devices_each(here: TasksHere, folder: Path) -> None:
     """It turns red if two workers get one core, or a slice begins at no multiple of its length."""
-    tasks = [start(document(folder, 4)) for _ in range(4)]
-    cores = {task.heard()["variables"][VARIABLE] for task in tasks}
+    cores = {cores_of(here, folder, 4) for _ in range(4)}
     assert cores == {"0-15", "16-31", "32-47", "48-63"}
 
 
+@pytest.mark.clock
 def test_a_worker_gives_its_cores_back_however_it_ends(start: Start, folder: Path) -> None:
     """It turns red if the lock of a killed worker stays, or an engine does not inherit it."""
     first, second = start(document(folder, 8)), start(document(folder, 8))
@@ -45,20 +51,25 @@ def test_a_worker_gives_its_cores_back_however_it_ends(start: Start, folder: Pat
     assert start(document(folder, 8)).heard()["variables"][VARIABLE] == taken[0]
 
 
-def test_parts_of_another_size_do_not_overlap(start: Start, folder: Path) -> None:
+def test_parts_of_another_size_do_not_overlap(here: TasksHere, folder: Path) -> None:
     """While a new configuration is rolled out, workers of both sizes are on a host."""
-    assert start(document(folder, 4)).heard()["variables"][VARIABLE] == "0-15"
-    assert start(document(folder, 8)).heard()["variables"][VARIABLE] == "32-63"
-    assert start(document(folder, 4)).heard()["variables"][VARIABLE] == "16-31"
+    assert cores_of(here, folder, 4) == "0-15"
+    assert cores_of(here, folder, 8) == "32-63"
+    assert cores_of(here, folder, 4) == "16-31"
 
 
-def test_a_folder_that_is_missing_is_said(start: Start, folder: Path) -> None:
-    task = start(document(folder / "absent", 4))
-    assert task.end() == 2
-    assert "device-0 cannot be opened: No such file or directory" in task.errors()
-
-
-def test_a_wrong_share_is_said(start: Start, folder: Path) -> None:
-    task = start(document(folder, 17))
-    assert task.end() == 2
-    assert "neuron: got" in task.errors()
+@pytest.mark.parametrize(
+    ("place", "devices", "words"),
+    [
+        (".", 4, "other tasks use the host's 16 Neuron devices: no 4 beside each other are free"),
+        ("absent", 4, "device-0 cannot be opened: No such file or directory"),
+        (".", 17, "neuron: got"),
+    ],
+    ids=["all are taken", "no folder", "a wrong share"],
+)
+def test_what_cannot_be_had_is_said(
+    here: TasksHere, folder: Path, capsys: pytest.CaptureFixture[str], *, place: str, devices: int, words: str
+) -> None:
+    cores_of(here, folder, 16)
+    assert here.start(document(folder / place, devices)) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,42 @@
+"""A clock that is put forward, so that nobody waits for requests that are slow or due later."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from inference_blueprints.measurement.replay import trace_replay
+from inference_blueprints.measurement.replay.open_loop import Pacing
+
+
+class LateClock:
+    """The real clock, and what it was put forward."""
+
+    def __init__(self) -> None:
+        self._real, self._ahead = time.monotonic, 0.0
+
+    def __call__(self) -> float:
+        return self._real() + self._ahead
+
+    def pass_by(self, seconds: float) -> None:
+        self._ahead += seconds
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass, and others go on."""
+        self.pass_by(seconds)
+        await asyncio.sleep(0)
+
+
+@contextmanager
+def late_clock() -> Iterator[LateClock]:
+    """Let event loops, requests and replays read such a clock."""
+    clock = LateClock()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "monotonic", clock)
+        patch.setattr(time, "perf_counter", clock)
+        patch.setattr(trace_replay, "Pacing", lambda: Pacing(clock, clock.sleep))
+        yield clock
