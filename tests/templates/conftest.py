@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import pytest
 import yaml
-from syrupy.assertion import SnapshotAssertion
-from syrupy.extensions.json import JSONSnapshotExtension
 
-import app
-from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.shipped import shipped
 from tests.templates.support import Templates
+from tests.templates.synthesis import write_templates
 
-#: No assets are copied to the cloud assembly or bundled, except the code of batch, which contains the
-#: configuration from the blueprint.
-CONTEXT = {"aws:cdk:disable-asset-staging": True, "aws:cdk:bundling-stacks": ["*-Batch"]}
+#: Shipped blueprints that have little in common: Kubernetes with the defaults, batch, ECS, and operations.
+UNLIKE = ("batch-g6e", "capacity-and-health", "ecs-g6e", "quickstart-g6e")
 
 BASE: Mapping[str, Any] = {
     "apiVersion": "inference-blueprints/v1alpha1",
@@ -44,6 +40,7 @@ BASE: Mapping[str, Any] = {
 
 Change = Callable[[dict[str, Any]], object]
 Synthesise = Callable[..., Templates]
+SynthesiseShipped = Callable[[str], Templates]
 
 
 @pytest.fixture(scope="session")
@@ -77,25 +74,24 @@ def base_templates(synthesise: Synthesise) -> Templates:
     return synthesise()
 
 
-@pytest.fixture(scope="session", params=sorted(shipped()))
+@pytest.fixture(scope="session")
+def synthesise_shipped(tmp_path_factory: pytest.TempPathFactory) -> SynthesiseShipped:
+    """Synthesise a shipped blueprint, once in the session."""
+    return cache(lambda name: write_templates(shipped()[name], tmp_path_factory.mktemp(name) / "cdk.out"))
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(name, marks=() if name in UNLIKE else pytest.mark.thorough) for name in sorted(shipped())
+    ],
+)
 def shipped_name(request: pytest.FixtureRequest) -> str:
-    """Each shipped blueprint in turn."""
+    """Each shipped blueprint in turn, in the first tier only unlike ones."""
     return str(request.param)
 
 
 @pytest.fixture(scope="session")
-def shipped_templates(shipped_name: str, tmp_path_factory: pytest.TempPathFactory) -> Templates:
+def shipped_templates(shipped_name: str, synthesise_shipped: SynthesiseShipped) -> Templates:
     """Templates of a shipped blueprint."""
-    return write_templates(shipped()[shipped_name], tmp_path_factory.mktemp(shipped_name) / "cdk.out")
-
-
-def write_templates(blueprint: Path, outdir: Path) -> Templates:
-    """Synthesise a blueprint into a folder."""
-    app.synthesise(app.build_app(load_blueprint(str(blueprint)), outdir=outdir, context=CONTEXT))
-    return Templates(outdir)
-
-
-@pytest.fixture
-def snapshot_json(snapshot: SnapshotAssertion) -> SnapshotAssertion:
-    """The recorded templates of a shipped blueprint, one JSON file each."""
-    return snapshot.use_extension(JSONSnapshotExtension)
+    return synthesise_shipped(shipped_name)

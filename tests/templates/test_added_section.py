@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from inference_blueprints.resources import root
-from tests.templates.conftest import BASE, CONTEXT
+from tests.templates.conftest import BASE
+from tests.templates.synthesis import CONTEXT
 
 COPIED = ("inference_blueprints", "stacks")
 LINKED = ("blueprints", "cdk.json", "charts", "constructs", "helm_values", "runtime")

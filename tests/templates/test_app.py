@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.resources import root
-from tests.templates.conftest import CONTEXT
 from tests.templates.support import Templates
+from tests.templates.synthesis import CONTEXT
 
 #: Runs the app; writes the modules that it has imported to the file that MODULES names.
 _PROGRAM = """

@@ -11,7 +11,7 @@ from inference_blueprints.deployment.versions.locking import keep_lock
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.shipped import shipped
 from tests.charts.repositories import put_archives
-from tests.templates.conftest import write_templates
+from tests.templates.synthesis import write_templates
 
 
 def test_charts_that_are_there_are_deployed_as_assets(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from inference_blueprints.contracts.packed_files import unpack_files
 from inference_blueprints.monitoring.alarm_table import alarm_rows
 from inference_constructs.operations.host_access import HostAccess
 from tests.templates.checks.lint import lint
-from tests.templates.conftest import write_templates
 from tests.templates.support import Templates, listed, statements, text
+from tests.templates.synthesis import write_templates
 from tests.unit.targets.ecs.one_word import on_ecs
 
 STACK = "Operations"

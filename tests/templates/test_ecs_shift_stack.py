@@ -17,8 +17,8 @@ from inference_blueprints.serving.scaling.shift_of_plan import shift_configurati
 from inference_blueprints.targets.ecs.ecs_target import EcsTarget
 from tests.templates.checks.lint import lint
 from tests.templates.checks.wildcards import unexplained_wildcards
-from tests.templates.conftest import write_templates
 from tests.templates.support import Templates, listed, statements, text
+from tests.templates.synthesis import write_templates
 from tests.unit.targets.ecs.one_word import on_ecs
 
 STACK = "Operations"

@@ -20,7 +20,7 @@ from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
 from inference_blueprints.spec.shipped import shipped
 from inference_constructs.eks.cluster_add_ons import SECRETS
-from tests.templates.conftest import write_templates
+from tests.templates.synthesis import write_templates
 
 ROOMS = ("inference_blueprints", "stacks", "constructs", "blueprints", "helm_values", "charts", "runtime")
 

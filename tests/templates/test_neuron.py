@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from inference_blueprints.spec.shipped import shipped
-from tests.templates.conftest import write_templates
 from tests.templates.support import Templates, text
+from tests.templates.synthesis import write_templates
 from tests.unit.targets.ecs.one_word import on_ecs
 
 #: Helm release of AWS's chart ``neuron-helm-chart``.

@@ -16,8 +16,9 @@ from inference_blueprints.catalog.releases import NodeImage, shipped_releases
 from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
-from tests.templates.conftest import Synthesise, write_templates
+from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
+from tests.templates.synthesis import write_templates
 
 AL2023 = shipped_releases().al2023
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.templates.checks.lint import lint
-from tests.templates.conftest import write_templates
+from tests.templates.synthesis import write_templates
 from tests.unit.targets.ecs.one_word import REFUSED, on_ecs
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from inference_blueprints.contracts import health_names, operations_names, shift_names
 from inference_blueprints.spec.shipped import shipped
-from tests.templates.conftest import write_templates
 from tests.templates.support import Templates, listed, statements, text
+from tests.templates.synthesis import write_templates
 
 STACK, PLATFORM = "Operations", "capacity"
 FUNCTIONS = {

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from tests.templates.checks.exports import exports
 from tests.templates.conftest import Synthesise
@@ -118,13 +117,3 @@ def test_two_syntheses_are_equal(synthesise: Synthesise, base_templates: Templat
 def test_asks_no_account_anything(shipped_templates: Templates) -> None:
     manifest = json.loads((shipped_templates.directory / "manifest.json").read_text())
     assert "missing" not in manifest
-
-
-#: Together they have every property that any shipped blueprint has, except some chart values of LMCache,
-#: of images in requests and of groups of nodes. `tests/unit/serving` and `tests/charts` check these.
-RECORDED = ("batch-g6e", "capacity-and-health", "llm-d-disaggregated", "p5en-cluster")
-
-
-@pytest.mark.parametrize("shipped_name", RECORDED, indirect=True)
-def test_snapshot(shipped_templates: Templates, snapshot_json: SnapshotAssertion) -> None:
-    assert shipped_templates.by_stack == snapshot_json

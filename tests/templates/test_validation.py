@@ -14,8 +14,9 @@ import app
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 from tests.templates.checks.lint import lint
-from tests.templates.conftest import CONTEXT, Synthesise
+from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
+from tests.templates.synthesis import CONTEXT
 
 
 def everything(spec: dict[str, Any]) -> None:

@@ -26,7 +26,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.targets.eks.model_values import deployment_values
 from inference_blueprints.tools import helm
-from tests.templates.conftest import BASE, write_templates
+from tests.templates.conftest import BASE
+from tests.templates.synthesis import write_templates
 from tests.templates.test_validation import everything
 
 _VERSION = "3.3.30"

@@ -14,8 +14,8 @@ from inference_blueprints.spec.rules.queueing import MAXIMUM_BORROWING_POOLS
 from inference_blueprints.spec.types import Batch, Spec
 from inference_blueprints.spec.types.section import Section
 from tests.templates.checks.limits import exceeded_limits, sizes
-from tests.templates.conftest import write_templates
 from tests.templates.strategies import PLATFORM
+from tests.templates.synthesis import write_templates
 
 POOLS = 100
 QUEUES, SCHEDULES = 15, 50

@@ -18,8 +18,8 @@ from tests.templates.checks.exports import exports
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint
 from tests.templates.checks.wildcards import unexplained_wildcards
-from tests.templates.conftest import write_templates
 from tests.templates.strategies import Document, blueprints
+from tests.templates.synthesis import write_templates
 
 EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "8"))
 

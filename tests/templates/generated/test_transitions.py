@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from inference_blueprints import catalog
 from tests.templates.checks.replaced import dangling, moved, pulled_away, replaced, retyped
-from tests.templates.conftest import write_templates
 from tests.templates.strategies import Document, lives
+from tests.templates.synthesis import write_templates
 
 #: A life is three templates, and the pairs of them are what counts.
 EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "20")) // 10
