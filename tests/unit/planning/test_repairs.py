@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from inference_blueprints import catalog
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.picture.picture import picture
 from inference_blueprints.planning.repair_summaries import summarise_repairs
@@ -93,8 +94,7 @@ def test_the_price_counts_the_dashboard_of_operations() -> None:
 
     observed, watched = dashboards(None), dashboards({})
     assert observed is not None
-    # 3 US dollars per dashboard.
-    assert watched == observed + 3.0
+    assert watched == pytest.approx(observed + catalog.service_prices().usd("dashboard"), abs=0.01)
 
 
 def test_plan_and_picture_show_the_section() -> None:
@@ -105,7 +105,8 @@ def test_plan_and_picture_show_the_section() -> None:
     items = {item.name: item for item in summary.platform_cost.items}
     assert items["GPU health"].usd_per_month is None
     assert "GPU health" in summary.platform_cost.not_priced
-    assert items["key of the topic of operations"].usd_per_month == 1.0
+    key = items["key of the topic of operations"]
+    assert key.usd_per_month == pytest.approx(catalog.service_prices().usd("kms_key"), abs=0.01)
     assert "broken and slow GPUs" in picture(blueprint, plan)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from inference_blueprints import catalog
 from inference_blueprints.figures import PlanSummary
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.planning.summary import as_dict, summarise
@@ -36,8 +37,9 @@ def table(summary: PlanSummary, title: str) -> str:
 def test_the_job_is_sized_priced_and_explained(document: dict[str, Any]) -> None:
     summary = summary_of(document)
     [job] = summary.streaming
-    # Two KPUs with the one for management at 0.11 USD per hour, and 50 GB of running storage.
-    assert job.usd_per_day == pytest.approx(24 * 2 * 0.11 + 50 * 0.10 * 24 / 730)
+    # Two KPUs with the one for management, and 50 GB of running storage.
+    usd = catalog.service_prices().usd
+    assert job.usd_per_day == pytest.approx(24 * 2 * usd("flink_kpu") + 50 * usd("flink_storage") * 24 / 730)
     text = table(summary, "Near real time")
     assert "calls in flight = 19.6/s x 0.6 s = 11.8" in text
     assert "measured in parts with simulated endpoints" in text
@@ -58,8 +60,12 @@ def test_the_cluster_is_priced_and_shares_are_shown(document: dict[str, Any]) ->
     assert kafka is not None
     written_gb = kafka.ingress_mb_per_second * 86.4
     assert kafka.usd_per_day is not None
+    usd, broker = catalog.service_prices().usd, catalog.broker_sizes()[kafka.instance_type or ""].usd_per_hour
+    assert broker is not None
     assert kafka.usd_per_day == pytest.approx(
-        3 * 0.408 * 24 + written_gb * 0.01 + kafka.stored_gb * 0.10 * 24 / 730
+        3 * broker * 24
+        + written_gb * usd("express_broker_data")
+        + kafka.stored_gb * usd("express_broker_storage") * 24 / 730
     )
     parts = {item.name: item.usd_per_month for item in summary.platform_cost.items}
     assert parts["Kafka brokers"] == pytest.approx(kafka.usd_per_day * 730 / 24, abs=0.01)
@@ -119,8 +125,9 @@ def test_a_large_peak_has_connections_units_and_traffic(large: dict[str, Any]) -
     assert edge.bytes_per_request == 508 * 4 + 1500
     gb_per_hour = 2000 * edge.bytes_per_request * 3600 / 1e9
     assert edge.balancer_units == edge.byte_units == pytest.approx(gb_per_hour)
+    both_directions = 2 * catalog.service_prices().usd("cross_zone_data")
     assert edge.cross_zone_gb_per_day == pytest.approx(gb_per_hour * 24 * 2 / 3)
-    assert edge.cross_zone_usd_per_day == pytest.approx(edge.cross_zone_gb_per_day * 0.02)
+    assert edge.cross_zone_usd_per_day == pytest.approx(edge.cross_zone_gb_per_day * both_directions)
     assert "it costs more than it saves" in table(summary, "Real time at a large peak")
 
 

@@ -31,6 +31,11 @@ spec:
 """
 
 
+def usd(service: str) -> float:
+    """Return the price of a service, in its unit."""
+    return catalog.service_prices().usd(service)
+
+
 def spec(observability: str = "", engine: str = "") -> Spec:
     return parse_blueprint(TEXT % (observability, engine), "own.yaml").blueprint.spec
 
@@ -77,46 +82,49 @@ def test_an_engine_that_was_not_counted_is_named() -> None:
 def test_bytes_of_data_points_are_not_guessed() -> None:
     metrics = items(spec("observability: {}"))["metrics in CloudWatch"]
     assert metrics.usd_per_month is None
-    # 56.8 million points of 100 bytes, 0.50 US dollars per GB.
+    # 2 * (251 + 3 * 5) + 3 * 243 series and the rules, once a minute.
+    points, per_gb = (1261 + 36) * 43800, usd("otel_metrics")
+    per_100_bytes = points * 100 / 1e9 * per_gb
     assert (
-        "at 0.50 USD per GB: 2.84 USD for each 100 bytes of a point, whose size is not known"
-        in metrics.assumption
+        f"at {per_gb:.2f} USD per GB: {per_100_bytes:.2f} USD for each 100 bytes of a point, whose size is not "
+        "known" in metrics.assumption
     )
     assert "36 recorded series" in metrics.assumption
-    # 2 * (251 + 3 * 5) + 3 * 243 series and the rules, once a minute.
-    assert f"{(1261 + 36) * 43800 / 1e6:.0f} million data points" in metrics.assumption
+    assert f"{points / 1e6:.0f} million data points" in metrics.assumption
 
 
-@pytest.mark.parametrize(("ratio", "usd"), [("0.01", 0.26), ("1.0", 26.28)])
-def test_traces_cost_at_most_the_peak_of_a_whole_month(ratio: str, usd: float) -> None:
-    # 2 requests a second, 2,628,000 seconds, 5 millionths of a dollar.
+@pytest.mark.parametrize("ratio", [0.01, 1.0])
+def test_traces_cost_at_most_the_peak_of_a_whole_month(ratio: float) -> None:
+    # 2 requests a second, 2,628,000 seconds.
     traces = items(spec(f"observability: {{traces: {{sampleRatio: {ratio}}}}}"))["traces"]
-    assert traces.usd_per_month == usd
+    assert traces.usd_per_month == pytest.approx(ratio * 2 * 2_628_000 * usd("trace"), abs=0.005)
     assert traces.is_bound
 
 
 def test_alarms_cost_a_standard_alarm_and_the_samples_that_they_scan() -> None:
     found = items(spec("observability: {}"))
-    # 16 alarms at 0.10 US dollars; 200 samples in each of 43,800 minutes, a cent per million.
-    assert found["PromQL alarms"].usd_per_month == pytest.approx(16 * 0.10 + 8.76 * 0.01, abs=0.005)
+    # 200 samples in each of 43,800 minutes.
+    expected = 16 * usd("metric_alarm") + 8.76e6 * usd("promql_sample")
+    assert found["PromQL alarms"].usd_per_month == pytest.approx(expected, abs=0.005)
     assert "8.8 million samples" in found["PromQL alarms"].assumption
 
 
 def test_dashboards_have_a_price() -> None:
     found = items(spec("observability: {}"))
-    # 3 US dollars per dashboard.
-    assert found["dashboards"].usd_per_month == 12.0
+    assert found["dashboards"].usd_per_month == pytest.approx(4 * usd("dashboard"))
     assert "canary" not in found
 
 
-@pytest.mark.parametrize(("every", "usd"), [(5, 0.88), (60, 0.07)])
-def test_a_canary_costs_at_most_what_it_costs_if_no_model_answers(every: int, usd: float) -> None:
+@pytest.mark.parametrize("every", [5, 60])
+def test_a_canary_costs_at_most_what_it_costs_if_no_model_answers(every: int) -> None:
     found = items(spec(f"observability: {{canary: {{everyMinutes: {every}}}}}"))
-    # 43,800 minutes / 5 calls of 60 s with 1/8 GB: 65,700 GB-s, and 8,760 requests.
-    assert found["canary"].usd_per_month == usd
+    # One call in so many of 43,800 minutes, each of 60 s with 1/8 GB.
+    per_call = 60 / 8 * usd("function_arm_duration") + usd("function_arm_request")
+    assert found["canary"].usd_per_month == pytest.approx(43_800 / every * per_call, abs=0.005)
     assert found["canary"].is_bound
     # Two metrics and one alarm for the only model.
-    assert found["metrics and alarms of the canary"].usd_per_month == pytest.approx(2 * 0.3 + 0.1)
+    of_model = 2 * usd("custom_metric") + usd("metric_alarm")
+    assert found["metrics and alarms of the canary"].usd_per_month == pytest.approx(of_model, abs=0.005)
 
 
 def test_how_much_is_logged_is_not_guessed() -> None:
