@@ -1,7 +1,6 @@
 """The command `benchmark` against a model that is served on this machine, with real traffic of aiperf's."""
 
 import json
-import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -10,23 +9,14 @@ import pytest
 
 from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, ON_PROCESSORS
 from inference_blueprints.resources import root
-from tests.local.conftest import BLUEPRINTS
 from tests.local.targets.local.conftest import Served
+from tests.unit.command_run import Ran, blueprints
 
 _TRACE = "timestamp,input,output\n0,300,20\n0.5,900,30\n1.5,40,10\n2.0,300,20\n"
 
 
-def _benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(
-        [str(BLUEPRINTS), "benchmark", *arguments],
-        cwd=root(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
-    assert "Traceback" not in result.stderr
-    return result
+def _benchmark(*arguments: str) -> Ran:
+    return blueprints("benchmark", *arguments, folder=root())
 
 
 @pytest.mark.timeout(900)  # the first run on a machine installs aiperf
@@ -37,8 +27,8 @@ def test_a_trace_is_asked_as_it_was_recorded_and_compared_with_its_replay(
     trace.write_text(_TRACE)
     options = ("--blueprint", "quickstart-g6e", "--trace", str(trace), "--output", "json")
     result = _benchmark(served.endpoint.base_url, *options)
-    assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
     assert found["simulated"] is True
     assert (found["requests"], found["failures"]) == (4, 0)
     assert found["demand"]["inputTokens"] == 385
@@ -68,22 +58,22 @@ def test_times_of_processors_are_not_measured() -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         refused = _benchmark(f"http://127.0.0.1:{server.server_port}", "--blueprint", "quickstart-g6e")
         server.shutdown()
-    assert refused.returncode == 1
-    assert "its engines run on processors, where times mean nothing" in refused.stderr
+    assert refused.code == 1
+    assert "its engines run on processors, where times mean nothing" in refused.err
 
 
 def test_what_cannot_be_asked_is_said_in_one_line(served: Served, tmp_path: Path) -> None:
     nobody = _benchmark("http://127.0.0.1:9", "--blueprint", "quickstart-g6e")
-    assert nobody.returncode == 1
-    assert "http://127.0.0.1:9/v1/models: connection refused" in nobody.stderr
+    assert nobody.code == 1
+    assert "http://127.0.0.1:9/v1/models: connection refused" in nobody.err
     no_address = _benchmark("nowhere", "--blueprint", "quickstart-g6e")
-    assert no_address.returncode == 1
-    assert "expected an address such as" in no_address.stderr
+    assert no_address.code == 1
+    assert "expected an address such as" in no_address.err
     other = _benchmark(served.endpoint.base_url, "--blueprint", "p5en-disaggregated")
-    assert other.returncode == 1
-    assert "does not serve qwen3-32b; it serves: qwen3-8b" in other.stderr
+    assert other.code == 1
+    assert "does not serve qwen3-32b; it serves: qwen3-8b" in other.err
     missing = _benchmark(
         served.endpoint.base_url, "--blueprint", "quickstart-g6e", "--trace", str(tmp_path / "no.csv")
     )
-    assert missing.returncode == 1
-    assert "no.csv: cannot be read" in missing.stderr
+    assert missing.code == 1
+    assert "no.csv: cannot be read" in missing.err

@@ -3,7 +3,6 @@
 import copy
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,12 @@ import pytest
 import yaml
 
 from inference_blueprints.resources import blueprints_directory
-from tests.local.conftest import BLUEPRINTS
 from tests.local.targets.local.conftest import Served
+from tests.unit.command_run import blueprints
 
 _DOCUMENT = yaml.safe_load((blueprints_directory() / "quickstart-g6e.yaml").read_text())
+# Each answer has the tokens of the workload, at the pace of the simulated engine.
+_DOCUMENT["spec"]["models"][0]["workload"]["outputTokens"] = 20
 
 
 def verified(served: Served, folder: Path, **changes: Any) -> tuple[int, list[dict[str, str]]]:
@@ -23,18 +24,9 @@ def verified(served: Served, folder: Path, **changes: Any) -> tuple[int, list[di
     document["spec"]["models"][0].update(changes)
     path = folder / "blueprint.yaml"
     path.write_text(yaml.safe_dump(document))
-    command = [
-        str(BLUEPRINTS),
-        "verify",
-        str(path),
-        "--endpoint",
-        served.endpoint.base_url,
-        "--output",
-        "json",
-    ]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
-    assert "Traceback" not in result.stderr
-    return result.returncode, json.loads(result.stdout)
+    options = ("--endpoint", served.endpoint.base_url, "--output", "json")
+    result = blueprints("verify", str(path), *options, folder=folder)
+    return result.code, json.loads(result.out)
 
 
 def test_a_served_model_streams_counts_caches_and_keeps_its_objectives(
