@@ -9,7 +9,12 @@ import pytest
 from inference_blueprints.deployment.costs.attributed_costs import IDLE, attributed_costs
 from inference_blueprints.deployment.costs.recorded_values import Ask
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
+from inference_blueprints.local.prometheus.timed_evaluation import (
+    TimedEvaluation,
+    TimedQuery,
+    TimedSeries,
+    evaluate,
+)
 from inference_blueprints.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
 from inference_blueprints.monitoring.recording_rules import NodePrice, rule_file, rules
 from inference_blueprints.pricing.node_rates import node_rate
@@ -65,24 +70,35 @@ def test_nodes_without_workers_are_unattributed() -> None:
     assert "qwen3-8b" not in costs
 
 
-def _ask(series: of.Series) -> Ask:
-    """Return what answers a query by a real Prometheus. It knows the price of nodes on demand only."""
+def _ask(series: of.Series, minutes: int) -> Ask:
+    """Return what answers a query by a real Prometheus. It knows the price of nodes on demand only.
+
+    The rules are evaluated once, for all queries.
+    """
     blueprint = load_blueprint("quickstart-g6e").blueprint
     price = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand", usd_per_hour=_USD)
-    file = rule_file(rules(blueprint.metadata.name, build_plan(blueprint), objectives={}, prices=[price]))
+    found = rules(blueprint.metadata.name, build_plan(blueprint), objectives={}, prices=[price])
+    names = sorted({rule.record for rule in found})
+    every = [TimedQuery(expression=name, start_seconds=0, end_seconds=60.0 * minutes) for name in names]
+    (answers,) = evaluate(
+        [TimedEvaluation(series=of.lines(series), queries=every, rules=rule_file(found))], lambda _: None
+    )
+    recorded = [_written(each, minutes) for answer in answers for each in answer]
 
     def ask(expression: str, start: float, end: float, step: float) -> tuple[MetricSeries, ...]:
-        query = TimedQuery(
-            expression=expression,
-            start_seconds=start,
-            end_seconds=end,
-            step_seconds=step,
-        )
-        evaluation = TimedEvaluation(series=of.lines(series), queries=[query], rules=file)
-        ((found,),) = evaluate([evaluation], lambda _: None)
+        query = TimedQuery(expression=expression, start_seconds=start, end_seconds=end, step_seconds=step)
+        ((found,),) = evaluate([TimedEvaluation(series=recorded, queries=[query])], lambda _: None)
         return tuple(MetricSeries(each.labels, tuple(each.values)) for each in found)
 
     return ask
+
+
+def _written(series: TimedSeries, minutes: int) -> str:
+    """Return a recorded series as a written one. After its end it is stale, as Prometheus records it."""
+    values = dict(series.values)
+    labels = ",".join(f'"{name}"="{value}"' for name, value in series.labels.items() if name != "__name__")
+    numbers = [repr(values[60.0 * at]) if 60.0 * at in values else "stale" for at in range(minutes + 1)]
+    return f"{series.labels['__name__']}{{{labels}}} {' '.join(numbers)}"
 
 
 def test_costs_of_teams_over_changing_nodes_are_those_computed_by_hand() -> None:
@@ -101,7 +117,7 @@ def test_costs_of_teams_over_changing_nodes_are_those_computed_by_hand() -> None
     series |= of.gpu("GPU_UTIL", 3, "_x300 50x180 stale")
     series |= {f'up{{{of.WORKER},pod="worker-2",node="node-2"}}': "_x60 1x540"}
     found = attributed_costs(
-        _ask(series),
+        _ask(series, minutes),
         "quickstart",
         batch={"qwen3-8b": {"search": 900_000.0}},
         start=datetime.fromtimestamp(0, UTC),
@@ -126,9 +142,10 @@ def test_spot_nodes_cost_the_user_s_own_rates_and_without_them_are_named() -> No
     own = {("g6e.2xlarge", "spot"): 0.5, ("g6e.2xlarge", "onDemand"): 2.0}
     pools = load_blueprint("quickstart-g6e").blueprint.spec.pools
     rates = CustomRates(region="us-east-1", date="2026-11-01", source="a contract", usd_per_hour=own)
+    ask = _ask(series | spot, minutes)
     with_rates, without = (
         attributed_costs(
-            _ask(series | spot),
+            ask,
             "quickstart",
             batch={},
             start=datetime.fromtimestamp(0, UTC),
