@@ -20,6 +20,7 @@ from task_start.__main__ import main, prepare
 from task_start.start_document import read_document
 
 from inference_blueprints.resources import root
+from tests.runtime.waiting_processes import waits_for_lock
 
 PATIENCE_SECONDS = 60.0
 ARN = "arn:aws:ecs:us-west-2:123456789012:task/platform/0123456789abcdef0123456789abcdef"
@@ -162,8 +163,7 @@ def here(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 def wait_for_lock(process: subprocess.Popen[str]) -> None:
     """Return when a process waits for a lock that another one has."""
-    waits = f"-> FLOCK  ADVISORY  READ {process.pid} "
-    while waits not in Path("/proc/locks").read_text():
+    while not waits_for_lock(process.pid):
         assert process.poll() is None
 
 

@@ -48,7 +48,7 @@ def asked(body: str, status: int = 200) -> tuple[list[CheckResult], list[tuple[s
         try:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             base_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-            return [each async for each in ask(CheckedEndpoint("vectors/main", base_url, MODEL, 1, 5.0))]
+            return [each async for each in ask(CheckedEndpoint("vectors/main", base_url, MODEL, 1, 60.0))]
         finally:
             await runner.cleanup()
 
@@ -91,7 +91,7 @@ def test_a_wrong_answer_is_named(body: str, status: int, message: str) -> None:
 
 def test_an_endpoint_that_does_not_answer_is_named() -> None:
     async def run() -> list[CheckResult]:
-        endpoint = CheckedEndpoint("vectors/main", "http://127.0.0.1:9", MODEL, 1, 5.0)
+        endpoint = CheckedEndpoint("vectors/main", "http://127.0.0.1:9", MODEL, 1, 60.0)
         return [each async for each in ask(endpoint)]
 
     results = asyncio.run(run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from inference_blueprints.measurement.completions.request_outcome import Request
 from inference_blueprints.spec.types import ImageRequests
 from inference_blueprints.targets.local.direct.scripted_images import scripted_png
 from tests.local.targets.local.test_direct import serving
+from tests.runtime.measurement.late_clock import LateClock, late_clock
 
 MODEL = load_blueprint("image-generation").blueprint.spec.models[0]
 IMAGES = ImageRequests(per_request=2, size="64x32", steps=9)
@@ -26,12 +27,15 @@ _PNG = base64.b64encode(scripted_png(64, 32, "a", 1, 0)).decode()
 _PAGE = base64.b64encode(b"<html>").decode()
 
 
-def answering(body: object, status: int, asked: list[Any], *, seconds: float = 0.0) -> web.Application:
-    """Return an endpoint that serves the model and always answers the same, after some time."""
+def answering(
+    body: object, status: int, asked: list[Any], *, wait: Callable[[], Awaitable[None]] | None = None
+) -> web.Application:
+    """Return an endpoint that serves the model and always answers the same, perhaps after some time."""
 
     async def answer(request: web.Request) -> web.Response:
         asked.append((request.path, await request.json()))
-        await asyncio.sleep(seconds)
+        if wait:
+            await wait()
         return web.Response(status=status, text=json.dumps(body), content_type="application/json")
 
     async def models(_: web.Request) -> web.Response:
@@ -49,35 +53,32 @@ def checked(body: object, status: int = 200) -> tuple[list[CheckResult], list[An
 
     async def run() -> list[CheckResult]:
         async with serving(web.AppRunner(answering(body, status, asked))) as address:
-            endpoint = CheckedEndpoint("z-image/main", f"http://{address}", MODEL, 1, 5.0)
+            endpoint = CheckedEndpoint("z-image/main", f"http://{address}", MODEL, 1, 60.0)
             return [each async for each in ask(endpoint)]
 
     return asyncio.run(run()), asked
 
 
-def sent(
-    body: object, status: int = 200, *, seconds: float = 0.0
-) -> tuple[RequestOutcome, list[Any], list[int]]:
+def sent(body: object, status: int = 200) -> tuple[RequestOutcome, list[Any], list[int]]:
     """Return the outcome of a measured request, what the endpoint got, and how much of that at its begin."""
     asked: list[Any] = []
     begun: list[int] = []
 
-    async def run() -> RequestOutcome:
-        async with (
-            serving(web.AppRunner(answering(body, status, asked, seconds=seconds))) as address,
-            ClientSession() as session,
-        ):
+    async def run(clock: LateClock) -> RequestOutcome:
+        application = answering(body, status, asked, wait=lambda: clock.sleep(1.0))
+        async with serving(web.AppRunner(application)) as address, ClientSession() as session:
             client = ImageClient(
                 session,
                 f"http://{address}",
                 MODEL.name,
-                timeout_seconds=5,
-                clock=time.perf_counter,
+                timeout_seconds=600,
+                clock=clock,
                 images=IMAGES,
             )
             return await client.complete("a cup", 1, 0.0, on_first_token=lambda: begun.append(len(asked)))
 
-    return asyncio.run(run()), asked, begun
+    with late_clock() as clock:
+        return asyncio.run(run(clock)), asked, begun
 
 
 def of_images(*files: object) -> object:
@@ -113,7 +114,7 @@ def test_a_wrong_answer_is_named(body: object, status: int, reason: str) -> None
 
 
 def test_a_measured_request_counts_its_images() -> None:
-    outcome, asked, begun = sent(of_images(_PNG, _PNG), seconds=1.0)
+    outcome, asked, begun = sent(of_images(_PNG, _PNG))
     assert (outcome.failure, outcome.images, outcome.usage) == (None, 2, None)
     assert outcome.end_to_end_ms is not None
     assert outcome.time_to_first_token_ms is None

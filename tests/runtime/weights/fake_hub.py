@@ -30,7 +30,8 @@ class FakeModel:
     is_listed: bool = False
     #: The token that reads files; they are listed without it, as those of a gated model are.
     token: str | None = None
-    seconds_per_piece: float = 0.0
+    #: Files whose bytes do not come, until they are taken out.
+    withheld: set[str] = field(default_factory=set)
     #: Paths in the order in which they were asked for, with the first byte of each.
     asked: list[tuple[str, int]] = field(default_factory=list)
 
@@ -113,7 +114,8 @@ class FakeHub:
             model.cuts[path] -= 1
             content = content[: first + model.cut_after_bytes]
         for begin in range(first, len(content), _PIECE_BYTES):
-            await asyncio.sleep(model.seconds_per_piece)
+            while path in model.withheld:
+                await asyncio.sleep(0.02)
             await response.write(content[begin : begin + _PIECE_BYTES])
         if is_cut and request.transport:
             request.transport.abort()

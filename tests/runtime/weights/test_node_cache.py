@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.resources import root
+from tests.runtime.waiting_processes import waits_for_lock
 from tests.runtime.weights.conftest import FILES, MIB, Published
 from tests.runtime.weights.fake_hub import COMMIT, FakeHub
 from weights import node_cache
@@ -25,7 +26,6 @@ from weights.settings import read_node_cache_settings
 
 PATIENCE_SECONDS = 60.0
 SHARDS = sorted(path for path in FILES if path.endswith(".safetensors"))
-SMALL = {"config.json": b"{}", "model.safetensors": bytes(range(256)) * (700 * 4096)}
 
 
 class Pod:
@@ -115,8 +115,10 @@ def start(hub: FakeHub, folder: Path) -> Iterator[Start]:
 
 @pytest.mark.clock
 def test_pods_that_start_together_download_once(published: Published, start: Start, folder: Path) -> None:
-    published.model.seconds_per_piece = 0.02
+    published.model.withheld.add(SHARDS[0])
     pods = [start(published), start(published)]
+    pods[0].wait_until(lambda: any(waits_for_lock(pod.process.pid) for pod in pods))
+    published.model.withheld.clear()
     for pod in pods:
         pod.wait_until_ready()
     assert copied(folder, published) == FILES
@@ -129,15 +131,13 @@ def test_pods_that_start_together_download_once(published: Published, start: Sta
 
 @pytest.mark.clock
 def test_a_pod_continues_what_a_killed_one_began(published: Published, start: Start, folder: Path) -> None:
-    published.model.seconds_per_piece = 0.05
+    published.model.withheld.add(SHARDS[0])
     first = start(published)
-    kept = folder / "weights" / name_of(published) / SHARDS[1]
-    first.wait_until(kept.exists)
+    first.wait_until(lambda: copied(folder, published).keys() == FILES.keys() - {SHARDS[0]})
     first.end(signal.SIGKILL)
-    assert set(copied(folder, published)) == set(FILES) - {SHARDS[0]}
     assert list((folder / "parts" / f"weights--{name_of(published)}").iterdir())
 
-    published.model.seconds_per_piece = 0.0
+    published.model.withheld.clear()
     published.model.asked.clear()
     start(published).wait_until_ready()
     assert published.model.asked == [(SHARDS[0], 0)]
@@ -147,11 +147,12 @@ def test_a_pod_continues_what_a_killed_one_began(published: Published, start: St
 
 @pytest.mark.clock
 def test_a_waiting_pod_takes_over_from_a_killed_one(published: Published, start: Start, folder: Path) -> None:
-    published.model.seconds_per_piece = 0.05
+    published.model.withheld.add(SHARDS[0])
     first = start(published)
     first.wait_until(lambda: bool(published.model.asked))
     second = start(published)
-    published.model.seconds_per_piece = 0.0
+    second.wait_until(lambda: waits_for_lock(second.process.pid))
+    published.model.withheld.clear()
     first.end(signal.SIGKILL)
     second.wait_until_ready()
     assert copied(folder, published) == FILES
@@ -159,11 +160,11 @@ def test_a_waiting_pod_takes_over_from_a_killed_one(published: Published, start:
 
 @pytest.mark.clock
 def test_a_pod_that_is_deleted_while_it_copies_ends_at_once(published: Published, start: Start) -> None:
-    published.model.seconds_per_piece = 1.0
+    published.model.withheld.add(SHARDS[0])
     pod = start(published)
     pod.wait_until(lambda: bool(published.model.asked))
-    pod.process.send_signal(signal.SIGTERM)
-    assert pod.process.wait(10) == 0
+    pod.end()
+    assert pod.process.returncode == 0
     assert not pod.ready_file.exists()
 
 
@@ -189,23 +190,24 @@ def test_wrong_bytes_are_refused_and_nothing_is_announced(
 def test_a_copy_in_use_is_kept_and_one_that_is_not_makes_room(
     publish: Callable[..., Published], start: Start, folder: Path
 ) -> None:
-    files = {**SMALL, "model.safetensors": bytes(600 * MIB)}
-    first, second = publish(files), publish(files)
-    holder = start(first)
-    holder.wait_until_ready()
-    refused = start(second)
+    files = {"config.json": b"{}", "model.safetensors": bytes(60 * MIB)}
+    held, published = "weights/acme--held@1", publish(files)
+    store = NodeStore(folder, 1024 * MIB)
+    # A sparse file: its size counts.
+    add(store, held, 1000)
+    lock = store.lock(held, exclusive=False)
+    refused = start(published)
     output = refused.output()
     assert refused.process.returncode == 1
-    assert "needs 0.6 GiB, the bound of the node's cache is 1.0 GiB" in output
-    assert f"in use: weights/{name_of(first)} (0.6 GiB); raise disk.nodeCacheGib of the pool by 1" in output
-    assert set(copied(folder, first)) == set(files)
+    assert "needs 0.1 GiB, the bound of the node's cache is 1.0 GiB" in output
+    assert f"in use: {held} (1.0 GiB); raise disk.nodeCacheGib of the pool by 1" in output
+    assert store.is_complete(held)
 
-    holder.end(signal.SIGKILL)
-    start(second).wait_until_ready()
-    assert set(copied(folder, second)) == set(files)
-    assert copied(folder, first) == {}
-    assert (folder / "weights" / name_of(first)).is_dir()
-    assert [path.stem for path in (folder / "complete").iterdir()] == [f"weights--{name_of(second)}"]
+    lock.release()
+    start(published).wait_until_ready()
+    assert copied(folder, published) == files
+    assert list(store.folder(held).iterdir()) == []
+    assert [path.stem for path in (folder / "complete").iterdir()] == [f"weights--{name_of(published)}"]
 
 
 def add(store: NodeStore, entry: str, mib: int) -> None:

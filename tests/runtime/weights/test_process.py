@@ -75,7 +75,7 @@ def test_a_mirror_that_was_killed_goes_on_with_the_files_that_it_lacks(
     publish: Callable[..., Published], start: Callable[..., subprocess.Popen[str]], emulated_s3: Any
 ) -> None:
     published = publish()
-    published.model.seconds_per_piece = 0.05
+    published.model.withheld.add(SHARDS[0])
     first = start(published, WEIGHTS_FILES_AT_ONCE="1")
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (SHARDS[0], 0) not in published.model.asked:
@@ -88,7 +88,7 @@ def test_a_mirror_that_was_killed_goes_on_with_the_files_that_it_lacks(
     assert SHARDS[0] not in kept
     assert ".json" not in objects(emulated_s3, published.prefix)
 
-    published.model.seconds_per_piece = 0.0
+    published.model.withheld.clear()
     published.model.asked.clear()
     second = start(published)
     output, _ = second.communicate(timeout=PATIENCE_SECONDS)

@@ -18,6 +18,7 @@ from batch.jobs.record_table import Table
 from batch.worker.ceiling_watch import CeilingWatch
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.queue import ShardQueue
+from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 from inference_blueprints.contracts.shift_names import CEILING_SECONDS, ceiling_identifier
 from tests.runtime.batch.worker.turned_loop import turn
 
@@ -161,6 +162,40 @@ def test_it_looks_at_least_every_half_minute() -> None:
     turn(go())
     assert len(looks) >= 20
     assert max(after - before for before, after in itertools.pairwise(looks)) <= 30
+
+
+def test_batch_has_left_a_deployment_within_the_time_that_the_shift_counts_on(place: Place) -> None:
+    """Requests of a second are in flight when the ceiling falls, and the worker looks at its own times."""
+
+    async def go() -> tuple[int, float]:
+        now, begin, ended = asyncio.get_running_loop().time, asyncio.get_running_loop().time(), False
+        place.patch.setattr(time, "time", lambda: NOW + now() - begin)
+        place.put(HELD)
+
+        async def call() -> None:
+            while not ended:
+                permit = await place.limit.acquire(0)
+                await asyncio.sleep(1)
+                place.limit.succeeded(permit, Usage())
+
+        watching = asyncio.create_task(place.watch.run())
+        async with asyncio.TaskGroup() as group:
+            for _ in range(START):
+                group.create_task(call())
+            await asyncio.sleep(40)
+            before = place.limit.in_flight
+            place.put(0, at=time.time())
+            lowered = now()
+            while place.limit.in_flight > 1:
+                await asyncio.sleep(0.1)
+            took = now() - lowered
+            ended = True
+        watching.cancel()
+        return before, took
+
+    before, took = turn(go())
+    assert before == START
+    assert 0 < took <= ShiftSettings().admission_seconds
 
 
 def test_a_narrowed_limit_holds_requests_back_and_does_not_grow() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from boto3.dynamodb.types import TypeSerializer
 
-from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
 from inference_blueprints.contracts.batch_environment import CEILINGS_TABLE
 from inference_blueprints.contracts.batch_names import ID_ATTRIBUTE
 from inference_blueprints.contracts.shift_names import CEILING_AT, CEILING_PLACES, ceiling_identifier
@@ -59,16 +58,14 @@ def test_with_a_place_it_sends_as_without_a_ceiling(stage: Stage, s3: Any) -> No
 
 
 @pytest.mark.faults
-def test_batch_has_left_a_deployment_within_the_time_that_the_shift_counts_on(stage: Stage, s3: Any) -> None:
+def test_batch_leaves_a_deployment_and_comes_back_with_its_place(stage: Stage, s3: Any) -> None:
     text = lines(500)
     execution = stage.submit(put_job(s3, {"00000": text}))
     stage.endpoint.behaviour = after(1.0)
     worker = stage.start(put_ceiling(stage, 1, "falling"))
     wait_until(lambda: stage.endpoint.in_flight >= 8, "several requests in flight")
     write_ceiling(stage, 0, "falling")
-    lowered = time.monotonic()
     wait_until(lambda: stage.endpoint.in_flight <= 1, "batch has left")
-    assert time.monotonic() - lowered <= ShiftSettings().admission_seconds
     # It goes on with one request at a time, and comes back with its place.
     write_ceiling(stage, 1, "falling")
     stage.endpoint.behaviour = after(0.02)
