@@ -17,9 +17,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
 from tests.runtime.measurement.fake_endpoint import FakeEndpoint, serving
 
-REQUESTS = [
-    ScaledRequest(0.01 * number, 8, 4, (PrefixBlock(0, 3), PrefixBlock(number + 1, 5))) for number in range(2)
-]
+REQUESTS = [ScaledRequest(0.0, 8, 4, (PrefixBlock(0, 3), PrefixBlock(number + 1, 5))) for number in range(2)]
 
 
 @contextmanager

@@ -197,9 +197,10 @@ def test_an_answer_of_many_lines_is_one_row(stage: Stage, s3: Any) -> None:
 def test_an_endpoint_that_is_not_there_is_waited_for(stage: Stage, s3: Any) -> None:
     job = put_job(s3, {"00000": lines(50)})
     execution = stage.submit(job)
-    worker = stage.start(IN_FLIGHT | {"BATCH_ENDPOINT": "http://127.0.0.1:9"})
+    worker = stage.start(IN_FLIGHT | {"BATCH_ENDPOINT": "http://127.0.0.1:9", "BATCH_METRICS_SECONDS": "1"})
     wait_until(lambda: worker.logged("shard_taken"), "the shard")
-    time.sleep(3)
+    told = sum("_aws" in event for event in worker.events)
+    wait_until(lambda: sum("_aws" in event for event in worker.events) >= told + 3, "some attempts")
     assert job.committed() == []
     # It does not wait for requests that are not in flight.
     worker.stop(seconds=30)

@@ -26,6 +26,7 @@ from batch.worker.shard_run import ShardRun, Shared
 from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch.worker.jobs import lines
 from tests.runtime.batch.worker.test_settings import RIGHT
+from tests.runtime.batch.worker.turned_loop import turn
 
 LINES = 40
 MEMORY = 6_000
@@ -126,4 +127,4 @@ def test_a_shard_that_is_let_go_holds_nothing(way: str) -> None:
         for after in [*range(60), *range(60, 400, 7)]:
             await let_go(after)
 
-    asyncio.run(go())
+    turn(go())

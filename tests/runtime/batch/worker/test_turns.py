@@ -35,6 +35,7 @@ from inference_blueprints.contracts.batch_keys import JobKeys
 from tests.runtime.batch.worker.jobs import lines
 from tests.runtime.batch.worker.test_settings import RIGHT
 from tests.runtime.batch.worker.test_shard_run import HeldObjects
+from tests.runtime.batch.worker.turned_loop import turn
 
 LINES = 12
 REFUSED = 5
@@ -221,7 +222,7 @@ def test_every_line_ends_once_however_attempts_meet(seed: int) -> None:
         steps = [(each.completed, each.failed) for each in seen]
         assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(steps))
 
-    asyncio.run(go())
+    turn(go())
 
 
 def test_a_deadline_that_has_passed_ends_every_line_in_one_turn() -> None:
@@ -236,4 +237,4 @@ def test_a_deadline_that_has_passed_ends_every_line_in_one_turn() -> None:
         assert (output.total(), error.total()) == (0, LINES)
         assert KEYS.next_turn.done not in stage.bucket.objects
 
-    asyncio.run(go())
+    turn(go())
