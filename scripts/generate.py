@@ -13,20 +13,26 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final
 
 TREE: Final = Path(__file__).resolve().parent.parent
 _PROCESSES: Final = 2
-#: Others read what these write: pages have figures of the benchmarks, and charts are rendered with schemas.
-FIRST: Final = ("write_benchmarks_page", "write_chart_schemas")
+#: Generators that read or change what others write, and these others.
+AFTER: Final = {
+    "write_choosing_figures": ("write_benchmarks_page",),
+    "write_engine_differences": ("write_engine_results",),
+    "write_engine_exceptions": ("write_engine_results",),
+    "write_rendered_charts": ("write_chart_schemas",),
+}
 #: If the slowest begin first, both processes end at about the same time.
-_SLOW: Final = ("write_recorded_templates", "write_rendered_charts", "write_blueprint_pages")
+_SLOW: Final = ("write_recorded_templates", "write_engine_results", "write_benchmarks_page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +44,10 @@ class GeneratorRun:
     problem: str = ""
 
 
-def generators(tree: Path = TREE) -> tuple[list[str], list[str]]:
-    """Return the names of the generators that run before the others, and of the others."""
+def generators(tree: Path = TREE) -> list[str]:
+    """Return the names of the generators of a tree, the slowest first."""
     names = sorted(path.stem for path in (tree / "scripts").glob("write_*.py"))
-    others = sorted(set(names).difference(FIRST, _SLOW))
-    return [name for name in names if name in FIRST], [name for name in _SLOW if name in names] + others
+    return sorted(names, key=lambda name: _SLOW.index(name) if name in _SLOW else len(_SLOW))
 
 
 def run(name: str) -> GeneratorRun:
@@ -77,18 +82,25 @@ def _captured() -> Iterator[IO[str]]:
 
 
 def generate(
-    stages: Iterable[list[str]], executor: Executor, run: Callable[[str], GeneratorRun] = run
+    names: list[str], executor: Executor, run: Callable[[str], GeneratorRun] = run
 ) -> list[GeneratorRun]:
-    """Run stages of generators one after the other, and return the failed runs of the first that fails."""
-    for names in stages:
-        failed = []
-        for each in as_completed([executor.submit(run, name) for name in names]):
-            ended = each.result()
-            print(f"  {ended.name}: {'FAILED' if ended.problem else f'{ended.seconds:.1f} s'}", flush=True)
-            failed += [ended] if ended.problem else []
-        if failed:
+    """Run generators, those of `AFTER` in their order, and return the failed runs."""
+    sorter = TopologicalSorter({name: AFTER.get(name, ()) for name in names})
+    sorter.prepare()
+    running: set[Future[GeneratorRun]] = set()
+    failed: list[GeneratorRun] = []
+    while True:
+        ready = sorted(sorter.get_ready(), key=names.index)
+        running |= {executor.submit(run, name) for name in ready}
+        if not running:
             return failed
-    return []
+        ended, running = wait(running, return_when=FIRST_COMPLETED)
+        for each in (future.result() for future in ended):
+            print(f"  {each.name}: {'FAILED' if each.problem else f'{each.seconds:.1f} s'}", flush=True)
+            if each.problem:
+                failed.append(each)  # and what comes after it never begins
+            else:
+                sorter.done(each.name)
 
 
 @contextmanager
@@ -117,10 +129,10 @@ def main() -> None:
         If one fails.
     """
     start = time.monotonic()
-    stages = generators()
-    print(f"running {sum(map(len, stages))} generators", flush=True)
+    names = generators()
+    print(f"running {len(names)} generators", flush=True)
     with _processes() as executor:
-        failed = generate(stages, executor)
+        failed = generate(names, executor)
     if failed:
         sys.exit("\n".join(f"{each.name}: {each.problem}" for each in failed))
     print(f"all files are generated ({time.monotonic() - start:.0f} s)")

@@ -18,6 +18,7 @@ from typing import Final
 TREE: Final = Path(__file__).resolve().parent.parent
 #: Installed packages, which git ignores. Generators use those of the tree.
 _INSTALLED: Final = (".venv", "node_modules")
+_AUTHOR: Final = ("-c", "user.name=verify", "-c", "user.email=verify")
 #: git's letter for a file in which the copy differs.
 _STATES: Final = {"M": "changed", "A": "missing", "D": "left over"}
 _LINES_PER_FILE: Final = 10
@@ -40,7 +41,8 @@ def verify(tree: Path, generate: Callable[[Path], None]) -> str:
         _git(copy, "init", "--quiet")
         _git(copy, "add", "--all", "--force")
         _link_installed(tree, copy)
-        compare = ["diff", "--cached", "--no-renames", _git(copy, "write-tree").strip()]
+        _git(copy, *_AUTHOR, "commit", "--quiet", "--allow-empty", "--message", "the tree as it is")
+        compare = ["diff", "--cached", "--no-renames"]
         generate(copy)
         _git(copy, "add", "--all")
         changes = [line.split("\t") for line in _git(copy, *compare, "--name-status").splitlines()]

@@ -123,26 +123,6 @@ def listed(results: Results, collected: Mapping[str, tuple[str, list[str]]]) -> 
     return found
 
 
-def disagreements(results: Results, collected: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return a line for each case that exists without a result, and for each result without a case.
-
-    Parameters
-    ----------
-    collected
-        The cases of each test that exists.
-    """
-    known = {(name, case) for name, test in results.items() for case in test.cases}
-    existing = {(name, case) for name, cases in collected.items() for case in cases}
-    told = [(each, "no result of this case") for each in existing - known]
-    told += [(each, "a result of a case that does not exist any more") for each in known - existing]
-    return [
-        f"{RESULTS}: {name}{f'[{case}]' if case else ''}: {what}; "
-        f"run: make test-engines ONLY={FOLDER}/{name.partition('::')[0]}, "
-        f"or, to list what was not run: make test-engines ONLY='{FOLDER} --collect-only'"
-        for (name, case), what in sorted(told)
-    ]
-
-
 def _exists(name: str, root: Path) -> bool:
     file, _, function = name.partition("::")
     path = root / FOLDER / file

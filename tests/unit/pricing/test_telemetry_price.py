@@ -85,10 +85,8 @@ def test_bytes_of_data_points_are_not_guessed() -> None:
     # 2 * (251 + 3 * 5) + 3 * 243 series and the rules, once a minute.
     points, per_gb = (1261 + 36) * 43800, usd("otel_metrics")
     per_100_bytes = points * 100 / 1e9 * per_gb
-    assert (
-        f"at {per_gb:.2f} USD per GB: {per_100_bytes:.2f} USD for each 100 bytes of a point, whose size is not "
-        "known" in metrics.assumption
-    )
+    words = f"at {per_gb:.2f} USD per GB: {per_100_bytes:.2f} USD for each 100 bytes of a point, whose size"
+    assert f"{words} is not known" in metrics.assumption
     assert "36 recorded series" in metrics.assumption
     assert f"{points / 1e6:.0f} million data points" in metrics.assumption
 

@@ -21,14 +21,14 @@ def one_at_a_time() -> Executor:
 
 def test_a_new_generator_is_found_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
-    for name in ("write_b", "write_a", "record_c", *generate.FIRST):
+    for name in ("write_b", "write_a", "record_c"):
         (tmp_path / "scripts" / f"{name}.py").touch()
-    assert generate.generators(tmp_path) == (list(generate.FIRST), ["write_a", "write_b"])
+    assert generate.generators(tmp_path) == ["write_a", "write_b"]
 
 
 def test_every_generator_of_this_tree_can_be_run() -> None:
-    names = [name for stage in generate.generators() for name in stage]
-    assert set(generate.FIRST) < set(names)
+    names = set(generate.generators())
+    assert names >= {*generate.AFTER, *(each for before in generate.AFTER.values() for each in before)}
     scripts = generate.TREE / "scripts"
     without = [
         name for name in names if "\ndef main() -> None:\n" not in (scripts / f"{name}.py").read_text()
@@ -36,21 +36,19 @@ def test_every_generator_of_this_tree_can_be_run() -> None:
     assert without == []
 
 
-def test_a_failure_is_reported_and_stops_the_next_stage(
-    one_at_a_time: Executor, capsys: pytest.CaptureFixture[str]
+def test_a_failure_is_reported_and_what_comes_after_it_does_not_begin(
+    one_at_a_time: Executor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(generate, "AFTER", {"a": ("c",), "d": ("b",)})
     ran = []
 
     def run(name: str) -> GeneratorRun:
         ran.append(name)
         return GeneratorRun(name, 2.0, "broken" if name == "b" else "")
 
-    failed = generate.generate([["a", "b", "c"], ["d"]], one_at_a_time, run)
-    assert failed == [GeneratorRun("b", 2.0, "broken")]
-    assert ran == ["a", "b", "c"]
-    assert sorted(capsys.readouterr().out.split()) == sorted(
-        ["a:", "2.0", "s", "b:", "FAILED", "c:", "2.0", "s"]
-    )
+    assert generate.generate(["a", "b", "c", "d"], one_at_a_time, run) == [GeneratorRun("b", 2.0, "broken")]
+    assert ran == ["b", "c", "a"]
+    assert sorted(capsys.readouterr().out.splitlines()) == ["  a: 2.0 s", "  b: FAILED", "  c: 2.0 s"]
 
 
 def test_what_a_generator_prints_is_shown_if_it_fails(
