@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
+
+Words = TypeVarTuple("Words")
+Result = TypeVar("Result")
 
 
 class TurnedLoop(asyncio.SelectorEventLoop):
@@ -20,10 +24,15 @@ class TurnedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._now
 
-    def run_in_executor(self, _executor: Any, function: Callable[..., Any], *words: Any) -> Any:
-        future = self.create_future()
+    def run_in_executor(
+        self,
+        executor: Executor | None,  # noqa: ARG002 - there are no threads
+        func: Callable[[*Words], Result],
+        *args: *Words,
+    ) -> asyncio.Future[Result]:
+        future: asyncio.Future[Result] = self.create_future()
         try:
-            future.set_result(function(*words))
+            future.set_result(func(*args))
         except Exception as error:  # noqa: BLE001 - the caller's to handle, as from a thread
             future.set_exception(error)
         return future
