@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -35,14 +36,30 @@ def cdk(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
     return run(*tools.cdk(), *arguments, "--ci", "--no-notices", **environment)
 
 
+@dataclass(frozen=True)
+class Account:
+    """An account that is bootstrapped for spot nodes.
+
+    Parameters
+    ----------
+    environment
+        What leads commands to it.
+    output
+        What the first bootstrapping printed.
+    """
+
+    environment: Mapping[str, str]
+    output: str
+
+
 @pytest.fixture(scope="module")
-def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     directory = tmp_path_factory.mktemp("account")
     with Emulator(directory, region=REGION) as emulator:
         environment = {**emulator.environment(), "HOME": str(directory), "CDK_DISABLE_CLI_TELEMETRY": "true"}
-        bootstrapped = run(BLUEPRINTS, "bootstrap", "quickstart-g6e", **environment)
+        bootstrapped = run(BLUEPRINTS, "bootstrap", "spot-g6e", **environment)
         assert bootstrapped.returncode == 0, bootstrapped.stderr
-        yield environment
+        yield Account(environment, bootstrapped.stdout)
 
 
 def test_cdk_synth_takes_the_blueprint_as_context(tmp_path: Path) -> None:
@@ -67,19 +84,18 @@ def test_a_broken_blueprint_shows_its_errors_in_cdk_too(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_bootstrap_creates_the_role_for_spot_once(account: Mapping[str, str]) -> None:
-    first = run(BLUEPRINTS, "bootstrap", "spot-g6e", **account)
-    assert first.returncode == 0, first.stderr
-    assert "created the role AWSServiceRoleForEC2Spot" in first.stdout
-    second = run(BLUEPRINTS, "bootstrap", "spot-g6e", **account)
+def test_bootstrap_creates_the_role_for_spot_once(account: Account) -> None:
+    assert "created the role AWSServiceRoleForEC2Spot" in account.output
+    second = run(BLUEPRINTS, "bootstrap", "spot-g6e", **account.environment)
     assert second.returncode == 0, second.stderr
     assert "created the role" not in second.stdout
 
 
 @pytest.mark.lives
-def test_blueprints_deploy_and_cdk_deploy_are_the_same_app(account: Mapping[str, str]) -> None:
-    first = run(BLUEPRINTS, "deploy", "quickstart-g6e", "--require-approval", "never", **account)
+def test_blueprints_deploy_and_cdk_deploy_are_the_same_app(account: Account) -> None:
+    environment = account.environment
+    first = run(BLUEPRINTS, "deploy", "quickstart-g6e", "--require-approval", "never", **environment)
     assert first.returncode == 0, first.stdout + first.stderr
-    second = cdk("deploy", "--all", "--require-approval", "never", BLUEPRINT="quickstart-g6e", **account)
+    second = cdk("deploy", "--all", "--require-approval", "never", BLUEPRINT="quickstart-g6e", **environment)
     assert second.returncode == 0, second.stderr
     assert (second.stdout + second.stderr).count("(no changes)") == len(STACKS), second.stdout
