@@ -185,7 +185,8 @@ def main() -> None:
     for name, page in pages.items():
         if not page.exists():
             sys.exit(
-                f"{page}: is missing; describe what {name} teaches and when not to use it, and add\n{_LINES}"
+                f"docs/blueprints/{name}.md: is missing; describe what {name} teaches and when not to use it, "
+                f"and add\n{_LINES}"
             )
         rewrite(page, partial(page_text, name))
     for gone in set((root() / "docs" / "blueprints").glob("*.md")) - set(pages.values()):
