@@ -46,9 +46,11 @@ test-clock: $(READY) ## run tests that start real servers and wait, one after th
 	$(PYTEST) $(or $(ONLY),tests/local $(LAYERS)) -m clock $(REPEAT)
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
+	@$(MAKE) --no-print-directory programs PROGRAMS=prometheus
 	$(PYTEST) $(or $(ONLY),tests/engines) -m engines --timeout 3600 --engine-results .
 
 test-llama: $(READY) ## test the real llama-server, write docs/graviton.md; builds it once, about 18 minutes
+	@$(MAKE) --no-print-directory programs PROGRAMS=prometheus LLAMA=1
 	$(PYTEST) tests/llama -m llama --timeout 7200 --junitxml build/test-llama.xml
 	$(BIN)/python scripts/record_llama_results.py build/test-llama.xml
 
@@ -56,6 +58,7 @@ test-faults: $(READY) ## run batch jobs with killed workers, lost events and lar
 	$(PYTEST) $(or $(ONLY),tests/runtime tests/local) -m faults --numprocesses 3 --dist loadfile $(REPEAT)
 
 test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same cases as on EKS, and faults; about half an hour
+	@$(MAKE) --no-print-directory programs PROGRAMS=etcd,prometheus
 	$(PYTEST) tests/local/conformance -m ecs --junitxml build/test-ecs.xml
 	$(BIN)/python scripts/record_ecs_results.py build/test-ecs.xml
 
@@ -70,6 +73,7 @@ test-scaling: $(READY) ## compare decisions with the real KEDA and HorizontalPod
 	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600 $(REPEAT)
 
 test-controllers: $(READY) ## run capacity-and-health with a slowed worker; some minutes, on a machine that is not busy
+	@$(MAKE) --no-print-directory programs PROGRAMS=prometheus
 	$(PYTEST) tests/local/scaling -m controllers --timeout 1800 $(REPEAT)
 
 test-java: $(READY) ## build and test the Java programs; needs a JDK 17 and Maven, and says so if they are missing
@@ -77,7 +81,7 @@ test-java: $(READY) ## build and test the Java programs; needs a JDK 17 and Mave
 
 check-templates: $(READY) ## check templates with checkov, and a hundred generated blueprints and changes to them
 	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run
-	TEMPLATE_EXAMPLES=100 $(PYTEST) tests/templates/generated --timeout 0
+	TEMPLATE_EXAMPLES=100 $(PYTEST) tests/templates/generated -m thorough
 
 check-lives: $(READY) ## deploy, change and destroy platforms on the emulator, some at random: make check-lives LIVES=10
 	LIVES=$(LIVES) $(PYTEST) $(or $(ONLY),tests/local) -m lives --timeout 0 $(REPEAT)

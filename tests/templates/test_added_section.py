@@ -18,6 +18,8 @@ from inference_blueprints.resources import root
 from tests.templates.conftest import BASE
 from tests.templates.synthesis import CONTEXT
 
+pytestmark = pytest.mark.thorough
+
 COPIED = ("inference_blueprints", "stacks")
 LINKED = ("blueprints", "cdk.json", "charts", "constructs", "helm_values", "runtime")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import app
 from inference_blueprints.resources import root
 from tests.templates.support import Templates
 from tests.templates.synthesis import CONTEXT
@@ -35,30 +36,58 @@ def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_a_blueprint_it_lists_them(tmp_path: Path) -> None:
-    result = run(tmp_path)
-    assert result.returncode == 1
-    (line,) = result.stderr.splitlines()
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **environment: str) -> str:
+    """Run the app in this process with an environment that it refuses, and return what it says."""
+    for name in ("BLUEPRINT", "CDK_CONTEXT_JSON"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(app, "collect_rarely", lambda: None)
+    assert app.main() == 1
+    return capsys.readouterr().err
+
+
+def test_without_a_blueprint_it_lists_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = refused(monkeypatch, capsys).splitlines()
     assert "-c blueprint=NAME_OR_PATH" in line
     assert "BLUEPRINT" in line
     assert "quickstart-g6e" in line
 
 
-def test_a_broken_blueprint_is_said_in_lines(tmp_path: Path) -> None:
+def test_a_broken_blueprint_is_said_in_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "mine.yaml").write_text("kind: Blueprint\napiVersion: inference-blueprints/v1\n")
-    result = run(tmp_path, BLUEPRINT="./mine.yaml")
+    monkeypatch.chdir(tmp_path)
+    lines = refused(monkeypatch, capsys, BLUEPRINT="./mine.yaml").splitlines()
+    assert lines
+    assert all(line.startswith("mine.yaml:") for line in lines)
+
+
+def test_context_goes_before_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = json.dumps({"blueprint": "no-such"})
+    assert "no-such" in refused(monkeypatch, capsys, BLUEPRINT="quickstart-g6e", CDK_CONTEXT_JSON=context)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [({}, "no blueprint given"), ({"BLUEPRINT": "no-such"}, "no-such")],
+    ids=["none", "unknown"],
+)
+def test_a_refusal_is_text_and_an_exit_code(tmp_path: Path, environment: dict[str, str], said: str) -> None:
+    result = run(tmp_path, **environment)
     assert result.returncode == 1
+    assert said in result.stderr
     assert "Traceback" not in result.stderr
-    assert all(line.startswith("mine.yaml:") for line in result.stderr.splitlines())
-
-
-def test_context_goes_before_the_environment(tmp_path: Path) -> None:
-    result = run(tmp_path, BLUEPRINT="quickstart-g6e", CDK_CONTEXT_JSON=json.dumps({"blueprint": "no-such"}))
-    assert result.returncode == 1
-    assert "no-such" in result.stderr
 
 
 #: Of all stacks that there are, beside those of a model; a process of its own takes seconds.
+@pytest.mark.thorough
 @pytest.mark.parametrize("shipped_name", ["quickstart-g6e", "batch-g6e"], indirect=True)
 def test_it_needs_no_node_on_the_path_and_no_feature_flags_of_the_cli(
     tmp_path: Path, shipped_name: str, shipped_templates: Templates

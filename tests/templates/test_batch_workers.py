@@ -27,6 +27,11 @@ def with_workers(synthesise: Synthesise, **workers: Any) -> Templates:
     return synthesise(change)
 
 
+def with_tasks(synthesise: Synthesise, least: int, most: int, *, spot_percent: int = 75) -> Templates:
+    ecs = {"spotPercent": spot_percent}
+    return with_workers(synthesise, min=least, max=most, latencyPercent=0, ecs=ecs)
+
+
 @pytest.fixture(scope="module")
 def pods(synthesise: Synthesise) -> Templates:
     return with_workers(synthesise, min=0, max=3, latencyPercent=0)
@@ -34,7 +39,7 @@ def pods(synthesise: Synthesise) -> Templates:
 
 @pytest.fixture(scope="module")
 def tasks(synthesise: Synthesise) -> Templates:
-    return with_workers(synthesise, min=1, max=25, latencyPercent=0, ecs={})
+    return with_tasks(synthesise, 1, 25)
 
 
 def values(templates: Templates) -> dict[str, Any]:
@@ -170,6 +175,7 @@ def test_tasks_are_told_and_may_do_what_pods_are_and_may(pods: Templates, tasks:
     assert ":task/" in text(protection["Resource"])
 
 
+@pytest.mark.thorough
 def test_tasks_are_what_cloudformation_takes(tasks: Templates) -> None:
     assert lint(tasks, "us-west-2") == []
 
@@ -218,17 +224,20 @@ def test_the_load_balancer_of_the_models_admits_workers(kind: str, pods: Templat
 
 
 @pytest.mark.parametrize(
-    ("percent", "expected"),
+    ("workers", "percent", "expected"),
     [
-        (0, {"FARGATE": (1, 100)}),
-        (75, {"FARGATE": (1, 25), "FARGATE_SPOT": (None, 75)}),
-        (100, {"FARGATE": (1, 0), "FARGATE_SPOT": (None, 100)}),
+        ((0, 1), 0, {"FARGATE": (1, 100)}),
+        ((1, 25), 75, {"FARGATE": (1, 25), "FARGATE_SPOT": (None, 75)}),
+        ((3, 3), 100, {"FARGATE": (1, 0), "FARGATE_SPOT": (None, 100)}),
     ],
 )
 def test_one_task_is_never_spot_and_of_the_others_a_share(
-    synthesise: Synthesise, percent: int, expected: dict[str, tuple[int | None, int]]
+    synthesise: Synthesise,
+    workers: tuple[int, int],
+    percent: int,
+    expected: dict[str, tuple[int | None, int]],
 ) -> None:
-    templates = with_workers(synthesise, min=1, max=3, ecs={"spotPercent": percent})
+    templates = with_tasks(synthesise, *workers, spot_percent=percent)
     strategy = templates.only("AWS::ECS::Service", "Batch")["CapacityProviderStrategy"]
     assert {each["CapacityProvider"]: (each.get("Base"), each["Weight"]) for each in strategy} == expected
 
@@ -251,14 +260,25 @@ def test_pods_wait_for_their_image_themselves(pods: Templates) -> None:
 
 
 def test_a_fixed_number_of_tasks_is_scaled_by_nobody(synthesise: Synthesise) -> None:
-    templates = with_workers(synthesise, min=3, max=3, ecs={})
+    templates = with_tasks(synthesise, 3, 3, spot_percent=100)
     assert templates.only("AWS::ECS::Service", "Batch")["DesiredCount"] == 3
     assert templates.resources("AWS::ApplicationAutoScaling::ScalableTarget", "Batch") == []
 
 
-@pytest.mark.parametrize(("least", "most"), [(0, 1), (0, 3), (1, 2), (1, 25), (2, 100)])
-def test_there_are_as_many_tasks_as_shards_need(synthesise: Synthesise, least: int, most: int) -> None:
-    templates = with_workers(synthesise, min=least, max=most, ecs={})
+@pytest.mark.parametrize(
+    ("least", "most", "percent"),
+    [
+        (0, 1, 0),
+        (1, 25, 75),
+        pytest.param(0, 3, 75, marks=pytest.mark.thorough),
+        pytest.param(1, 2, 75, marks=pytest.mark.thorough),
+        pytest.param(2, 100, 75, marks=pytest.mark.thorough),
+    ],
+)
+def test_there_are_as_many_tasks_as_shards_need(
+    synthesise: Synthesise, least: int, most: int, percent: int
+) -> None:
+    templates = with_tasks(synthesise, least, most, spot_percent=percent)
     assert "DesiredCount" not in templates.only("AWS::ECS::Service", "Batch")
     target = templates.only("AWS::ApplicationAutoScaling::ScalableTarget", "Batch")
     assert (target["MinCapacity"], target["MaxCapacity"]) == (least, most)

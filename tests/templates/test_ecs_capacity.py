@@ -242,6 +242,7 @@ def test_no_host_starts_outside_reserved_capacity(
     assert template.get("InstanceMarketOptions") == market
 
 
+@pytest.mark.thorough
 def test_a_script_of_the_first_start_that_a_shell_accepts(capacity: Synthesised, tmp_path: Path) -> None:
     for changes in ({}, P5EN):
         script = _user_data(capacity(**changes))

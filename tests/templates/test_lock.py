@@ -94,6 +94,7 @@ def test_what_a_lock_holds_is_in_the_templates(base: dict[str, Any], tmp_path: P
     assert manifests.count("/aws-k8s-1.35-nvidia/x86_64/") == 1
 
 
+@pytest.mark.thorough
 def test_a_new_release_changes_nothing_that_a_lock_holds(new_release: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text(shipped()["quickstart-g6e"].read_text())

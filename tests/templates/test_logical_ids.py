@@ -1,6 +1,7 @@
 """Logical ids of the protected stacks: CloudFormation deletes what is called differently, and makes it anew.
 
-``golden/logical_ids.json`` holds them. A line may go from it only with a plan for what it stood for.
+``golden/logical_ids.json`` holds those of the base document. ``golden/stateful_ids.json`` holds those of all
+stateful resources of four unlike blueprints. A line may go only with a plan for what it stood for.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.templates.conftest import Synthesise
+from tests.templates.conftest import UNLIKE, Synthesise, SynthesiseShipped
 from tests.templates.support import Templates
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "logical_ids.json").read_text(encoding="utf-8"))
+_FOLDER = Path(__file__).parent / "golden"
+GOLDEN = json.loads((_FOLDER / "logical_ids.json").read_text(encoding="utf-8"))
+STATEFUL_IDS = json.loads((_FOLDER / "stateful_ids.json").read_text(encoding="utf-8"))
 
 #: What is lost with a resource of a type, where that is more than an interruption.
 LOSSES = {
@@ -28,7 +31,19 @@ LOSSES = {
     "AWS::SQS::Queue": "warnings of interruptions while Karpenter still reads the old queue",
 }
 #: Types of which nothing may be made that this file does not hold.
-STATEFUL = {"AWS::DynamoDB::Table", "AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::S3::Bucket"}
+STATEFUL = {
+    "AWS::DynamoDB::GlobalTable",
+    "AWS::DynamoDB::Table",
+    "AWS::ECR::Repository",
+    "AWS::ECS::Cluster",
+    "AWS::EFS::FileSystem",
+    "AWS::EKS::Cluster",
+    "AWS::ElastiCache::ServerlessCache",
+    "AWS::Glue::Table",
+    "AWS::KMS::Key",
+    "AWS::S3::Bucket",
+    "AWS::SecretsManager::Secret",
+}
 
 
 def logical_ids(templates: Templates, stack: str) -> dict[str, str]:
@@ -75,3 +90,13 @@ def test_options_rename_nothing(synthesise: Synthesise, base_templates: Template
     changed = synthesise(options)
     for stack in GOLDEN:
         assert logical_ids(base_templates, stack) == logical_ids(changed, stack)
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_stateful_resources_keep_their_names(synthesise_shipped: SynthesiseShipped, name: str) -> None:
+    templates = synthesise_shipped(name)
+    found = {
+        stack: {name: kind for name, kind in logical_ids(templates, stack).items() if kind in STATEFUL}
+        for stack in templates.by_stack
+    }
+    assert {stack: stateful for stack, stateful in found.items() if stateful} == STATEFUL_IDS[name]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.catalog.addresses import private_subnet_prefix
-from tests.templates.conftest import Synthesise
+from tests.templates.conftest import Change, Synthesise
 from tests.templates.support import Templates, text
 
 ZONES = {
@@ -18,6 +18,14 @@ ZONES = {
     4: ["us-west-2a", "us-west-2b", "us-west-2c", "us-west-2d"],
 }
 CERTIFICATE = "arn:aws:acm:us-west-2:111122223333:certificate/0f0f"
+
+
+def in_zones(zones: int, cidr: str = "10.0.0.0/16") -> Change:
+    def change(spec: dict[str, Any]) -> None:
+        spec["environment"]["availabilityZones"] = ZONES[zones]
+        spec["network"] = {"cidr": cidr}
+
+    return change
 
 
 def existing_network(spec: dict[str, Any]) -> None:
@@ -41,7 +49,7 @@ def https(spec: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("zones", [2, 3, 4])
 def test_one_private_subnet_and_one_nat_gateway_a_zone(synthesise: Synthesise, zones: int) -> None:
-    templates = synthesise(lambda spec: spec["environment"].update(availabilityZones=ZONES[zones]))
+    templates = synthesise(in_zones(zones))
     subnets = templates.properties("AWS::EC2::Subnet")
     private = [subnet for subnet in subnets if not subnet["MapPublicIpOnLaunch"] and _is_private(subnet)]
     assert sorted(subnet["AvailabilityZone"] for subnet in private) == ZONES[zones]
@@ -52,13 +60,8 @@ def test_one_private_subnet_and_one_nat_gateway_a_zone(synthesise: Synthesise, z
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "172.20.0.0/20"])
 @pytest.mark.parametrize("zones", [2, 3, 4])
 def test_subnets_lie_in_the_vpc_and_apart(synthesise: Synthesise, cidr: str, zones: int) -> None:
-    def change(spec: dict[str, Any]) -> None:
-        spec["environment"]["availabilityZones"] = ZONES[zones]
-        spec["network"] = {"cidr": cidr}
-
-    subnets = [
-        ipaddress.IPv4Network(s["CidrBlock"]) for s in synthesise(change).properties("AWS::EC2::Subnet")
-    ]
+    templates = synthesise(in_zones(zones, cidr))
+    subnets = [ipaddress.IPv4Network(s["CidrBlock"]) for s in templates.properties("AWS::EC2::Subnet")]
     assert all(subnet.subnet_of(ipaddress.IPv4Network(cidr)) for subnet in subnets)
     assert not any(a.overlaps(b) for a in subnets for b in subnets if a != b)
     assert len(set(subnets)) == 2 * zones

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from inference_blueprints.spec.shipped import shipped
+from tests.templates.conftest import SynthesiseShipped
 from tests.templates.support import Templates, text
 from tests.templates.synthesis import write_templates
 from tests.unit.targets.ecs.one_word import on_ecs
@@ -19,9 +20,9 @@ RELEASE = "neuron-device-plugin"
 
 
 @pytest.fixture(scope="module")
-def whole_nodes(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+def whole_nodes(synthesise_shipped: SynthesiseShipped) -> Templates:
     """Workers that have all devices of their node."""
-    return write_templates(shipped()["inf2"], tmp_path_factory.mktemp("inf2") / "cdk.out")
+    return synthesise_shipped("inf2")
 
 
 @pytest.fixture(scope="module")

@@ -140,6 +140,7 @@ def test_images_are_pulled_in_parallel_and_pods_may_lock_memory(spec: dict[str, 
         assert int(float(bytes_)) == bytes_
 
 
+@pytest.mark.thorough
 def test_no_memory_is_set_aside_as_huge_pages(spec: dict[str, Any], tmp_path: Path) -> None:
     script = parts(spec)["text/x-shellscript"]
     assert script.startswith("#!/bin/bash\n")

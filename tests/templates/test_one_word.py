@@ -11,6 +11,8 @@ from tests.templates.checks.lint import lint
 from tests.templates.synthesis import write_templates
 from tests.unit.targets.ecs.one_word import REFUSED, on_ecs
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("name", [name for name, limits in REFUSED.items() if not limits])
 def test_a_blueprint_with_one_word_changed_has_templates_without_findings(name: str, tmp_path: Path) -> None:

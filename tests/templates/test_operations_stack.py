@@ -238,6 +238,7 @@ def test_every_handler_is_a_function_of_the_runtime(replacing: Templates) -> Non
         assert f"\ndef {name}(event" in source
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("modules", ["gpu_health.fault_alarms, gpu_health.minute", "capacity_shift.handlers"])
 def test_the_code_of_the_functions_has_all_that_they_import(modules: str, tmp_path: Path) -> None:
     """The staged folder comes first in the path, so a package that it lacks is not found elsewhere."""

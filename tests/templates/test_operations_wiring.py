@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from inference_blueprints.contracts import health_names, operations_names, shift_names
-from inference_blueprints.spec.shipped import shipped
+from tests.templates.conftest import SynthesiseShipped
 from tests.templates.support import Templates, listed, statements, text
-from tests.templates.synthesis import write_templates
 
 STACK, PLATFORM = "Operations", "capacity"
 FUNCTIONS = {
@@ -25,10 +24,9 @@ EACH_MINUTE = {
 
 
 @pytest.fixture(scope="module")
-def operations(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+def operations(synthesise_shipped: SynthesiseShipped) -> Templates:
     """Templates of the blueprint with both controllers."""
-    outdir = tmp_path_factory.mktemp("operations") / "cdk.out"
-    return write_templates(shipped()["capacity-and-health"], outdir)
+    return synthesise_shipped("capacity-and-health")
 
 
 def named(templates: Templates, resource_type: str) -> dict[str, dict[str, Any]]:

@@ -112,8 +112,3 @@ def test_two_syntheses_are_equal(synthesise: Synthesise, base_templates: Templat
     again = synthesise(again=True)
     assert again.by_stack == base_templates.by_stack
     assert again.artifacts == base_templates.artifacts
-
-
-def test_asks_no_account_anything(shipped_templates: Templates) -> None:
-    manifest = json.loads((shipped_templates.directory / "manifest.json").read_text())
-    assert "missing" not in manifest

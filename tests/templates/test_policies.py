@@ -106,11 +106,19 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("change", CHANGES)
+#: Others have what is in them.
+CONTAINED = (with_batch, observed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [pytest.param(each, marks=pytest.mark.thorough if each in CONTAINED else ()) for each in CHANGES],
+)
 def test_every_wildcard_has_a_reason(synthesise: Synthesise, change: Any) -> None:
     assert unexplained_wildcards(synthesise(change)) == []
 
 
+@pytest.mark.thorough
 def test_every_reason_is_still_needed(synthesise: Synthesise) -> None:
     found = {each for change in (*CHANGES, shifted_on_ecs) for each in wildcards(synthesise(change))}
     unused = [

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from inference_blueprints import catalog
@@ -37,6 +38,7 @@ def test_the_build_has_the_files_that_the_jar_shares_with_this_library(tmp_path:
     assert (tmp_path / shared).read_bytes() == (root() / shared).read_bytes()
 
 
+@pytest.mark.thorough
 def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> None:
     """Lambda provides boto3, botocore and urllib3; whatever else they import has to be staged."""
     runtime = root() / "runtime"

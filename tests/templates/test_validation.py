@@ -13,7 +13,6 @@ from aws_cdk import aws_sqs as sqs
 import app
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
-from tests.templates.checks.lint import lint
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
 from tests.templates.synthesis import CONTEXT
@@ -57,7 +56,3 @@ def test_a_finding_is_one_line_with_rule_and_resource(base: dict[str, Any], tmp_
     lines = str(caught.value).splitlines()
     assert {line.split(": ")[0] for line in lines} == {"try-Data/Forgotten"}
     assert {line.split(": ")[1] for line in lines} >= {"AwsSolutions-SQS3", "AwsSolutions-SQS4"}
-
-
-def test_the_templates_are_clean(shipped_templates: Templates) -> None:
-    assert lint(shipped_templates, "us-west-2") == []

@@ -1,9 +1,7 @@
-// Reads a state machine's definition and a list of expressions from standard input, and writes what is wrong
-// with each to standard output.
+// Reads a list of state machines from standard input, each a definition and a list of expressions, and writes
+// a list of what is wrong with each to standard output.
 const validate = require("asl-validator");
 const jsonata = require("jsonata");
-
-const { definition, expressions } = JSON.parse(require("fs").readFileSync(0, "utf8"));
 
 function fault(expression) {
   try {
@@ -14,6 +12,11 @@ function fault(expression) {
   }
 }
 
-const { isValid, errors } = validate(definition);
-const faults = isValid ? [] : errors.map((error) => error.Message || JSON.stringify(error));
-process.stdout.write(JSON.stringify([...faults, ...expressions.flatMap(fault)]));
+function faults({ definition, expressions }) {
+  const { isValid, errors } = validate(definition);
+  const found = isValid ? [] : errors.map((error) => error.Message || JSON.stringify(error));
+  return [...found, ...expressions.flatMap(fault)];
+}
+
+const machines = JSON.parse(require("fs").readFileSync(0, "utf8"));
+process.stdout.write(JSON.stringify(machines.map(faults)));

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,9 +49,15 @@ def expressions(value: Any) -> Iterator[str]:
 
 def faults(definition: dict[str, Any]) -> list[str]:
     """What is wrong with a definition and its expressions."""
-    given = json.dumps({"definition": definition, "expressions": list(expressions(definition))})
+    [found] = faults_of_each([definition])
+    return found
+
+
+def faults_of_each(definitions: Iterable[dict[str, Any]]) -> list[list[str]]:
+    """What is wrong with each definition. All are read by one process, which takes a while to start."""
+    given = [{"definition": each, "expressions": list(expressions(each))} for each in definitions]
     result = subprocess.run(
-        [tools.node(), _SCRIPT], input=given, capture_output=True, text=True, check=True, timeout=120
+        [tools.node(), _SCRIPT], input=json.dumps(given), capture_output=True, text=True, check=True
     )
-    found: list[str] = json.loads(result.stdout)
+    found: list[list[str]] = json.loads(result.stdout)
     return found

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Set
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from inference_blueprints.spec.structure import keys, walk
@@ -19,6 +20,8 @@ LEFT_OUT: dict[str, str] = {
 }
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(0)  # the number of draws bounds it
 def test_every_key_is_drawn_or_left_out_for_a_reason() -> None:
     known = {f"{path}.{name}".lstrip(".") for path, section, _ in walk() for name in keys(section)}
     drawn = _drawn(known - LEFT_OUT.keys())

@@ -23,6 +23,7 @@ TAGS = {f"organisation:purpose-{index}": "the team that answers for it" for inde
 TYPES = [f"g6e.{size}xlarge" for size in ("", 2, 4, 8, 16)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("pools", "kueue"),
     [(POOLS, {}), (MAXIMUM_BORROWING_POOLS, {"borrowing": {}})],
@@ -45,6 +46,7 @@ def test_the_largest_number_of_pools_fits_one_stack(
     assert sizes(templates)["Capacity"].resources > 2 * pools
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["eks", "ecs"])
 def test_the_largest_number_of_queues_fits_one_stack(tmp_path: Path, place: str) -> None:
     document = yaml.safe_load((blueprints_directory() / "batch-g6e.yaml").read_text("utf-8"))

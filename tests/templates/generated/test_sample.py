@@ -1,11 +1,13 @@
 """Every check of templates, on a sample of valid blueprints that nobody wrote.
 
-The sample is the same in every run. ``TEMPLATE_EXAMPLES`` is its size; ``make check-templates`` takes more.
+The samples are the same in every run. ``TEMPLATE_EXAMPLES`` is the size of the larger one, of which
+``make check-templates`` takes more.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 import yaml
@@ -22,11 +24,10 @@ from tests.templates.strategies import Document, blueprints
 from tests.templates.synthesis import write_templates
 
 EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "8"))
+#: Enough for the first tier to see a mistake that most draws have.
+FEW = 2
 
-
-@pytest.mark.timeout(300 + 60 * EXAMPLES)
-@settings(
-    max_examples=EXAMPLES,
+_DRAWN = settings(
     database=None,
     deadline=None,
     derandomize=True,
@@ -34,11 +35,28 @@ EXAMPLES = int(os.environ.get("TEMPLATE_EXAMPLES", "8"))
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+@settings(_DRAWN, max_examples=FEW)
+@given(document=blueprints())
+def test_a_few_valid_blueprints_become_sound_templates(
+    document: Document, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    check(document, tmp_path_factory.mktemp("generated"))
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(0)  # the number of examples bounds it
+@settings(_DRAWN, max_examples=EXAMPLES)
 @given(document=blueprints())
 def test_a_valid_blueprint_becomes_sound_templates(
     document: Document, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = tmp_path_factory.mktemp("generated")
+    check(document, tmp_path_factory.mktemp("generated"))
+
+
+def check(document: Document, folder: Path) -> None:
+    """Check the templates of a blueprint."""
     blueprint = folder / "blueprint.yaml"
     blueprint.write_text(yaml.safe_dump(document))
     loaded = load_blueprint(str(blueprint))

@@ -41,7 +41,8 @@ TURNED_OFF = re.compile(
 )
 
 
-@pytest.mark.timeout(60 + 60 * EXAMPLES)
+@pytest.mark.thorough
+@pytest.mark.timeout(0)  # the number of examples bounds it
 @settings(
     max_examples=EXAMPLES,
     database=None,

@@ -1,0 +1,28 @@
+"""Templates of shipped blueprints are what CloudFormation takes."""
+
+from __future__ import annotations
+
+import json
+
+from tests.templates.checks.exports import exports
+from tests.templates.checks.limits import exceeded_limits
+from tests.templates.checks.lint import lint
+from tests.templates.support import Templates
+
+
+def test_they_have_no_findings(shipped_templates: Templates) -> None:
+    # cdk-nag's findings fail the synthesis itself.
+    assert lint(shipped_templates, "us-west-2") == []
+
+
+def test_they_are_within_limits(shipped_templates: Templates) -> None:
+    assert exceeded_limits(shipped_templates) == []
+
+
+def test_stacks_export_nothing(shipped_templates: Templates) -> None:
+    assert exports(shipped_templates) == []
+
+
+def test_asks_no_account_anything(shipped_templates: Templates) -> None:
+    manifest = json.loads((shipped_templates.directory / "manifest.json").read_text())
+    assert "missing" not in manifest
