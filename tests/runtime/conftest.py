@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from operations.promql import function_promql
+
 
 @dataclass
 class Pauses:
@@ -31,4 +33,6 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
     """The pauses of the program under test, in place of `time.sleep`."""
     found = Pauses()
     monkeypatch.setattr(time, "sleep", found.pass_by)
+    # Its default is what `time.sleep` was when the module was imported.
+    monkeypatch.setitem(function_promql.__kwdefaults__, "wait", found.pass_by)
     return found

@@ -19,6 +19,7 @@ from tests.runtime.capacity_shift.shift_platform import (
     ShiftPlatform,
     shift_configuration,
 )
+from tests.runtime.conftest import Pauses
 
 _NOBODY = "http://127.0.0.1:1"
 
@@ -52,7 +53,10 @@ def begin_anew() -> None:
 
 
 def test_on_ecs_the_same_handler_reads_services_and_needs_no_api_server(
-    configured: ShiftPlatform, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    configured: ShiftPlatform,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    pauses: Pauses,
 ) -> None:
     for name in (
         operations_names.CLUSTER,
@@ -74,9 +78,10 @@ def test_on_ecs_the_same_handler_reads_services_and_needs_no_api_server(
 
 
 def test_a_run_ends_and_says_so_although_nobody_answers(
-    configured: ShiftPlatform, capsys: pytest.CaptureFixture[str]
+    configured: ShiftPlatform, capsys: pytest.CaptureFixture[str], pauses: Pauses
 ) -> None:
     handlers.shift({}, None)
+    assert pauses.seconds, "it asked again"
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
     (figures,) = lines
     assert figures[operations_names.RUNS] == [1.0]

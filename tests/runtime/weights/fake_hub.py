@@ -65,7 +65,7 @@ class FakeHub:
         application.router.add_get("/api/models/{owner}/{name}/tree/{revision}", self._tree)
         application.router.add_post("/api/models/{owner}/{name}/paths-info/{revision}", self._paths)
         application.router.add_get("/{owner}/{name}/resolve/{revision}/{path:.*}", self._resolve)
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
