@@ -185,7 +185,7 @@ def main() -> None:
     for name, page in pages.items():
         if not page.exists():
             sys.exit(
-                f"docs/blueprints/{name}.md: is missing; describe what {name} teaches and when not to use it, "
+                f"docs/blueprints/{name}.md: is missing; describe what {name} teaches, when not to use it, "
                 f"and add\n{_LINES}"
             )
         rewrite(page, partial(page_text, name))
