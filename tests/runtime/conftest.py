@@ -34,5 +34,5 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
     found = Pauses()
     monkeypatch.setattr(time, "sleep", found.pass_by)
     # Its default is what `time.sleep` was when the module was imported.
-    monkeypatch.setitem(function_promql.__kwdefaults__, "wait", found.pass_by)
+    monkeypatch.setattr(function_promql, "__kwdefaults__", {"wait": found.pass_by})
     return found
