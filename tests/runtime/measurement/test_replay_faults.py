@@ -13,7 +13,7 @@ from inference_blueprints.measurement.replay.scaled_trace import ReplayError
 from inference_blueprints.measurement.replay.trace_replay import replay_async
 from inference_blueprints.spec.types import Workload
 from tests.runtime.measurement.fake_endpoint import TEMPLATE_TOKENS, FakeEndpoint, serving
-from tests.runtime.measurement.late_clock import LateClock, late_clock
+from tests.runtime.measurement.standing_clock import StandingClock, standing_clock
 
 WORKLOAD = Workload(input_tokens=120, output_tokens=8, peak_requests_per_second=40.0)
 CONTEXT = 2048
@@ -30,11 +30,11 @@ async def replayed(endpoint: FakeEndpoint, **options: Any) -> ReplayResult:
 def replay_with(faults: list[str], **options: Any) -> tuple[ReplayResult, FakeEndpoint]:
     settings = options.pop("settings", {})
 
-    async def run(clock: LateClock) -> tuple[ReplayResult, FakeEndpoint]:
+    async def run(clock: StandingClock) -> tuple[ReplayResult, FakeEndpoint]:
         async with serving(faults=faults, wait=clock.sleep, **settings) as endpoint:
             return await replayed(endpoint, **options), endpoint
 
-    with late_clock() as clock:
+    with standing_clock() as clock:
         return asyncio.run(run(clock))
 
 
@@ -42,7 +42,7 @@ def replay_that_hangs(hanging: int, **options: Any) -> tuple[ReplayResult, FakeE
     """Replay to an endpoint at which requests hang, until nothing else is left to wait for."""
     seen: list[ReplayProgress] = []
 
-    async def run(clock: LateClock) -> tuple[ReplayResult, FakeEndpoint]:
+    async def run(clock: StandingClock) -> tuple[ReplayResult, FakeEndpoint]:
         async with serving(faults=["hang"] * hanging) as endpoint:
 
             async def give_up() -> None:
@@ -59,7 +59,7 @@ def replay_that_hangs(hanging: int, **options: Any) -> tuple[ReplayResult, FakeE
             await giving_up
             return result, endpoint
 
-    with late_clock() as clock:
+    with standing_clock() as clock:
         return asyncio.run(run(clock))
 
 
@@ -185,7 +185,7 @@ def test_an_endpoint_that_dies_ends_the_replay_early() -> None:
                     on_progress=stop_after_three,
                 )
 
-    with late_clock():
+    with standing_clock():
         asyncio.run(run())
 
 
@@ -201,7 +201,7 @@ def test_cancelling_a_replay_leaves_no_request_behind() -> None:
             ours = [task for task in asyncio.all_tasks() if "_send_one" in repr(task)]
             assert ours == []
 
-    with late_clock():
+    with standing_clock():
         asyncio.run(run())
 
 
@@ -219,7 +219,7 @@ def test_the_progress_is_told_from_the_first_request_to_the_last() -> None:
                 on_progress=seen.append,
             )
 
-    with late_clock():
+    with standing_clock():
         assert asyncio.run(run()).failure_reasons == {}
     assert {progress.total for progress in seen} == {REQUESTS}
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)

@@ -10,7 +10,7 @@ from inference_blueprints.deployment.verify.endpoint_checks import SMALL_LOAD, C
 from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, ON_PROCESSORS, SIMULATED
 from inference_blueprints.spec.types import Model
 from tests.runtime.measurement.fake_endpoint import FakeEndpoint, serving
-from tests.runtime.measurement.late_clock import LateClock, late_clock
+from tests.runtime.measurement.standing_clock import StandingClock, standing_clock
 
 WORKERS = 2
 #: Nobody waits for as long: a request that hangs puts the clock forward.
@@ -32,14 +32,14 @@ Asked = tuple[list[CheckResult], FakeEndpoint]
 def asked(faults: list[str] | None = None, *, model: dict[str, Any] | None = None, **settings: Any) -> Asked:
     """What the checks see of an endpoint with faults, and the endpoint."""
 
-    async def run(clock: LateClock) -> tuple[list[CheckResult], FakeEndpoint]:
+    async def run(clock: StandingClock) -> tuple[list[CheckResult], FakeEndpoint]:
         times: dict[str, Any] = {"wait": clock.sleep, "on_hang": lambda: clock.pass_by(SECONDS)}
         async with serving(faults=faults or [], **{"remembers": True, **times, **settings}) as fake:
             section = Model.model_validate({**MODEL, **(model or {})})
             checked = CheckedEndpoint("qwen/main", fake.base_url, section, WORKERS, timeout_seconds=SECONDS)
             return [result async for result in ask(checked)], fake
 
-    with late_clock() as clock:
+    with standing_clock() as clock:
         return asyncio.run(run(clock))
 
 

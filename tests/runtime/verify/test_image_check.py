@@ -19,7 +19,7 @@ from inference_blueprints.measurement.completions.request_outcome import Request
 from inference_blueprints.spec.types import ImageRequests
 from inference_blueprints.targets.local.direct.scripted_images import scripted_png
 from tests.local.targets.local.test_direct import serving
-from tests.runtime.measurement.late_clock import LateClock, late_clock
+from tests.runtime.measurement.standing_clock import StandingClock, standing_clock
 
 MODEL = load_blueprint("image-generation").blueprint.spec.models[0]
 IMAGES = ImageRequests(per_request=2, size="64x32", steps=9)
@@ -64,7 +64,7 @@ def sent(body: object, status: int = 200) -> tuple[RequestOutcome, list[Any], li
     asked: list[Any] = []
     begun: list[int] = []
 
-    async def run(clock: LateClock) -> RequestOutcome:
+    async def run(clock: StandingClock) -> RequestOutcome:
         application = answering(body, status, asked, wait=lambda: clock.sleep(1.0))
         async with serving(web.AppRunner(application)) as address, ClientSession() as session:
             client = ImageClient(
@@ -77,7 +77,7 @@ def sent(body: object, status: int = 200) -> tuple[RequestOutcome, list[Any], li
             )
             return await client.complete("a cup", 1, 0.0, on_first_token=lambda: begun.append(len(asked)))
 
-    with late_clock() as clock:
+    with standing_clock() as clock:
         return asyncio.run(run(clock)), asked, begun
 
 

@@ -1,4 +1,4 @@
-"""A clock that is put forward, so that nobody waits for requests that are slow or due later."""
+"""A clock that stands until it is put forward: nobody waits for requests that are slow or due later."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from inference_blueprints.measurement.replay import trace_replay
 from inference_blueprints.measurement.replay.open_loop import Pacing
 
 
-class LateClock:
-    """The real clock, and what it was put forward."""
+class StandingClock:
+    """Its time does not depend on how fast this machine is."""
 
     def __init__(self) -> None:
-        self._real, self._ahead = time.monotonic, 0.0
+        self._now = time.monotonic()
 
     def __call__(self) -> float:
-        return self._real() + self._ahead
+        return self._now
 
     def pass_by(self, seconds: float) -> None:
-        self._ahead += seconds
+        self._now += seconds
 
     async def sleep(self, seconds: float) -> None:
         """Let time pass, and others go on."""
@@ -32,9 +32,9 @@ class LateClock:
 
 
 @contextmanager
-def late_clock() -> Iterator[LateClock]:
+def standing_clock() -> Iterator[StandingClock]:
     """Let event loops, requests and replays read such a clock."""
-    clock = LateClock()
+    clock = StandingClock()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "monotonic", clock)
         patch.setattr(time, "perf_counter", clock)
