@@ -43,12 +43,7 @@ class Part:
     layer: str
     folders: tuple[str, ...]
     files: int
-
-    @property
-    def title(self) -> str:
-        """Name the layer and, if it has several parts, the folders."""
-        names = [Path(each).name for each in self.folders]
-        return self.layer if names == [self.layer] else f"{self.layer} ({', '.join(names)})"
+    title: str
 
 
 @dataclass
@@ -105,7 +100,7 @@ def parts_of(layer: str, root: Path = ROOT) -> list[Part]:
     """
     folder = root / "tests" / layer
     if LAYERS[layer]:
-        return [Part(layer, (f"tests/{layer}",), len(list(folder.rglob("test_*.py"))))]
+        return [Part(layer, (f"tests/{layer}",), len(list(folder.rglob("test_*.py"))), layer)]
     counts = {
         f"tests/{layer}/{each.name}": len(list(each.rglob("test_*.py"))) if each.is_dir() else 1
         for each in sorted(folder.iterdir())
@@ -120,7 +115,8 @@ def parts_of(layer: str, root: Path = ROOT) -> list[Part]:
         groups[smallest].append(name)
         sizes[smallest] += counts[name]
     return [
-        Part(layer, tuple(sorted(group)), size) for group, size in zip(groups, sizes, strict=True) if group
+        Part(layer, tuple(sorted(group)), size, f"{layer} {number} of {wanted}")
+        for number, (group, size) in enumerate(zip(groups, sizes, strict=True), 1)
     ]
 
 

@@ -34,7 +34,11 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_a_layer_is_divided_into_parts_of_about_equal_size(checkout: Path) -> None:
     parts = run_tests.parts_of("unit", checkout)
-    assert [part.title for part in parts] == ["unit (spec)", "unit (local, serving, test_top.py)"]
+    assert [part.title for part in parts] == ["unit 1 of 2", "unit 2 of 2"]
+    assert [part.folders for part in parts] == [
+        ("tests/unit/spec",),
+        ("tests/unit/local", "tests/unit/serving", "tests/unit/test_top.py"),
+    ]
     assert [part.files for part in parts] == [90, 59]
     assert [part.title for part in run_tests.parts_of("charts", checkout)] == ["charts"]
 
@@ -86,7 +90,7 @@ def test_a_run_says_how_its_tests_ended(
 
 
 def test_a_part_without_a_report_has_failed(tmp_path: Path) -> None:
-    part = Part("unit", ("tests/unit/spec",), 1)
+    part = Part("unit", ("tests/unit/spec",), 1, "unit 1 of 1")
 
     class Ended:
         pid = 0
