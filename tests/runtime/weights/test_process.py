@@ -78,7 +78,7 @@ def test_a_mirror_that_was_killed_goes_on_with_the_files_that_it_lacks(
     published.model.withheld.add(SHARDS[0])
     first = start(published, WEIGHTS_FILES_AT_ONCE="1")
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (SHARDS[0], 0) not in published.model.asked:
+    while (SHARDS[0], 0) not in published.model.asked or not objects(emulated_s3, f"{published.prefix}/"):
         assert time.monotonic() < deadline
         assert first.poll() is None, first.communicate()[0]
         time.sleep(0.02)
