@@ -248,8 +248,8 @@ def run(chosen: Sequence[Chosen]) -> tuple[list[SuiteResult], list[psutil.Proces
         os.environ["TMPDIR"] = folder  # every started process has it in its environment
         logs = Path(folder) / "logs"
         logs.mkdir()
-        programs = sorted({name for each in chosen for name in each.suite.programs})
-        results = [shown(name, ["make", "--no-print-directory", name], logs) for name in programs]
+        programs = sorted({each.suite.programs for each in chosen if each.suite.programs})
+        results = [shown(words, ["make", "--no-print-directory", *words.split()], logs) for words in programs]
         for group in in_order(chosen):
             results += run_group(group, logs)
         return results, processes_left(folder)

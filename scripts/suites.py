@@ -24,8 +24,8 @@ class Suite:
     mark: str | None = None
     #: Whether it waits for time to pass. Such suites run one after the other, and nothing else runs then.
     waits: bool = False
-    #: Targets that build its programs. They run before all tests.
-    programs: tuple[str, ...] = ()
+    #: Arguments of make that build its programs before all tests.
+    programs: str = ""
     #: Files that it depends on beside what its tests import.
     sources: tuple[str, ...] = ()
 
@@ -69,7 +69,7 @@ SUITES = (
         ("tests/local", *_LAYERS),
         "clock",
         waits=True,
-        programs=("programs",),
+        programs="programs PROGRAMS=etcd,prometheus",
     ),
     Suite("run", "the README's second command: a platform is deployed and answers", "every run", waits=True),
     Suite(
@@ -102,7 +102,7 @@ SUITES = (
         "near a change",
         ("tests/cluster",),
         waits=True,
-        programs=("programs",),
+        programs="programs",
     ),
     Suite("check-templates", "checkov, and a hundred drawn blueprints", "release"),
     Suite(
@@ -112,10 +112,16 @@ SUITES = (
         ("tests/cluster/autoscaling",),
         "scaling",
         waits=True,
-        programs=("programs",),
+        programs="programs KEDA=1",
     ),
     Suite(
-        "test-controllers", "a slowed worker is found", "release", ("tests/local",), "controllers", waits=True
+        "test-controllers",
+        "a slowed worker is found",
+        "release",
+        ("tests/local",),
+        "controllers",
+        waits=True,
+        programs="programs PROGRAMS=prometheus",
     ),
     Suite(
         "test-ecs",
@@ -124,8 +130,16 @@ SUITES = (
         ("tests/local/conformance",),
         "ecs",
         waits=True,
-        programs=("programs",),
+        programs="programs PROGRAMS=etcd,prometheus",
     ),
-    Suite("test-llama", "the real llama-server", "release", ("tests/llama",), "llama", waits=True),
+    Suite(
+        "test-llama",
+        "the real llama-server",
+        "release",
+        ("tests/llama",),
+        "llama",
+        waits=True,
+        programs="programs PROGRAMS=prometheus LLAMA=1",
+    ),
     Suite("test-engines", "real vLLM on processors", "release", ("tests/engines",), "engines", waits=True),
 )
