@@ -112,7 +112,7 @@ def changed_files(base: str) -> list[str]:
 
 def choose(changed: Sequence[str], graph: dict[str, set[str]], root: Path = ROOT) -> Iterator[Chosen]:
     """Yield the suites of every run, and the others with their files that are near a changed file."""
-    concerned = import_graph.files_of_change(changed, graph)
+    concerned = import_graph.files_of_change(changed, graph, root)
     for suite in SUITES:
         if suite.tier == "every run":
             yield Chosen(suite, None, "in every run")

@@ -23,8 +23,8 @@ PACKAGES = (
     "tests",
 )
 STEPS = 2
-#: Reads the blueprints, charts and values, which are in folders without Python.
-DATA_READER = "inference_blueprints/resources.py"
+#: Says where the folders without Python are, such as the charts: a function `<folder>_directory` for each.
+RESOURCES = "inference_blueprints/resources.py"
 #: Pages: the first tier tests them.
 PAGES = ("docs/", "README.md", "AGENTS.md", "CONTRIBUTING.md", "LICENSE")
 
@@ -58,11 +58,12 @@ def near(graph: Mapping[str, set[str]], begin: str, steps: int = STEPS) -> set[s
     return found
 
 
-def files_of_change(changed: Iterable[str], graph: Mapping[str, set[str]]) -> set[str]:
+def files_of_change(changed: Iterable[str], graph: Mapping[str, set[str]], root: Path) -> set[str]:
     """Return the Python files that a change concerns.
 
     Data in a package concerns the Python files of the nearest folder above it that has some. Other data, such
-    as charts, concerns the module that reads it. Pages concern nothing.
+    as charts, concerns the files that call the function for its folder, or all that use `RESOURCES` if there
+    is none. Pages concern nothing.
     """
     folders: dict[str, set[str]] = {}
     for file in graph:
@@ -73,10 +74,16 @@ def files_of_change(changed: Iterable[str], graph: Mapping[str, set[str]]) -> se
             concerned.add(name)
         elif not name.startswith(PAGES):
             above = (parent.as_posix() for parent in Path(name).parents)
-            concerned |= next(
-                (folders[each] for each in above if each in folders and each != "."), {DATA_READER}
-            )
+            beside = next((folders[each] for each in above if each in folders and each != "."), None)
+            concerned |= beside or _readers(Path(name).parts[0], graph, root) or {RESOURCES}
     return concerned
+
+
+def _readers(folder: str, graph: Mapping[str, set[str]], root: Path) -> set[str]:
+    """Return the files that ask where a folder of the checkout is."""
+    word = f"{folder}_directory("
+    users = (file for file, imported in graph.items() if RESOURCES in imported)
+    return {file for file in users if word in (root / file).read_text(encoding="utf-8")}
 
 
 def _modules(files: Iterable[str]) -> Iterator[tuple[str, str]]:

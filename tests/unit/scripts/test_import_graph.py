@@ -21,6 +21,9 @@ def checkout(tmp_path: Path) -> Path:
         "inference_blueprints/spec/data/keys.json": "{}",
         "inference_blueprints/catalog/__init__.py": "",
         "inference_blueprints/catalog/models.py": "",
+        "inference_blueprints/catalog/charts.py": (
+            "from inference_blueprints import resources\nCHARTS = resources.charts_directory()"
+        ),
         "inference_blueprints/catalog/data/models.json": "{}",
         "runtime/batch/__init__.py": "",
         "runtime/batch/worker.py": "",
@@ -62,12 +65,17 @@ def test_imports_names_folders_and_fixtures_lead_to_a_file(
         ("runtime/batch/removed.py", {"runtime/batch/removed.py"}),
         (
             "inference_blueprints/catalog/data/models.json",
-            {"inference_blueprints/catalog/__init__.py", "inference_blueprints/catalog/models.py"},
+            {
+                "inference_blueprints/catalog/__init__.py",
+                "inference_blueprints/catalog/charts.py",
+                "inference_blueprints/catalog/models.py",
+            },
         ),
-        ("charts/model/templates/pod.yaml", {"inference_blueprints/resources.py"}),
+        ("charts/model/templates/pod.yaml", {"inference_blueprints/catalog/charts.py"}),
+        ("helm_values/charts.yaml", {"inference_blueprints/resources.py"}),
         ("docs/batch.md", set()),
         ("README.md", set()),
     ],
 )
 def test_a_change_concerns_the_code_that_reads_it(checkout: Path, changed: str, expected: set[str]) -> None:
-    assert import_graph.files_of_change([changed], import_graph.imports(checkout)) == expected
+    assert import_graph.files_of_change([changed], import_graph.imports(checkout), checkout) == expected
