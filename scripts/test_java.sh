@@ -13,5 +13,8 @@ fi
 program='from inference_blueprints.local.emulator.serverless_cache.valkey_server import valkey_program; print(valkey_program())'
 VALKEY_SERVER=$(.venv/bin/python -c "$program")
 export VALKEY_SERVER
-mvn --batch-mode --quiet --file runtime/java verify
+find runtime/java -name 'TEST-*.xml' -delete
+# These tests start Kafka, Flink and servers: one that fails is repeated once, and named as pytest names it.
+mvn --batch-mode --quiet --file runtime/java -Dsurefire.rerunFailingTestsCount=1 verify
+find runtime/java -name 'TEST-*.xml' -exec grep -lE '<(flakyFailure|flakyError)' {} + | sed 's/^/RERUN /'
 "$@" tests/java
