@@ -94,7 +94,8 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
             for finding in _workers_findings(resolved, arguments_are_right=arguments_are_right)
         ]
         yield from found
-        if arguments_are_right and not _wrong(found):
+        has_lengths = model.workload.input_tokens or model.makes_images
+        if arguments_are_right and has_lengths and not _wrong(found):
             yield from experimental_findings(roles)
             yield from disaggregation_findings(roles)
             yield from objective_findings(roles)
