@@ -28,6 +28,8 @@ class Suite:
     programs: str = ""
     #: Files that it depends on beside what its tests import.
     sources: tuple[str, ...] = ()
+    #: The page in docs that has the last result of each of its tests.
+    page: str = ""
 
     def files(self, root: Path) -> list[str]:
         """Return its files of tests, relative to the root."""
@@ -131,6 +133,7 @@ SUITES = (
         "ecs",
         waits=True,
         programs="programs PROGRAMS=etcd,prometheus",
+        page="ecs.md",
     ),
     Suite(
         "test-llama",
@@ -140,6 +143,16 @@ SUITES = (
         "llama",
         waits=True,
         programs="programs PROGRAMS=prometheus LLAMA=1",
+        page="graviton.md",
     ),
-    Suite("test-engines", "real vLLM on processors", "release", ("tests/engines",), "engines", waits=True),
+    Suite(
+        "test-engines",
+        "real vLLM on processors",
+        "release",
+        ("tests/engines",),
+        "engines",
+        waits=True,
+        programs="programs PROGRAMS=prometheus",
+        page="real-engines.md",
+    ),
 )

@@ -6,15 +6,15 @@ The results are in tests/suite_results.json, which ``scripts/ci.py --record`` wr
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from generated_files import filled, rewrite
 from suites import RESULTS, SUITES
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "testing.md"
-_PLACE: Final = re.compile(r"(<!-- suites -->\n).*?(<!-- end of suites -->)", re.DOTALL)
 _WHEN: Final = {
     "every run": "always",
     "near a change": "what is near the change, or all",
@@ -34,9 +34,11 @@ def page_text(page: str, results: Mapping[str, Any]) -> str:
     """
     lines = ["| Suite | What it shows | When CI runs it | Last result |", "|---|---|---|---|"]
     for suite in SUITES:
-        cells = (f"`make {suite.target}`", suite.shows, _WHEN[suite.tier], _result(results.get(suite.target)))
-        lines.append(f"| {' | '.join(cells)} |")
-    return _PLACE.sub(lambda found: f"{found[1]}\n{chr(10).join(lines)}\n\n{found[2]}", page)
+        last = _result(results.get(suite.target))
+        if suite.page:
+            last += f"; [of each test]({suite.page})"
+        lines.append(f"| `make {suite.target}` | {suite.shows} | {_WHEN[suite.tier]} | {last} |")
+    return filled(page, "suites", "\n".join(lines))
 
 
 def _result(result: Mapping[str, Any] | None) -> str:
@@ -50,8 +52,7 @@ def _result(result: Mapping[str, Any] | None) -> str:
 
 def main() -> None:
     """Write the page."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+    rewrite(PAGE, partial(page_text, results=json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":
