@@ -45,8 +45,14 @@ def test_a_worker_s_memory_and_processors_are_taken_too(make_blueprint: Make) ->
 
 
 def test_of_several_types_the_largest_counts_as_in_the_pool_s_limits(make_blueprint: Make) -> None:
+    """A quota of the smallest type's memory would leave part of the pool unused by jobs."""
+    capacity = node_capacity(catalog.instance_type("g6e.48xlarge"))
     blueprint = make_blueprint(instance_types=["g6e.48xlarge", "g6e.12xlarge"], nodes=3)
-    assert quota_of(blueprint, plan=ServingPlan())["nvidia.com/gpu"] == "24"
+    assert quota_of(blueprint, plan=ServingPlan()) == {
+        "cpu": str(3 * capacity.cpu),
+        "memory": f"{3 * capacity.memory_mib}Mi",
+        "nvidia.com/gpu": "24",
+    }
 
 
 def test_a_pool_without_accelerators_has_none_to_give(make_blueprint: Make) -> None:

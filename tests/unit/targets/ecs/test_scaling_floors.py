@@ -77,6 +77,12 @@ def test_what_actions_cannot_keep_is_refused(floors: list[ReplicaFloor], reason:
         scheduled_floors(floors, LEAST)
 
 
+def test_as_many_actions_as_the_quota_allows_are_kept() -> None:
+    """AWS' quota is 200 scheduled actions, and a floor that needs all of them must not be refused."""
+    actions = scheduled_floors([floor("0,12,24,36,48 0-19 * * 1", "6,18,30,42,54 0-19 * * 1")], LEAST)
+    assert len(actions) == 200
+
+
 TIMES = st.builds(
     lambda minute, hours, days: f"{minute} {','.join(map(str, hours))} * * {days}",
     st.sampled_from(["0", "30", "15,45"]),
