@@ -86,6 +86,17 @@ def test_limits_are_said_where_nodes_are_replaced() -> None:
     assert "an hour" not in limits({"action": "observe"})
 
 
+def test_broken_and_slow_nodes_have_their_own_columns() -> None:
+    """Swapped columns would say that a broken node is not noticed."""
+    blueprint = changed({"action": "replace", "slowGpus": False}, repairedBy="gpuHealth")
+    tables = plan_tables(summarise(blueprint, build_plan(blueprint)))
+    (table,) = (table for table in tables if table.title == "Broken and slow GPUs")
+    (row,) = table.rows
+    found = dict(zip((*table.names, *table.figures), row, strict=True))
+    assert "drained" in found["a broken node"]
+    assert found["a node with slow GPUs"] == "not noticed"
+
+
 def test_the_price_counts_the_dashboard_of_operations() -> None:
     def dashboards(health: dict[str, Any] | None) -> float | None:
         blueprint = changed(health)
