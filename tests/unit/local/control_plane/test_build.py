@@ -73,6 +73,16 @@ def test_another_pattern_is_another_folder(lines: list[str]) -> None:
     assert build.module_files(FILES, lines.append) != build.module_files(other, lines.append)
 
 
+@pytest.mark.parametrize("setting", ["_GO_SETTINGS", "_LINKER_FLAGS"])
+def test_another_setting_is_another_folder(
+    lines: list[str], monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    """Otherwise a program that was built with the old settings would be used for ever."""
+    first = build.module_files(FILES, lines.append)
+    monkeypatch.setattr(build, setting, ())
+    assert build.module_files(FILES, lines.append) != first
+
+
 @pytest.mark.clock
 def test_a_failing_go_speaks_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_go", real_go)
