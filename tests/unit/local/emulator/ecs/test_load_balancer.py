@@ -106,6 +106,18 @@ def test_the_rule_of_the_host_chooses_the_targets(balancer: Any, server: Server)
     assert ask("other.internal")[0] == 404
 
 
+def test_the_rule_with_the_smallest_number_is_tried_first(
+    balancer: Any, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As text, 10 comes before 7, and the rule with 10 has no targets."""
+    later = {"Priority": "10", "Actions": [{"Type": "forward", "TargetGroupArn": "arn:empty"}]}
+    monkeypatch.setitem(globals(), "RULES", [{**RULES[1], **later}, *RULES])
+    found, ask = balancer
+    found.register(GROUP, "127.0.0.1", server.port)
+    until(lambda: found.is_healthy(GROUP, "127.0.0.1", server.port))
+    assert ask("model.internal")[0] == 200
+
+
 @pytest.mark.parametrize(("path", "code"), [("/v1/models", 200), ("/V1/models", 404), ("/metrics", 404)])
 def test_the_rule_of_the_path_chooses_the_targets(
     balancer: Any, server: Server, monkeypatch: pytest.MonkeyPatch, path: str, code: int
