@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -20,7 +21,7 @@ from tests.runtime.waiting_processes import waits_for_lock
 from tests.runtime.weights.conftest import FILES, MIB, Published
 from tests.runtime.weights.fake_hub import COMMIT, FakeHub
 from weights import node_cache
-from weights.hub import HubFile
+from weights.hub import CheckedStream, HubFile
 from weights.node_store import NodeStore, NodeStoreError
 from weights.settings import read_node_cache_settings
 
@@ -226,6 +227,38 @@ def add(store: NodeStore, entry: str, mib: int) -> None:
 
 def used_at(folder: Path, entry: str, seconds: float) -> None:
     os.utime(folder / "locks" / entry.replace("/", "--"), (seconds, seconds))
+
+
+class LookingSource:
+    """A model without files, which looks at the lock of an entry when it is asked for them."""
+
+    def __init__(self, lock: Path) -> None:
+        self._lock = lock
+        self.can_be_shared: bool | None = None
+
+    def files(self) -> list[HubFile]:
+        with self._lock.open() as other:
+            try:
+                fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.can_be_shared = False
+            else:
+                self.can_be_shared = True
+        return []
+
+    def open(self, file: HubFile) -> CheckedStream:
+        raise AssertionError(file)
+
+
+def test_an_entry_is_held_alone_while_it_is_filled_and_shared_then(folder: Path) -> None:
+    """With a shared lock, two pods that start together would write the same files."""
+    store, source = NodeStore(folder, 100 * MIB), LookingSource(folder / "locks" / "weights--a")
+    lock = node_cache.hold(store, "weights/a", source)
+    assert source.can_be_shared is False
+    assert store.is_complete("weights/a")
+    source.files()
+    assert source.can_be_shared is True
+    lock.release()
 
 
 def test_what_was_used_longest_ago_is_deleted_first_and_no_more_than_needed(folder: Path) -> None:
