@@ -58,13 +58,13 @@ def test_a_shard_is_as_large_as_it_may_be_and_a_larger_line_is_one_alone(
 ) -> None:
     monkeypatch.setattr(cutting, "MAX_SHARD_TOKENS", 100)
     monkeypatch.setattr(cutting, "MAX_SHARD_LINES", 4)
-    sizes = [40, 40, 40, 500, 1, 1, 1, 1, 1]
+    sizes = [40, 60, 40, 500, 1, 1, 1, 1, 1]
     lines = [
         NumberedLine(number, CheckedLine(str(number), size, 0, "", body={}))
         for number, size in enumerate(sizes, start=1)
     ]
     shards = [[line.tokens for line in shard.lines] for shard in cut_shards(0, 0, lines)]
-    assert shards == [[40, 40], [40], [500], [1, 1, 1, 1], [1]]
+    assert shards == [[40, 60], [40], [500], [1, 1, 1, 1], [1]]
 
 
 def test_a_custom_id_that_is_used_again_is_found_across_segments() -> None:
