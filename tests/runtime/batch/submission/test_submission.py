@@ -229,6 +229,13 @@ def test_what_is_no_manifest_is_a_failed_job(
     assert list(platform_in_process.jobs.in_state("failed")) == []
 
 
+def test_a_manifest_of_exactly_the_largest_size_is_read(submissions: Submissions) -> None:
+    """The limit belongs to what is allowed: one byte more is refused above."""
+    job = submissions.of_object(write(json.dumps(MANIFEST).encode().ljust(2**18)))
+    assert job is not None
+    assert job.state == "validating"
+
+
 @pytest.mark.thorough
 def test_as_much_as_a_manifest_may_hold_is_kept(
     submissions: Submissions, platform_in_process: BatchPlatform
