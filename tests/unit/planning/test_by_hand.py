@@ -187,13 +187,31 @@ def test_images_and_weights_on_ebs(quickstart_document: dict[str, Any]) -> None:
     # No latency profile of a T4G: no price of tokens.
     assert (summary.token_prices, summary.without_profile) == ((), ("qwen3-8b/main",))
     # EBS: 4,750 Mbit/s = 593.75 MB/s = 566 MiB/s, which the volume is made for: 593,494,016 bytes/s; the
-    # network's 12,000 Mbit/s = 1,500 MB/s are faster. 1,192,085,504 bytes take 2.0086 s, 1 GB 1.6849 s.
+    # network's 5,000 Mbit/s = 625 MB/s are faster. 1,192,085,504 bytes take 2.0086 s, 1 GB 1.6849 s.
     (start,) = summary.cold_starts
     assert start.weights_seconds == pytest.approx(2.0086, abs=1e-4)
     assert start.image_seconds_per_gb == pytest.approx(1.6849, abs=1e-4)
     assert start.weights_from == "from the Hub by EBS"
     # 2 * 16 = 32, 3 * 16 = 48.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 32, 48)]
+
+
+def test_streamed_weights_touch_no_disk(quickstart_document: dict[str, Any]) -> None:
+    """Limited by EBS, they would take 2.0 s: the volume is slower than the network."""
+    summary = _plan(
+        quickstart_document,
+        {
+            "pools": [_pool("t4g", ["g5g.4xlarge"], 3)],
+            "model": {
+                "weights": {"s3": "s3://acme-models/qwen3/", "catalog": "Qwen/Qwen3-0.6B"},
+                "workload": {"inputTokens": 500, "outputTokens": 100, "peakRequestsPerSecond": 1},
+            },
+            "workers": {"pool": "t4g", "replicas": 2, "tensorParallelSize": 1},
+        },
+    )
+    (start,) = summary.cold_starts
+    # 1,192,085,504 bytes over the network's 5,000 Mbit/s = 625 MB/s.
+    assert start.weights_seconds == pytest.approx(1.9073, abs=1e-4)
 
 
 def test_a_small_network_and_streamed_weights(quickstart_document: dict[str, Any]) -> None:
