@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.ec2.models import ec2_backends
 
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.cloudformation.deployed_stacks import (
@@ -17,6 +19,7 @@ from inference_blueprints.deployment.removal import leftovers, platform_removal
 from inference_blueprints.deployment.removal.platform_removal import Removal
 from inference_blueprints.deployment.removal.stack_deletion import Retained
 from inference_blueprints.errors import UserError
+from tests.unit.deployment.conftest import REGION
 from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
 from tests.unit.deployment.faults import Faults, ec2_error
 
@@ -161,6 +164,21 @@ def test_a_load_balancer_volume_and_interface_of_the_cluster_are_swept(
     kinds = {each.kind for each in leftovers.leftovers(account, "try")}
     assert kinds == {"load balancer", "volume", "network interface"}
     remove.destroy()
+    assert leftovers.leftovers(account, "try") == []
+
+
+@pytest.mark.parametrize("state", ["deleting", "deleted"])
+def test_a_nat_gateway_that_goes_is_not_left(account: Account, state: str) -> None:
+    """EC2 still lists it, after its end for about an hour, and a removal would wait for it."""
+    ec2 = account.client("ec2")
+    made = ec2.create_nat_gateway(
+        SubnetId=ec2.describe_subnets()["Subnets"][0]["SubnetId"],
+        ConnectivityType="private",
+        TagSpecifications=[{"ResourceType": "natgateway", "Tags": [PLATFORM]}],
+    )
+    gateway = made["NatGateway"]["NatGatewayId"]
+    assert [each.identifier for each in leftovers.leftovers(account, "try")] == [gateway]
+    ec2_backends[DEFAULT_ACCOUNT_ID][REGION].nat_gateways[gateway].state = state
     assert leftovers.leftovers(account, "try") == []
 
 
