@@ -24,6 +24,7 @@ from pathlib import Path
 
 import import_graph
 import psutil
+from children import end_with_children
 from suites import RESULTS, SUITES, Suite
 
 from inference_blueprints import tools
@@ -274,6 +275,7 @@ def main() -> int:
         say(f"  {each.suite.target}: {each.reason}")
     if given.dry_run:
         return 0
+    end_with_children()
     results, left = run(chosen)
     for line in summary(results):
         say(line)

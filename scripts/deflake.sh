@@ -5,6 +5,9 @@ set -eu
 cd "$(dirname "$0")/.."
 runs=$1
 shift
+case $runs in
+  '' | *[!0-9]* | 0*) echo "deflake: N is the number of runs, a whole number above 0; got '$runs'" >&2; exit 2 ;;
+esac
 [ $# -gt 0 ] || { echo "deflake: name the tests: make deflake N=20 ONLY=tests/unit/spec/test_loader.py" >&2; exit 2; }
 folder=build/deflake
 mkdir -p "$folder"

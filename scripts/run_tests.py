@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from children import end_with_children
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = Path("build") / "tests"
@@ -139,28 +140,23 @@ def run_all(parts: Iterable[Part], options: Sequence[str], root: Path = ROOT) ->
     begin = shown = time.monotonic()
     peak = 0.0
     (root / OUTPUT).mkdir(parents=True, exist_ok=True)
-    try:
-        while waiting or running:
-            while waiting and len(running) < AT_ONCE:
-                number = len(running) + len(ended) + 1
-                running.append(start(waiting.pop(0), number, options, root))
-            peak = max(peak, _memory_of_children())
-            for run in [each for each in running if each.has_ended()]:
-                running.remove(run)
-                ended.append(run)
-                say(ended_line(run))
-                if not run.passed:
-                    say(run.output.read_text(encoding="utf-8", errors="replace"))
-                shown = time.monotonic()
-            if running and time.monotonic() - shown > _PROGRESS_SECONDS:
-                shown = time.monotonic()
-                states = ", ".join(f"{run.part.title} {run.percent}" for run in running)
-                say(f"{shown - begin:5.0f} s  {states}")
-            time.sleep(_LOOK_SECONDS)
-    finally:
-        for run in running:
-            run.process.terminate()
-            run.process.wait()
+    while waiting or running:
+        while waiting and len(running) < AT_ONCE:
+            number = len(running) + len(ended) + 1
+            running.append(start(waiting.pop(0), number, options, root))
+        peak = max(peak, _memory_of_children())
+        for run in [each for each in running if each.has_ended()]:
+            running.remove(run)
+            ended.append(run)
+            say(ended_line(run))
+            if not run.passed:
+                say(run.output.read_text(encoding="utf-8", errors="replace"))
+            shown = time.monotonic()
+        if running and time.monotonic() - shown > _PROGRESS_SECONDS:
+            shown = time.monotonic()
+            states = ", ".join(f"{run.part.title} {run.percent}" for run in running)
+            say(f"{shown - begin:5.0f} s  {states}")
+        time.sleep(_LOOK_SECONDS)
     return ended, peak
 
 
@@ -213,19 +209,22 @@ def _memory_of_children() -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the layers of the command line, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("layers", nargs="*", choices=[*LAYERS, []], help="layers to run; default: all")
+    parser.add_argument("layers", nargs="*", metavar="LAYER", help=f"{', '.join(LAYERS)}; default: all")
     parser.add_argument(
         "--option", action="append", default=[], help="a further argument of pytest, such as --option=-x"
     )
     given = parser.parse_args(arguments)
     layers = given.layers or list(LAYERS)
+    if unknown := set(layers) - LAYERS.keys():
+        parser.error(f"got {', '.join(sorted(unknown))}; the layers are {', '.join(LAYERS)}")
+    end_with_children()
     parts = sorted(
         (part for layer in layers for part in parts_of(layer)),
         key=lambda part: (not LAYERS[part.layer], -part.files),
     )
     files = sum(part.files for part in parts)
     say(
-        f"{files} files of tests ({', '.join(layers)}) in {len(parts)} parts, {AT_ONCE} at once. "
+        f"{files} files of tests ({', '.join(layers)}), {len(parts)} processes, {AT_ONCE} at once. "
         "No network, account, GPU, compiler or engine is needed."
     )
     begin = time.monotonic()
