@@ -1,7 +1,8 @@
 """Which tests are near a change, by the imports of the repository.
 
 A file is near another one if a chain of at most `STEPS` imports leads to it. The name of a module or the path
-of a folder as text counts as an import too: programs are started by name, and code is copied by folder.
+of a folder as text counts as an import too: programs are started by name, and code is copied by folder. The
+name of a program of ``runtime``, or of a function in it, counts as an import of its whole folder.
 """
 
 from __future__ import annotations
@@ -106,10 +107,7 @@ def _imported(root: Path, file: str, modules: Mapping[str, str], folders: Mappin
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if "." in node.value:
-                names = [node.value]
-            elif "/" in node.value:
-                found |= folders.get(node.value.strip("/"), set())
+            found |= _named(node.value, modules, folders)
         found |= {modules[name] for name in names if name in modules}
     if file.startswith("tests/"):
         for parent in Path(file).parents:
@@ -117,3 +115,13 @@ def _imported(root: Path, file: str, modules: Mapping[str, str], folders: Mappin
             if conftest in folders.get(parent.as_posix(), ()):
                 found.add(conftest)
     return found
+
+
+def _named(text: str, modules: Mapping[str, str], folders: Mapping[str, set[str]]) -> set[str]:
+    """Return the files of the module, function or folder that a text names."""
+    if "/" in text:
+        return folders.get(text.strip("/"), set())
+    program = modules.get(text, modules.get(text.rpartition(".")[0])) if "." in text else None
+    if program is None:
+        return set()
+    return folders[Path(program).parent.as_posix()] if program.startswith("runtime/") else {program}
