@@ -20,6 +20,7 @@ import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import import_graph
@@ -30,6 +31,7 @@ from suites import RESULTS, SUITES, Suite
 from inference_blueprints import tools
 
 ROOT = Path(__file__).resolve().parent.parent
+say = partial(print, flush=True)
 #: A change of these concerns every suite.
 COMMON = re.compile(
     r"Makefile|\.ci/.*|pyproject\.toml|requirements\.lock|package(-lock)?\.json|scripts/(ci|suites|import_graph)\.py"
@@ -193,12 +195,6 @@ def processes_left(mark: str) -> list[psutil.Process]:
             left.append(process)
     _, alive = psutil.wait_procs(left, timeout=_ENDING_SECONDS)
     return alive
-
-
-def say(line: str) -> None:
-    """Print a line at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def summary(results: Sequence[SuiteResult]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import psutil
 from children import end_with_children
 
 ROOT = Path(__file__).resolve().parent.parent
+say = partial(print, flush=True)
 OUTPUT = Path("build") / "tests"
 #: The layers, and whether all files of a layer share costly work, such as the synthesis of templates.
 LAYERS = {"templates": True, "charts": True, "runtime": False, "unit": False}
@@ -187,12 +189,6 @@ def summary(runs: Sequence[Run], wall_seconds: float, peak: float) -> Iterator[s
     crashed = sum(not run.passed and not run.count("failed") + run.count("errors") for run in runs)
     failed = sum(run.count("failed") + run.count("errors") for run in runs) + crashed
     yield f"{sum(run.count('passed') for run in runs)} passed, {failed} failed"
-
-
-def say(line: str) -> None:
-    """Print a line at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def _memory_of_children() -> float:

@@ -49,8 +49,6 @@ class Suite:
         return self.mark in named or (self.mark == "clock" and name.startswith("tests/local/") and not named)
 
 
-#: The marks that take a test out of the first tier.
-MARKS = ("thorough", "clock", "faults", "lives", "scaling", "controllers", "ecs", "llama", "engines")
 _LAYERS = ("tests/unit", "tests/charts", "tests/runtime", "tests/templates")
 
 SUITES = (
@@ -156,3 +154,6 @@ SUITES = (
         page="real-engines.md",
     ),
 )
+
+#: The marks that take a test out of the first tier.
+MARKS = tuple(suite.mark for suite in SUITES if suite.mark)

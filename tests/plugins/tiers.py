@@ -15,9 +15,8 @@ from pathlib import PurePath
 from typing import Any, SupportsIndex
 
 import pytest
+from suites import MARKS
 
-#: Marks of suites that run other tests than those of the first tier, except engines (engine_results.py).
-SUITES = ("thorough", "clock", "faults", "lives", "scaling", "controllers", "ecs", "llama", "engines")
 FIRST_TIER = ("tests/unit/", "tests/charts/", "tests/runtime/", "tests/templates/")
 #: Programs that end by themselves in a moment, and CDK's kernel (node). Some tests start `blueprints` itself.
 ALLOWED_PROGRAMS = frozenset({"blueprints", "git", "helm", "kubectl", "node"})
@@ -84,4 +83,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _has_suite(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) for name in SUITES)
+    return any(item.get_closest_marker(name) for name in MARKS)
