@@ -87,8 +87,7 @@ class Life:
         kept = self.remove()
         assert bool(kept) == (document["spec"]["environment"].get("dataRemoval", "retain") == "retain")
         assert inventory(self._emulator) - self._before == kept
-        # Namespaces that Helm made are left to the cluster, which is gone.
-        assert {path for path, item in self._records().objects() if item["kind"] != "Namespace"} == set()
+        assert list(self._records().objects()) == []
         assert self._records().releases() == ()
 
     def _records(self) -> EmulatorRecords:

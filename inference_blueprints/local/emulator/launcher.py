@@ -32,7 +32,10 @@ from inference_blueprints.local.emulator.resource_handlers.composite_alarms impo
 from inference_blueprints.local.emulator.resource_handlers.ecs_resources import register_ecs
 from inference_blueprints.local.emulator.resource_handlers.emptied_bucket import register_emptied_bucket
 from inference_blueprints.local.emulator.resource_handlers.kafka_clusters import register_kafka_clusters
-from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import register_kubernetes
+from inference_blueprints.local.emulator.resource_handlers.kubernetes_resources import (
+    forget_deleted_clusters,
+    register_kubernetes,
+)
 from inference_blueprints.local.emulator.resource_handlers.scaling_resources import register_scaling
 from inference_blueprints.local.emulator.resource_handlers.stubs import register_stubs
 from inference_blueprints.local.emulator.serverless_cache.handler import register_serverless_caches
@@ -83,7 +86,9 @@ def main() -> None:
     if arguments.control_plane:
         register_real_kubernetes(arguments.control_plane)
     else:
-        register_kubernetes(RecordingCluster(arguments.records, arguments.helm))
+        recording = RecordingCluster(arguments.records, arguments.helm)
+        register_kubernetes(recording)
+        forget_deleted_clusters(recording.forget)
     port = os.environ["GATEWAY_PORT"]
     addresses = [f"fd://{arguments.socket}"]
     # Address, region and credentials of the emulator for tasks and builds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -125,6 +126,10 @@ class RecordingCluster:
             for path in recorded.objects:
                 records.remove(path)
             records.remove_release(namespace, release)
+
+    def forget(self, cluster: str) -> None:
+        """Remove everything that is recorded of a deleted cluster, also namespaces that charts made."""
+        shutil.rmtree(self._folder / cluster, ignore_errors=True)
 
     def _records(self, cluster: EmulatedCluster) -> EmulatorRecords:
         return EmulatorRecords(self._folder / cluster.name)

@@ -18,9 +18,9 @@ from typing import Any
 from ministack.core.responses import error_response_json, get_account_id, get_region, json_response, new_uuid
 from ministack.services import cloudwatch_logs, ecs, eventbridge
 
+from inference_blueprints.local.emulator.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImages
 from inference_blueprints.local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
-from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.api.ecs_api import ApiSources, EcsApi
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_blueprints.local.emulator.ecs.control.cluster_state import ClusterState, Shape

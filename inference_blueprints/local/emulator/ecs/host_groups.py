@@ -18,7 +18,7 @@ from ministack.services import autoscaling, ec2
 
 from inference_blueprints.catalog import instance_type, instance_types
 from inference_blueprints.catalog.ecs_hosts import host_kind
-from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
+from inference_blueprints.local.emulator.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, HostPool, Shape
 from inference_blueprints.local.emulator.ecs.control.host_scaling import HostSize
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -141,6 +142,19 @@ def _chart(properties: Properties) -> ChartArchive | ChartReference:
     if content is None:
         raise KubernetesRejection(f"the chart asset {address} was not published")
     return ChartArchive(content=content)
+
+
+def forget_deleted_clusters(forget: Callable[[str], None]) -> None:
+    """Call a function with the name of each EKS cluster that is deleted: its objects are gone with it."""
+    delete = eks._delete_cluster
+
+    def delete_and_forget(name: str) -> Any:
+        answer = delete(name)
+        if name not in eks._clusters:
+            forget(name)
+        return answer
+
+    eks._delete_cluster = delete_and_forget
 
 
 def register_kubernetes(backend: ClusterBackend) -> None:

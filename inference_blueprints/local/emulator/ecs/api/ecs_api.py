@@ -13,7 +13,7 @@ from typing import Any
 import botocore.session
 from botocore.validate import ParamValidator
 
-from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
+from inference_blueprints.local.emulator.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_blueprints.local.emulator.ecs.api.instance_calls import InstanceCalls
 from inference_blueprints.local.emulator.ecs.control.cluster_state import (

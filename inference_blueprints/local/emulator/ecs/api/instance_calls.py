@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
+from inference_blueprints.local.emulator.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance, Shape
 from inference_blueprints.local.emulator.ecs.control.ecs_control import ClusterParts

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import botocore.session
 from botocore.validate import ParamValidator
 
-from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
+from inference_blueprints.local.emulator.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.scaling.application_scaling import (
     ApplicationScaling,
     KeptPolicy,

@@ -19,7 +19,7 @@ from ministack.core.responses import (
 )
 from ministack.services import cloudwatch
 
-from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
+from inference_blueprints.local.emulator.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_blueprints.local.emulator.ecs.scaling.application_scaling import ApplicationScaling
 from inference_blueprints.local.emulator.ecs.scaling.queue_metrics import QueueMetrics

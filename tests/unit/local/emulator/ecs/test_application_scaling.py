@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.ecs.api.api_failures import AwsApiError
+from inference_blueprints.local.emulator.api_failures import AwsApiError
 from inference_blueprints.local.emulator.ecs.scaling.application_scaling import ApplicationScaling
 from inference_blueprints.local.emulator.ecs.scaling.scaling_api import ScalingApi
 

@@ -1,0 +1,49 @@
+"""What AWS refuses, as the emulator says it. Each row names its source.
+
+The emulator's own code decides when a row applies. Its words come from here, so that this file lists every
+refusal that a deployment on this machine was checked against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_blueprints.local.emulator.api_failures import AwsApiError
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error that AWS answers with.
+
+    Parameters
+    ----------
+    call
+        Service and operation, or the type of the CloudFormation resource.
+    when
+        What the caller did.
+    code
+        AWS's name of the error.
+    message
+        AWS's text. Parts in braces are filled in.
+    source
+        The document, or the repository and number of a public issue, that shows the refusal.
+    """
+
+    call: str
+    when: str
+    code: str
+    message: str
+    source: str
+
+    def error(self, **values: str) -> AwsApiError:
+        """Return the error with its parts filled in."""
+        return AwsApiError(self.code, self.message.format(**values))
+
+
+POD_IDENTITY_EXISTS = Refusal(
+    call="eks:CreatePodIdentityAssociation",
+    when="The service account of a cluster has an association already",
+    code="ResourceInUseException",
+    message="Association already exists: {association}",
+    source="eksctl-io/eksctl#7753; EKS API Reference, CreatePodIdentityAssociation",
+)
