@@ -118,6 +118,13 @@ def test_an_upgrade_removes_what_the_chart_no_longer_renders(
     assert _files(tmp_path) == {"_cluster/namespace-shop.yaml"}
 
 
+def test_nothing_of_a_deleted_cluster_stays(backend: RecordingCluster, tmp_path: Path) -> None:
+    backend.install_chart(CLUSTER, _release(deployment=DEPLOYMENT))
+    backend.uninstall_chart(CLUSTER, "shop", "web")
+    backend.forget("blue")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_object_without_a_namespace_is_in_that_of_its_release(
     backend: RecordingCluster, tmp_path: Path
 ) -> None:
