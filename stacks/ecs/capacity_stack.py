@@ -139,6 +139,7 @@ class EcsCapacityStack(cdk.Stack):
                 images=hosts.images,
                 instance_store=hosts.uses_instance_store,
                 gpus=hosts.kind == "gpu",
+                efa_devices=hosts.instance_types[0].efa_interfaces if hosts.efa else 0,
             ),
             instance_profile_arn=profile.attr_arn,
             security_group_ids=[self._members.security_group_id, *efa_groups],

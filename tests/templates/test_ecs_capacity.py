@@ -182,6 +182,8 @@ def test_efa_hosts_have_every_interface_and_one_address(capacity: Synthesised) -
     assert all(len(each["Groups"]) == 2 for each in interfaces)
     assert "SecurityGroupIds" not in _template(capacity(**P5EN))
     assert _only(capacity(**P5EN), "AWS::AutoScaling::AutoScalingGroup")["VPCZoneIdentifier"] == SUBNETS[1:]
+    # Tasks name 16 devices, and a host that lacks one must not join.
+    assert '[ "$found" -lt 16 ]' in _user_data(capacity(**P5EN))
 
 
 def test_ecs_drains_hosts_before_they_stop(capacity: Synthesised) -> None:

@@ -36,6 +36,17 @@ if [ -n "$disk" ]; then
 fi
 """
 
+#: A task names each device, and Docker starts no container with a device that the host does not have.
+_EFA_DEVICES = """\
+modprobe --all efa ib_uverbs
+udevadm settle
+found=$(find /dev/infiniband -name 'uverbs*' | wc --lines)
+if [ "$found" -lt {count} ]; then
+  echo "this host has $found of {count} EFA devices and does not join the cluster" >&2
+  exit 1
+fi
+"""
+
 #: Containers in host mode share the host's network, so the hop limit of its metadata does not keep them from
 #: the host's credentials. A unit sets the rule again after a restart. The agent itself runs as root.
 _METADATA_UNIT = """\
@@ -63,11 +74,14 @@ def host_user_data(
     images: Sequence[str],
     instance_store: bool,
     gpus: bool,
+    efa_devices: int = 0,
 ) -> str:
     """Return the script that a host runs at its first start.
 
     The ECS agent starts after it (``After=cloud-final.service`` of ecs.service), so a host gets its first
-    task when its images are there.
+    task when its images are there. The script itself asks for that start: it stops Docker, and the stop takes
+    the start that systemd had planned away (``PartOf=docker.service`` of ecs.service, aws/amazon-ecs-agent,
+    packaging/amazon-linux-ami-integrated). So a host whose script fails takes no tasks.
 
     Parameters
     ----------
@@ -83,12 +97,15 @@ def host_user_data(
         Whether the host has NVMe, which holds the images and the shared folder.
     gpus
         Whether the host has GPUs.
+    efa_devices
+        Number of EFA devices that tasks name. A host with fewer does not join.
     """
     folders = shlex.join(shared_folders)
     script = [
         "#!/bin/bash",
         "set -o errexit -o nounset -o pipefail",
         "systemctl stop docker.socket docker",
+        *([_EFA_DEVICES.format(count=efa_devices).rstrip()] if efa_devices else []),
         f"mkdir --parents {DATA_FOLDER}",
         *([_INSTANCE_STORE.rstrip()] if instance_store else []),
         f"mkdir --parents {DATA_FOLDER}/docker {folders}",
@@ -104,6 +121,9 @@ def host_user_data(
             f"docker pull --quiet {shlex.quote(image)} || logger --tag images {shlex.quote(image)}"
             for image in images
         ),
+        # The agent waits for the end of this script, so the script must not wait for the agent (Amazon ECS
+        # Developer Guide, "Bootstrapping Amazon ECS Linux container instances to pass data").
+        "systemctl start --no-block ecs",
     ]
     return "\n".join(script) + "\n"
 
