@@ -194,7 +194,8 @@ class ClusterRepairs(CellRepairs):
 
     def _dcgm(self, node: str, pods: list[KubernetesObject]) -> DcgmReading | None:
         try:
-            found = dcgm_readings(self.platform.cell.metrics, [node], self.platform.rules, self.clock())
+            cell, rules = self.platform.cell, self.platform.rules
+            found = dcgm_readings(cell.metrics, cell.platform, [node], rules, self.clock())
         except MetricsError:
             return None  # as if the exporter did not answer: nothing is proved or contradicted by it
         reading = found.get(node)

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from inference_blueprints.gpu_health.fault_rules import FaultRules
 from inference_blueprints.gpu_health.live_node import DcgmReading
 from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
-from operations.promql import name_matchers
+from operations.promql import name_matchers, text_literal
 
 #: Label that tells the parts of one query apart.
 _WHAT: Final = "what"
 #: Fields: https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html. A field that the
-#: exporter does not export has no series, and counts as zero.
+#: exporter does not export has no series, and counts as zero. Platforms of one account may have nodes of the
+#: same name, so each part selects its platform too.
 _PARTS: Final[Mapping[str, str]] = {
-    "gpus": "count by (node) (last_over_time(DCGM_FI_DEV_GPU_UTIL{$nodes}[2m]))",
-    "uncorrectable": "sum by (node) (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{$nodes})",
-    "remapped": "sum by (node) (DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS{$nodes})",
-    "remap_failures": "sum by (node) (DCGM_FI_DEV_ROW_REMAP_FAILURE{$nodes})",
-    "corrected": "max by (node) (rate(DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{$nodes}[5m]))",
-    "xid": "max by (node, gpu) (DCGM_FI_DEV_XID_ERRORS{$nodes}) != 0",
+    "gpus": "count by (node) (last_over_time(DCGM_FI_DEV_GPU_UTIL{$selected}[2m]))",
+    "uncorrectable": "sum by (node) (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{$selected})",
+    "remapped": "sum by (node) (DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS{$selected})",
+    "remap_failures": "sum by (node) (DCGM_FI_DEV_ROW_REMAP_FAILURE{$selected})",
+    "corrected": "max by (node) (rate(DCGM_FI_DEV_ECC_SBE_VOL_TOTAL{$selected}[5m]))",
+    "xid": "max by (node, gpu) (DCGM_FI_DEV_XID_ERRORS{$selected}) != 0",
 }
 #: Parts that count as uncorrectable errors.
 _UNCORRECTABLE: Final = ("uncorrectable", "remapped", "remap_failures")
 
 
 def dcgm_readings(
-    metrics: CloudWatchPromql, nodes: Iterable[str], rules: FaultRules, at: float
+    metrics: CloudWatchPromql, platform: str, nodes: Iterable[str], rules: FaultRules, at: float
 ) -> Mapping[str, DcgmReading]:
     """Return the newest readings by node. Nodes whose exporter does not answer are left out.
 
@@ -35,6 +36,8 @@ def dcgm_readings(
     ----------
     metrics
         CloudWatch.
+    platform
+        Name of the platform, a label of the series.
     nodes
         Names of nodes, a few.
     rules
@@ -48,8 +51,8 @@ def dcgm_readings(
         If CloudWatch does not answer.
     """
     found = dict[str, dict[str, list[float]]]()
-    for matcher in name_matchers("node", sorted(nodes)):
-        for series in metrics.instant(_query(matcher), at):
+    for selected in _selected(platform, nodes):
+        for series in metrics.instant(_query(selected), at):
             node, what = series.labels.get("node", ""), series.labels.get(_WHAT, "")
             found.setdefault(node, {}).setdefault(what, []).append(series.points[-1][1])
     return {
@@ -65,20 +68,28 @@ def dcgm_readings(
     }
 
 
-def listed_gpus(metrics: CloudWatchPromql, nodes: Iterable[str], at: float) -> Mapping[str, int]:
+def listed_gpus(
+    metrics: CloudWatchPromql, platform: str, nodes: Iterable[str], at: float
+) -> Mapping[str, int]:
     """Return how many GPUs the exporter of each node lists. Nodes whose exporter is silent are left out."""
     found = dict[str, int]()
-    for matcher in name_matchers("node", sorted(nodes)):
-        query = _PARTS["gpus"].replace("$nodes", matcher)
+    for selected in _selected(platform, nodes):
+        query = _PARTS["gpus"].replace("$selected", selected)
         found |= {
             series.labels.get("node", ""): int(series.points[-1][1]) for series in metrics.instant(query, at)
         }
     return found
 
 
-def _query(matcher: str) -> str:
+def _selected(platform: str, nodes: Iterable[str]) -> Iterator[str]:
+    """Yield matchers of the series of a platform's nodes, each for as many nodes as one query may name."""
+    for matcher in name_matchers("node", sorted(nodes)):
+        yield f"platform={text_literal(platform)},{matcher}"
+
+
+def _query(selected: str) -> str:
     return " or ".join(
-        f'label_replace({part.replace("$nodes", matcher)}, "{_WHAT}", "{what}", "", "")'
+        f'label_replace({part.replace("$selected", selected)}, "{_WHAT}", "{what}", "", "")'
         for what, part in _PARTS.items()
     )
 

@@ -225,7 +225,8 @@ class HostRepairs(CellRepairs):
 
     def _dcgm(self, node: str) -> DcgmReading | None:
         try:
-            found = dcgm_readings(self.platform.cell.metrics, [node], self.platform.rules, self.clock())
+            cell, rules = self.platform.cell, self.platform.rules
+            found = dcgm_readings(cell.metrics, cell.platform, [node], rules, self.clock())
         except MetricsError:
             return None  # as if the exporter did not answer: nothing is proved or contradicted by it
         return found.get(node)
@@ -245,7 +246,8 @@ class HostRepairs(CellRepairs):
         return task.label("pool") == pool and task.label("role") in WORKER_ROLES and not ends
 
     def _list_their_gpus(self, hosts: Sequence[ContainerHost]) -> bool:
-        listed = listed_gpus(self.platform.cell.metrics, [host.name for host in hosts], self.clock())
+        cell = self.platform.cell
+        listed = listed_gpus(cell.metrics, cell.platform, [host.name for host in hosts], self.clock())
         accelerators = self.platform.accelerators
         return all(
             host.ready and listed.get(host.name, 0) >= host.gpus_expected(accelerators) for host in hosts

@@ -139,7 +139,8 @@ def _read_nodes(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable
     expected = {node.name: node.gpus_expected(platform.accelerators) for node in nodes}
     equipped = [node for node in nodes if node.pool and expected[node.name]]
     try:
-        listed = listed_gpus(platform.cell.metrics, [node.name for node in equipped], now)
+        cell = platform.cell
+        listed = listed_gpus(cell.metrics, cell.platform, [node.name for node in equipped], now)
     except MetricsError as error:
         _logger.warning("GPUs cannot be counted", extra={"error": str(error)})
         listed = {}

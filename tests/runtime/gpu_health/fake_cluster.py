@@ -96,6 +96,9 @@ class Samples:
     workers: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
     #: GPUs and other parts of the query of readings, by node.
     nodes: dict[str, dict[str, float]] = field(default_factory=dict)
+    #: GPUs that another platform of the same account and region lists, by the same names of nodes. They
+    #: count too in a query that does not select the platform.
+    neighbours: dict[str, float] = field(default_factory=dict)
 
     def put(self, at: float, series: str, pod: str, value: float) -> None:
         self.workers.setdefault((series, pod), {})[at] = value
@@ -107,8 +110,14 @@ class Samples:
         names = re.findall(r'node=~"([^"]*)"', query)[0].replace("[.]", ".").split("|")
         parts = re.findall(r'"what", "(\w+)"', query)
         at = float(form["time"])
+        strangers = (
+            {} if re.findall("{[^}]*}", query) == re.findall('{platform="[^}]*}', query) else self.neighbours
+        )
         return [
-            {"metric": {"node": name, **({"what": what} if parts else {})}, "value": [at, str(value)]}
+            {
+                "metric": {"node": name, **({"what": what} if parts else {})},
+                "value": [at, str(value + (strangers.get(name, 0.0) if what == "gpus" else 0.0))],
+            }
             for name in names
             for what, value in self.nodes.get(name, {}).items()
             if what in (parts or ["gpus"])

@@ -204,6 +204,15 @@ def test_zero_gpus_that_are_reported_healthy_are_found(world: HealthWorld) -> No
     assert world.state("node-2") == "done"
 
 
+def test_the_gpus_of_another_platform_with_the_same_names_of_nodes_do_not_count(world: HealthWorld) -> None:
+    """Red if a query selects nodes by name only: the node of seven GPUs reads 15, and is never found."""
+    replacement(world)
+    world.cluster.samples.nodes["node-2"] = {"gpus": 7.0}
+    world.cluster.samples.neighbours = {"node-2": 8.0}
+    world.minutes(4)
+    assert world.state("node-2") == "done"
+
+
 def test_a_gpu_that_stalls_dcgm_is_found_with_its_slow_worker(world: HealthWorld) -> None:
     replacement(world)
     del world.cluster.samples.nodes["node-2"]
