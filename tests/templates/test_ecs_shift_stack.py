@@ -124,7 +124,6 @@ def test_a_shift_that_observes_may_read_and_nothing_else(watching: Templates) ->
         "dynamodb:Query",
         "ecs:DescribeServices",
         "sns:Publish",
-        "sqs:SendMessage",
         "ssm:GetParameter",
     }
     (puts,) = allowed(watching)["dynamodb:PutItem"]

@@ -12,6 +12,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from inference_constructs.asynchronous_calls import REPEATED
+
 
 def add_function(
     scope: Construct,
@@ -50,7 +52,8 @@ def add_function(
     reserved
         Calls that may run at the same time, and for which Lambda keeps room.
     undelivered
-        Queue of events for which all calls failed. Only callers that do not wait for the result need it.
+        Queue of events for which all calls failed. Only callers that do not wait for the result need it;
+        their calls are repeated.
     """
     role = iam.Role(
         scope,
@@ -85,6 +88,7 @@ def add_function(
         timeout=cdk.Duration.seconds(timeout_seconds),
         vpc=vpc,
         vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets) if vpc else None,
+        **(REPEATED if undelivered else {}),
     )
     log.grant_write(role)
     return function

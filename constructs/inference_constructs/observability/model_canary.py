@@ -15,6 +15,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints.contracts import canary_names
+from inference_constructs.asynchronous_calls import NOT_REPEATED
 from inference_constructs.network.function_interfaces import let_connect
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
@@ -90,6 +91,7 @@ class ModelCanary(Construct):
             timeout=cdk.Duration.minutes(15),
             vpc=vpc,
             vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
+            **NOT_REPEATED,
         )
         function.node.add_dependency(role)
         events.Rule(

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from inference_blueprints.catalog.log_groups import controller_log_group
 from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
+from inference_constructs.asynchronous_calls import NOT_REPEATED
 from inference_constructs.findings import acknowledge, acknowledge_wildcards
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
@@ -72,7 +73,6 @@ class ControllerFunction(lambda_.Function):
             construct_id,
             architecture=lambda_.Architecture.ARM_64,
             code=code,
-            dead_letter_queue=place.undelivered,
             environment={**place.environment, **environment},
             handler=handler,
             layers=[
@@ -88,6 +88,8 @@ class ControllerFunction(lambda_.Function):
             timeout=cdk.Duration.seconds(timeout_seconds),
             vpc=place.vpc,
             vpc_subnets=ec2.SubnetSelection(subnets=place.vpc.private_subnets),
+            # The minute's function reads everything again. What failed is in the alarm on errors.
+            **NOT_REPEATED,
         )
         self.node.add_dependency(role)
 

@@ -71,8 +71,11 @@ class HardwareSignals(Construct):
             targets=[
                 targets.LambdaFunction(
                     function,
+                    # Deliveries that fail are tried again for a minute, not for the 24 hours of the default
+                    # (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html).
+                    # Later, the minute's function has read the raised alarm.
                     retry_attempts=8,
-                    max_event_age=cdk.Duration.hours(1),
+                    max_event_age=cdk.Duration.minutes(1),
                     dead_letter_queue=place.undelivered,
                 )
             ],
