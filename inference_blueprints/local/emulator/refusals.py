@@ -47,3 +47,14 @@ POD_IDENTITY_EXISTS = Refusal(
     message="Association already exists: {association}",
     source="eksctl-io/eksctl#7753; EKS API Reference, CreatePodIdentityAssociation",
 )
+
+EVENT_INVOKE_LIMIT = Refusal(
+    call="lambda:PutFunctionEventInvokeConfig, AWS::Lambda::EventInvokeConfig",
+    when="The age of an event is not 60 to 21,600 seconds, or the attempts are not 0 to 2",
+    code="ValidationException",
+    message=(
+        "1 validation error detected: Value '{value}' at '{name}' failed to satisfy constraint: "
+        "Member must have value {bound}"
+    ),
+    source="AWS Lambda API Reference, PutFunctionEventInvokeConfig; words: getmoto/moto, awslambda/models.py",
+)
