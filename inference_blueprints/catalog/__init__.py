@@ -33,6 +33,7 @@ from inference_blueprints.catalog.start_times import StartTimeFigure
 from inference_blueprints.catalog.streaming_figures import BrokerSize, JobLoad
 from inference_blueprints.catalog.unknown_entry import UnknownEntryError
 from inference_blueprints.catalog.vision import Vision
+from inference_blueprints.contracts.request_limits import RequestLimits
 
 __all__ = [
     "KV_CACHE_BYTES",
@@ -99,6 +100,7 @@ __all__ = [
     "prices",
     "quotas",
     "regions",
+    "request_limits",
     "service_prices",
     "service_quotas",
     "start_times",
@@ -191,6 +193,11 @@ def experimental_ways() -> Mapping[str, ExperimentalWay]:
 def frontend_load(stack: str) -> FrontendLoad:
     """Return what a frontend of a stack needs for its requests."""
     return shipped().frontend_loads[stack]
+
+
+def request_limits(engine: str) -> RequestLimits:
+    """Return the limits of an engine's requests, by the blueprint's key of the engine."""
+    return shipped().request_limits.of(engine)
 
 
 def broker_sizes() -> Mapping[str, BrokerSize]:

@@ -16,6 +16,7 @@ from inference_blueprints.catalog.configurations.architecture import Architectur
 from inference_blueprints.catalog.diffusion import pipeline_of
 from inference_blueprints.catalog.draft import Draft, DraftClass
 from inference_blueprints.catalog.engine import Engine, MemoryArgument, flags_of
+from inference_blueprints.catalog.engine_limits import EngineBound, EngineLimits
 from inference_blueprints.catalog.entry_builder import CatalogueError, build_entry
 from inference_blueprints.catalog.environment_names import EnvironmentNames
 from inference_blueprints.catalog.experimental import ExperimentalWay
@@ -33,6 +34,7 @@ from inference_blueprints.catalog.serving_metrics import DroppedMetrics, Serving
 from inference_blueprints.catalog.start_times import StartTimeFigure
 from inference_blueprints.catalog.streaming_figures import BrokerSize, JobLoad
 from inference_blueprints.catalog.vision import Vision
+from inference_blueprints.contracts.request_limits import StructureLimits
 
 #: Region of the reference prices. They rank instance types, and are shown for regions without a table.
 REFERENCE_REGION = "us-east-1"
@@ -202,6 +204,27 @@ class Catalogue:
     def frontend_loads(self) -> Mapping[str, FrontendLoad]:
         """What frontends need for their requests, by the blueprint's key of the stack."""
         return self._entries("frontend_load.json", "frontends", FrontendLoad)
+
+    @cached_property
+    def request_limits(self) -> EngineLimits:
+        """Limits of requests, with what an engine does beyond them."""
+        name = "request_limits.json"
+        document, file = self._json(name), self.directory / name
+        structure = dict(document["structure"])
+        source = structure.pop("source")
+        return build_entry(
+            EngineLimits,
+            {
+                **document,
+                "bounds": tuple(
+                    build_entry(EngineBound, {**each, "engines": tuple(each["engines"])}, file)
+                    for each in document["bounds"]
+                ),
+                "structure": build_entry(StructureLimits, structure, file),
+                "structure_source": source,
+            },
+            file,
+        )
 
     @cached_property
     def broker_sizes(self) -> Mapping[str, BrokerSize]:

@@ -37,7 +37,12 @@ ALLOWED = {
     },
     # Runs beside the Prometheus of a platform on ECS: boto3 besides, which its image has.
     "runtime/task_targets": {"task_targets", f"{LIBRARY}.contracts"},
-    f"{LIBRARY}/catalog": {f"{LIBRARY}.catalog", f"{LIBRARY}.errors", f"{LIBRARY}.resources"},
+    f"{LIBRARY}/catalog": {
+        f"{LIBRARY}.catalog",
+        f"{LIBRARY}.contracts",
+        f"{LIBRARY}.errors",
+        f"{LIBRARY}.resources",
+    },
     f"{LIBRARY}/spec": {
         f"{LIBRARY}.contracts",
         f"{LIBRARY}.spec",
