@@ -58,3 +58,33 @@ EVENT_INVOKE_LIMIT = Refusal(
     ),
     source="AWS Lambda API Reference, PutFunctionEventInvokeConfig; words: getmoto/moto, awslambda/models.py",
 )
+
+LOG_GROUP_EXISTS = Refusal(
+    call="AWS::Logs::LogGroup",
+    when="A log group has the name already, also one that a service has created",
+    code="AlreadyExists",
+    message=(
+        "Resource of type 'AWS::Logs::LogGroup' with identifier "
+        '\'{{"/properties/LogGroupName":"{name}"}}\' already exists.'
+    ),
+    source="CloudWatch Logs API Reference, CreateLogGroup: ResourceAlreadyExistsException; aws/aws-cdk#19812",
+)
+
+NAME_EXISTS = Refusal(
+    call="CloudFormation, creation of a resource",
+    when="Another resource of the account and region has the same name",
+    code="AlreadyExists",
+    message="Resource of type '{type}' with identifier '{name}' already exists.",
+    source="CloudFormation CLI User Guide, resource type handler contract: AlreadyExists of a create handler",
+)
+
+CUSTOM_NAME_REPLACED = Refusal(
+    call="CloudFormation, update of a resource",
+    when="A property that cannot change has changed, and the template gives the resource the same name",
+    code="ValidationError",
+    message=(
+        "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
+        "Rename {name} and update the stack again."
+    ),
+    source="re:Post, CloudFormation error of a custom-named resource; the types' createOnlyProperties",
+)

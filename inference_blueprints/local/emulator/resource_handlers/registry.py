@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
+from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS, _delete_predecessor
+
+from inference_blueprints.catalog.cloudformation_types import cloudformation_types
+from inference_blueprints.local.emulator.refusals import CUSTOM_NAME_REPLACED
 
 Properties = Mapping[str, Any]
 Made = tuple[str, dict[str, str]]
@@ -53,12 +56,24 @@ def handled_types() -> frozenset[str]:
 
 
 def register(resource_type: str, handler: ResourceHandler) -> None:
-    """Register a handler for a resource type in the emulator's CloudFormation."""
+    """Register a handler for a resource type in the emulator's CloudFormation.
+
+    If a property changes that cannot, CloudFormation makes another resource, then deletes the old one. It
+    refuses to if both would have the name that the template gives them.
+    """
+    known = cloudformation_types().get(resource_type)
 
     def create(logical_id: str, properties: Properties, stack: str) -> Made:
         return handler.create(ResourceRequest(stack, logical_id, properties))
 
-    def update(name: str, _: Properties, properties: Properties, stack: str, logical_id: str) -> Made:
+    def update(name: str, old: Properties, properties: Properties, stack: str, logical_id: str) -> Made:
+        if known and known.replaced_by(old, properties):
+            named = [properties.get(each) for each in known.names]
+            if named and all(named) and named == [old.get(each) for each in known.names]:
+                raise CUSTOM_NAME_REPLACED.error(name=name)
+            made = create(logical_id, properties, stack)
+            _delete_predecessor(delete, name, old)
+            return made
         return handler.update(ResourceRequest(stack, logical_id, properties, name))
 
     def delete(name: str, properties: Properties) -> None:

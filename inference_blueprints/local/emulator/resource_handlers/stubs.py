@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 from ministack.core.responses import get_account_id, get_region
 
+from inference_blueprints.catalog.cloudformation_types import cloudformation_types, value_at
+from inference_blueprints.local.emulator.refusals import NAME_EXISTS, POD_IDENTITY_EXISTS
 from inference_blueprints.local.emulator.resource_handlers.registry import (
     Made,
+    Properties,
     ResourceRequest,
     handled_types,
     register,
@@ -27,26 +31,53 @@ class StubHandler:
     def __init__(self, resource_type: str, stub: Stub) -> None:
         self._resource_type = resource_type
         self._stub = stub
+        self._type = cloudformation_types().get(resource_type)
+        #: Physical ids by account, region and the values that only one resource may have.
+        self._made: dict[tuple[str, ...], str] = {}
 
     def create(self, request: ResourceRequest) -> Made:
-        """Return the same result each time the same resource of the same stack is created."""
+        """Record a resource whose name is free, and return the same result for the same resource."""
+        name = self._name(request.properties)
+        if name in self._made:
+            raise self._refusal(name)
+        made = self.update(request)
+        if name:
+            self._made[name] = made[0]
+        return made
+
+    def update(self, request: ResourceRequest) -> Made:
+        """Return the identifier and the attributes."""
         missing = [name for name in self._stub.required if name not in request.properties]
         if missing:
             raise ValueError(f"{self._resource_type} {request.logical_id} lacks {', '.join(missing)}")
+        paths = self._type.create_only if self._type else ()
+        fixed = [value_at(request.properties, path) for path in paths]
+        seed = f"{request.stack}/{request.logical_id}/{json.dumps(fixed, default=str)}"
         values = {
             **request.properties,
             "account": get_account_id(),
             "region": get_region(),
-            "unique": hashlib.sha256(f"{request.stack}/{request.logical_id}".encode()).hexdigest()[:17],
+            "unique": hashlib.sha256(seed.encode()).hexdigest()[:17],
         }
         values["id"] = self._stub.identifier.format_map(values)
         attributes = {name: form.format_map(values) for name, form in self._stub.attributes.items()}
         return values["id"], attributes
 
-    update = create
-
     def delete(self, request: ResourceRequest) -> None:
-        """Do nothing, because nothing was created."""
+        """Forget the name."""
+        self._made = {name: each for name, each in self._made.items() if each != request.physical_id}
+
+    def _name(self, properties: Properties) -> tuple[str, ...]:
+        """Return what only one resource may have. Empty if AWS chooses the name."""
+        named = [properties.get(each) for each in (self._type.names if self._type else ())]
+        if not named or None in named:
+            return ()
+        return (get_account_id(), get_region(), *map(str, named))
+
+    def _refusal(self, name: tuple[str, ...]) -> Exception:
+        if self._resource_type == "AWS::EKS::PodIdentityAssociation":
+            return POD_IDENTITY_EXISTS.error(association=self._made[name])
+        return NAME_EXISTS.error(type=self._resource_type, name="|".join(name[2:]))
 
 
 def register_stubs() -> None:

@@ -1,0 +1,64 @@
+"""What AWS refuses, the emulator refuses: names that exist, and changes that need a second resource."""
+
+from __future__ import annotations
+
+import pytest
+from ministack.services import cloudwatch_logs
+from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
+
+from inference_blueprints.local.emulator import refusals
+from inference_blueprints.local.emulator.api_failures import AwsApiError
+from inference_blueprints.local.emulator.patches import log_group_names
+from inference_blueprints.local.emulator.resource_handlers.registry import ResourceRequest, register
+from inference_blueprints.local.emulator.resource_handlers.stub_table import STUBS
+from inference_blueprints.local.emulator.resource_handlers.stubs import StubHandler
+
+ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
+PROPERTIES = {"ClusterName": "a", "Namespace": "keda", "ServiceAccount": "keda-operator", "RoleArn": "arn"}
+
+
+def test_every_refusal_names_its_source() -> None:
+    """An invented refusal would make the stand-in stricter than AWS, with nobody to ask."""
+    rows = [each for each in vars(refusals).values() if isinstance(each, refusals.Refusal)]
+    assert len(rows) > 3
+    assert all(row.source and row.when.strip() and row.message for row in rows)
+
+
+def test_a_service_account_has_one_association() -> None:
+    """Two stacks gave one service account a role each: the upgrade of batch-g6e stopped in EKS only."""
+    handler = StubHandler(ASSOCIATION, STUBS[ASSOCIATION])
+    made, _ = handler.create(ResourceRequest("batch-Batch", "Old", PROPERTIES))
+    with pytest.raises(AwsApiError, match=f"Association already exists: {made}"):
+        handler.create(ResourceRequest("batch-Platform", "New", PROPERTIES))
+    handler.create(ResourceRequest("batch-Platform", "Other", PROPERTIES | {"ServiceAccount": "keda"}))
+    handler.delete(ResourceRequest("", "", PROPERTIES, made))
+    handler.create(ResourceRequest("batch-Platform", "New", PROPERTIES))
+
+
+def test_a_name_in_the_template_prevents_a_second_resource() -> None:
+    """The stub changed in place what CloudFormation replaces, so the refusal came in AWS only."""
+    created = {"TopicName": "events", "ClusterArn": "arn", "PartitionCount": 2, "ReplicationFactor": 2}
+    handler = StubHandler("AWS::MSK::Topic", STUBS["AWS::MSK::Topic"])
+    plain = _RESOURCE_HANDLERS.get("AWS::MSK::Topic")
+    try:
+        register("AWS::MSK::Topic", handler)
+        update = _RESOURCE_HANDLERS["AWS::MSK::Topic"]["update"]
+        made, _ = handler.create(ResourceRequest("s", "Topic", created))
+        assert update(made, created, created | {"PartitionCount": 4}, "s", "Topic")[0] == made
+        with pytest.raises(AwsApiError, match="custom-named resource requires replacing"):
+            update(made, created, created | {"ReplicationFactor": 3}, "s", "Topic")
+        assert update(made, created, created | {"TopicName": "other"}, "s", "Topic")[0] != made
+    finally:
+        _RESOURCE_HANDLERS.pop("AWS::MSK::Topic")
+        if plain:
+            _RESOURCE_HANDLERS["AWS::MSK::Topic"] = plain
+
+
+def test_a_log_group_that_exists_is_not_made_again() -> None:
+    """EKS makes the group of a control plane; a release that adds it to a template could not be deployed."""
+    cloudwatch_logs._create_log_group({"logGroupName": "/aws/eks/a/cluster"})
+    try:
+        with pytest.raises(AwsApiError, match=r"/aws/eks/a/cluster.* already exists"):
+            log_group_names._create("Log", {"LogGroupName": "/aws/eks/a/cluster"}, "a-Cluster")
+    finally:
+        cloudwatch_logs._delete_log_group({"logGroupName": "/aws/eks/a/cluster"})
