@@ -192,7 +192,7 @@ class BatchStack(cdk.Stack):
                 },
                 store=store,
                 state_machine=self.jobs.state_machine,
-                input_arns=self.jobs.input_arns,
+                inputs=self.jobs.inputs,
                 limited=model in limited,
             )
             for model, queue in self.jobs.shard_queues.items()

@@ -33,12 +33,16 @@ Key                                        Object
 A redrive runs expired lines again, in another turn of their shard. The chunks and parts of that turn lie
 below ``<shard>.<turn>`` instead of ``<shard>``. A finished turn never changes.
 
-A job's identifier starts with random characters, so that S3 spreads jobs over partitions
-(https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html).
+A job's identifier is ``batch_``, 8 characters of its model and 32 random ones. By the 8 characters, the role
+of a worker reads and writes the jobs of its model only. By the others, S3 spreads jobs over partitions
+(https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html). Identifiers of earlier
+releases have the 32 random characters only.
 """
 
 from __future__ import annotations
 
+import hashlib
+import uuid
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -48,6 +52,39 @@ JOBS_PREFIX: Final = "jobs/"
 FILES_PREFIX: Final = "files/"
 #: Prefix of the parts of incomplete uploads.
 UPLOADS_PREFIX: Final = "uploads/"
+_JOB: Final = "batch_"
+_MARK_CHARACTERS: Final = 8
+#: Regular expression of the identifiers of jobs.
+JOB_PATTERN: Final = f"{_JOB}(?:[0-9a-f]{{{_MARK_CHARACTERS}}})?[0-9a-f]{{32}}"
+
+
+def new_job(model: str) -> str:
+    """Return a new identifier of a job.
+
+    Parameters
+    ----------
+    model
+        Name of the model of its queue.
+    """
+    return f"{_of_model(model)}{uuid.uuid4().hex}"
+
+
+def jobs_of_model(model: str) -> tuple[str, str]:
+    """Return patterns of IAM for the identifiers of a model's jobs. No other new job matches one.
+
+    The second one is for jobs of every model that an earlier release began. They have to end, and can be
+    redriven until their objects expire.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    """
+    return f"{_of_model(model)}{'?' * 32}", f"{_JOB}{'?' * 32}"
+
+
+def _of_model(model: str) -> str:
+    return _JOB + hashlib.sha256(model.encode()).hexdigest()[:_MARK_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,11 @@ JOB_ENDED_EVENT: Final = "Batch Job State Change"
 SHARD_MAP_LABEL: Final = "Shards"
 #: Errors of a worker that occur again in every attempt at the same shard.
 PERMANENT_ERRORS: Final = ("InvalidJobError", "MissingObjectError")
+#: Error of a function: AWS could not answer. The call is repeated until the job's deadline.
+BUSY_ERROR: Final = "AwsBusyError"
+#: Error of a function: AWS denied a call of the platform's own role, perhaps only during a deployment. The
+#: call is repeated for some minutes.
+DENIED_ERROR: Final = "AwsDeniedError"
 
 # --- Metrics in CloudWatch. ---
 

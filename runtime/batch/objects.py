@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import itertools
+import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, NoReturn, cast
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from batch.aws_failures import AwsBusyError
 from batch.joining import CopiedPart, ReadPart, plan_parts
+from batch.s3_errors import S3_FAILURES, S3Meaning, code_of, explanation, meaning_of
 
 _CHUNK_BYTES = 2**20
 _COPIES_AT_ONCE = 16
@@ -21,10 +25,12 @@ _COPIES_AT_ONCE = 16
 _WRITES_AT_ONCE = 8
 # Adaptive: slows down if S3 asks for it.
 _RETRIES = Config(max_pool_connections=_COPIES_AT_ONCE, retries={"mode": "adaptive", "max_attempts": 10})
+#: Waits before a denied input is read again. Its policy or the function's role may just have been changed.
+_DENIED_SECONDS: Final = (2.0, 8.0, 30.0)
 
 
-class InputChangedError(Exception):
-    """An input has changed since it was cut into segments."""
+class InputFaultError(Exception):
+    """An input cannot be read, however often it is tried. The message names it, the reason and a remedy."""
 
 
 class Objects:
@@ -41,52 +47,66 @@ class Objects:
         self._client: Any = boto3.client("s3", config=_RETRIES)
 
     def size(self, bucket: str, key: str) -> tuple[int, str]:
-        """Return the size in bytes and the ETag of an input.
+        """Return the size in bytes and the ETag of an input that can be read.
+
+        A HEAD request would not tell: its errors have no code, and it succeeds for an archived object
+        (Amazon S3 API Reference, HeadObject).
 
         Raises
         ------
-        ClientError
-            If the object is missing, or its reading is not permitted.
+        InputFaultError
+            If it cannot be read.
+        AwsBusyError
+            If S3 cannot answer now.
         """
-        head = self._client.head_object(Bucket=bucket, Key=key)
-        return int(head["ContentLength"]), str(head["ETag"])
+        answer = self._of_input(bucket, key)
+        answer["Body"].close()
+        return int(answer["ContentLength"]), str(answer["ETag"])
 
     def stream(self, bucket: str, key: str, *, start: int, etag: str) -> Iterator[bytes]:
         """Iterate over the content of an input, starting at a byte.
 
         Raises
         ------
-        InputChangedError
-            If the ETag has changed.
-        ClientError
-            If reading is no longer permitted.
+        InputFaultError
+            If it has changed, or cannot be read any more.
+        AwsBusyError
+            If S3 cannot answer now.
         """
-        with closing(self._ranged(bucket, key, f"bytes={start}-", etag)) as body:
-            yield from body.iter_chunks(_CHUNK_BYTES)
+        answer = self._of_input(bucket, key, Range=f"bytes={start}-", IfMatch=etag)
+        try:
+            with closing(answer["Body"]) as body:
+                yield from body.iter_chunks(_CHUNK_BYTES)
+        except S3_FAILURES as error:
+            _raise_meaning(bucket, key, error)
 
     def part_of(self, bucket: str, key: str, *, etag: str) -> Callable[[int, int], bytes]:
         """Return a function that reads a byte range of an input; the end is excluded.
 
-        The function raises `InputChangedError` if the ETag has changed, and `ClientError` if reading is no
-        longer permitted.
+        The function raises what `stream` raises.
         """
 
         def part(start: int, end: int) -> bytes:
-            with closing(self._ranged(bucket, key, f"bytes={start}-{end - 1}", etag)) as body:
-                return cast(bytes, body.read())
+            answer = self._of_input(bucket, key, Range=f"bytes={start}-{end - 1}", IfMatch=etag)
+            try:
+                with closing(answer["Body"]) as body:
+                    return cast(bytes, body.read())
+            except S3_FAILURES as error:
+                _raise_meaning(bucket, key, error)
 
         return part
 
-    def _ranged(self, bucket: str, key: str, span: str, etag: str) -> Any:
-        """Return the body of a range of an input."""
-        try:
-            return self._client.get_object(Bucket=bucket, Key=key, Range=span, IfMatch=etag)["Body"]
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "PreconditionFailed":
-                raise InputChangedError(
-                    f"s3://{bucket}/{key} was changed after the job was submitted; submit it again"
-                ) from error
-            raise
+    def _of_input(self, bucket: str, key: str, **options: str) -> Any:
+        """Return S3's answer to a request for an input. A denial is tried again for a minute."""
+        waits = iter(_DENIED_SECONDS)
+        while True:
+            try:
+                return self._client.get_object(Bucket=bucket, Key=key, **options)
+            except S3_FAILURES as error:
+                wait = next(waits, None) if meaning_of(error) is S3Meaning.DENIED else None
+                if wait is None:
+                    _raise_meaning(bucket, key, error)
+            time.sleep(random.uniform(wait / 2, wait))  # noqa: S311 - no secret
 
     def read(self, key: str) -> bytes:
         """Return a small object of the batch bucket.
@@ -203,6 +223,18 @@ class Objects:
             parts = list(pool.map(copy, itertools.count(1), copied))
         with ThreadPoolExecutor(_WRITES_AT_ONCE) as pool:
             return [*parts, *pool.map(write, itertools.count(len(copied) + 1), read)]
+
+
+def _raise_meaning(bucket: str, key: str, error: BaseException) -> NoReturn:
+    """Raise what an error of S3 means for an input."""
+    address = f"s3://{bucket}/{key}"
+    if isinstance(error, ClientError) and code_of(error) in {"PreconditionFailed", "412"}:
+        raise InputFaultError(
+            f"{address} was changed after the job was submitted; submit it again"
+        ) from error
+    if meaning_of(error) is S3Meaning.LATER:
+        raise AwsBusyError(f"{address}: {error}") from error
+    raise InputFaultError(explanation(address, error)) from error
 
 
 class _Pieces(io.RawIOBase):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import aws_cdk as cdk
@@ -19,6 +20,7 @@ from inference_blueprints.resources import root
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.model_worker import ModelWorker
+from inference_constructs.batch.team_inputs import TeamInputs
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.storage.cache_bucket import CacheBucket
@@ -35,6 +37,10 @@ USE_KEY = ["kms:Decrypt", "kms:GenerateDataKey"]
 WRITE_JOBS = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"]
 ANSWER = ["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"]
 CONSUME = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
+S3 = "arn:aws:s3::"
+IN_S3 = {"Fn::Join": ["", [f"s3.{REGION}.", {"Ref": "AWS::URLSuffix"}]]}
+#: The jobs of the worker's model, and those of every model from an earlier release.
+OF_MODEL = [f"batch_{sha256(b'qwen3-8b').hexdigest()[:8]}{'?' * 32}", f"batch_{'?' * 32}"]
 LIST_JOBS = {"StringLike": {"s3:prefix": ["jobs/*"]}}
 
 DEFINITION = '{"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}'
@@ -85,7 +91,7 @@ def granting() -> Granting:
             environment={},
             store=store,
             state_machine=machine,
-            input_arns=["arn:aws:s3:::ads-data/*"],
+            inputs=TeamInputs(stack, ["s3://ads-data/a/", "s3://ads-data/b/", "s3://search/x/"]),
         ),
     )
 
@@ -220,11 +226,33 @@ def test_pods_and_tasks_of_workers_have_the_same_permissions_and_no_others(grant
     expected = [
         (CONSUME, [QUEUE], {}),
         (ANSWER, [MACHINE, f"{MACHINE}/*"], {}),
-        (WRITE_JOBS, [f"{JOBS}/jobs/*"], {}),
-        (["s3:ListBucket"], [JOBS], LIST_JOBS),
-        (["dynamodb:PutItem"], [f"{TABLES}/progress"], {}),
+        (WRITE_JOBS, [f"{JOBS}/jobs/{each}/*" for each in OF_MODEL], {}),
+        (
+            ["s3:ListBucket"],
+            [JOBS],
+            {"StringLike": {"s3:prefix": [f"jobs/{each}/*" for each in OF_MODEL]}},
+        ),
+        (
+            ["dynamodb:PutItem"],
+            [f"{TABLES}/progress"],
+            {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": OF_MODEL}},
+        ),
         (USE_KEY, [KEY], {}),
-        (["s3:GetObject"], ["arn:aws:s3:::ads-data/*"], {}),
+        (["s3:GetObject"], [f"{S3}:ads-data/a/*", f"{S3}:ads-data/b/*", f"{S3}:search/x/*"], {}),
+        (["s3:ListBucket"], [f"{S3}:ads-data"], {"StringLike": {"s3:prefix": ["a/*", "b/*"]}}),
+        (["s3:ListBucket"], [f"{S3}:search"], {"StringLike": {"s3:prefix": ["x/*"]}}),
+        (
+            ["kms:Decrypt"],
+            [f"arn:aws:kms:{REGION}:*:key/*"],
+            {
+                "StringEquals": {"kms:ViaService": IN_S3},
+                "StringLike": {
+                    "kms:EncryptionContext:aws:s3:arn": [
+                        *(f"{S3}:ads-data", f"{S3}:ads-data/*", f"{S3}:search", f"{S3}:search/*")
+                    ]
+                },
+            },
+        ),
     ]
     assert permissions(granting, *granting.worker.grant_run(role)) == expected
     assert permissions(granting, *granting.worker.grant_run(pods)) == expected

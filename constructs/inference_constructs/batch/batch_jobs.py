@@ -29,6 +29,7 @@ from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.job_functions import OTHER_FUNCTIONS, STATE_FUNCTIONS, JobFunction
 from inference_constructs.batch.job_states import JobResources, job_definition
+from inference_constructs.batch.team_inputs import TeamInputs
 from inference_constructs.findings import acknowledge, acknowledge_grants, acknowledge_wildcards
 from inference_constructs.function_code import function_code
 from inference_constructs.scheduler_role import scheduler_role
@@ -116,10 +117,7 @@ class BatchJobs(Construct):
         self._store = store
         self._bus = events.EventBus.from_event_bus_name(self, "Bus", "default")
         self.undelivered = undelivered_events(self, "UndeliveredEvents")
-        #: ARN patterns of the teams' inputs.
-        self.input_arns = [
-            f"arn:{self._stack.partition}:s3:::{each.removeprefix('s3://')}*" for each in data_prefixes
-        ]
+        self.inputs = TeamInputs(self._stack, data_prefixes)
         self._queue_names = queues
         self.shard_queues = {model: BatchShardQueue(self, f"Shards-{model}") for model in models}
         environment = {
@@ -154,7 +152,11 @@ class BatchJobs(Construct):
             self._add_schedules(schedules, others["cron"])
 
     def _let_close(self, scheduler_function: lambda_.Function, close: lambda_.IFunction) -> None:
-        """Let the scheduler close jobs. `Function.grant_invoke` would also allow versions and aliases."""
+        """Let the scheduler close jobs. `Function.grant_invoke` would also allow versions and aliases.
+
+        The scheduler's call is asynchronous, and so are those of the event rules: `close` keeps the two
+        repetitions that Lambda makes of such a call, because nothing else repeats it for CLOSE_SECONDS.
+        """
         scheduler_function.add_environment(batch_environment.CLOSE_FUNCTION, close.function_name)
         iam.Grant.add_to_principal(
             grantee=scheduler_function, actions=["lambda:InvokeFunction"], resource_arns=[close.function_arn]
@@ -198,8 +200,8 @@ class BatchJobs(Construct):
             # With this permission S3 answers 404 for a missing manifest, not 403.
             yield store.grant_list(function, *patterns)
         if properties.reads_inputs:
-            inputs = [f"{store.bucket_arn}/{FILES_PREFIX}*", *self.input_arns]
-            yield iam.Grant.add_to_principal(grantee=function, actions=["s3:GetObject"], resource_arns=inputs)
+            yield store.grant_objects(function, f"{FILES_PREFIX}*", "s3:GetObject")
+            yield from self.inputs.grant_read(function)
         if properties.records:
             yield store.grant_records(function, *properties.records)
         if properties.progress:

@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
+from inference_blueprints.contracts.batch_keys import JOBS_PREFIX, jobs_of_model
 from inference_blueprints.contracts.shift_names import CEILING_PREFIX, ceiling_identifier
 from inference_constructs.storage.batch_job_table import INDEXES, BatchJobTable
 from inference_constructs.storage.batch_progress_table import BatchProgressTable
@@ -194,6 +195,33 @@ class BatchStore:
             actions=list(actions),
             resource_arns=[self._table_arn(self.progress_table_name)],
         )
+
+    def grant_work(self, grantee: iam.IGrantable, model: str) -> list[iam.Grant]:
+        """Allow reading and writing the jobs of a model, and writing their progress.
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permissions.
+        model
+            Name of the model.
+        """
+        jobs = jobs_of_model(model)
+        keys = [f"{JOBS_PREFIX}{each}/*" for each in jobs]
+        return [
+            iam.Grant.add_to_principal(
+                grantee=grantee,
+                actions=["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
+                resource_arns=[f"{self.bucket_arn}/{each}" for each in keys],
+            ),
+            self.grant_list(grantee, *keys),
+            iam.Grant.add_to_principal(
+                grantee=grantee,
+                actions=["dynamodb:PutItem"],
+                conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(jobs)}},
+                resource_arns=[self._table_arn(self.progress_table_name)],
+            ),
+        ]
 
     def grant_decrypt(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow decrypting with the key, which every reader needs.

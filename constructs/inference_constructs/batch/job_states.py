@@ -23,7 +23,12 @@ from inference_blueprints.contracts.batch_limits import (
     MAX_TASK_RETRY_SECONDS,
     TASK_HEARTBEAT_SECONDS,
 )
-from inference_blueprints.contracts.batch_names import PERMANENT_ERRORS, SHARD_MAP_LABEL
+from inference_blueprints.contracts.batch_names import (
+    BUSY_ERROR,
+    DENIED_ERROR,
+    PERMANENT_ERRORS,
+    SHARD_MAP_LABEL,
+)
 
 State = dict[str, Any]
 
@@ -42,6 +47,8 @@ _BEFORE_ATTEMPT, _AFTER_ATTEMPT = _after_job(_KEYS.undone("#")).split("#")
 # job's deadline.
 _FAILED_ATTEMPTS = 4
 _BUSY_ATTEMPTS = 100_000
+# With waits of up to MAX_TASK_RETRY_SECONDS, half of them on average, about a quarter of an hour.
+_DENIED_ATTEMPTS = 20
 #: Parts of the results that are published to the signal store at the same time.
 _PUBLISHED_AT_ONCE = 20
 # Retries last twenty minutes, in which an unreachable or restarting store can recover. After that a redrive
@@ -53,7 +60,8 @@ _STORE_RETRY = {
     "MaxDelaySeconds": 300,
     "MaxAttempts": 9,
 }
-_LAMBDA_ERRORS = [
+_BUSY_ERRORS = [
+    BUSY_ERROR,
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
     "Lambda.AWSLambdaException",
@@ -375,7 +383,7 @@ def _invoke(
 
 
 def _retries() -> list[dict[str, Any]]:
-    """Return the retries of a function: until the job's deadline if Lambda was busy, few if the call failed.
+    """Return the retries of a function: until the job's deadline if AWS was busy, few if the call failed.
 
     Calls are throttled for as long as many jobs are checked at the same time. A wait of up to
     MAX_TASK_RETRY_SECONDS keeps the retries within the events of an execution. The scheduler stops a job at
@@ -383,9 +391,15 @@ def _retries() -> list[dict[str, Any]]:
     """
     backoff = {"IntervalSeconds": 2, "BackoffRate": 2, "JitterStrategy": "FULL"}
     busy = {
-        "ErrorEquals": _LAMBDA_ERRORS,
+        "ErrorEquals": _BUSY_ERRORS,
         **backoff,
         "MaxDelaySeconds": MAX_TASK_RETRY_SECONDS,
         "MaxAttempts": _BUSY_ATTEMPTS,
     }
-    return [busy, {"ErrorEquals": ["States.TaskFailed"], **backoff, "MaxAttempts": 2}]
+    denied = {
+        "ErrorEquals": [DENIED_ERROR],
+        **backoff,
+        "MaxDelaySeconds": MAX_TASK_RETRY_SECONDS,
+        "MaxAttempts": _DENIED_ATTEMPTS,
+    }
+    return [busy, denied, {"ErrorEquals": ["States.TaskFailed"], **backoff, "MaxAttempts": 2}]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as sfn
 
-from inference_blueprints.contracts.batch_keys import JOBS_PREFIX
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
+from inference_constructs.batch.team_inputs import TeamInputs
 
 #: Reason for the wildcards in its policy.
 WILDCARDS = "The names of the objects of jobs and teams are not known at deployment."
@@ -32,8 +32,8 @@ class ModelWorker:
         Tables and bucket of batch jobs.
     state_machine
         State machine that waits for each shard's result.
-    input_arns
-        ARN patterns of the teams' inputs in S3. Each ends in an asterisk.
+    inputs
+        Inputs of the teams, of which it reads images.
     limited
         Whether the capacity shift limits the places of the model.
     """
@@ -43,7 +43,7 @@ class ModelWorker:
     environment: Mapping[str, str]
     store: BatchStore
     state_machine: sfn.IStateMachine
-    input_arns: Sequence[str]
+    inputs: TeamInputs
     limited: bool = False
 
     def grant_run(self, grantee: iam.IGrantable) -> list[iam.Grant]:
@@ -57,20 +57,11 @@ class ModelWorker:
         grants = [
             self.queue.grant_consume(grantee),
             self._grant_task_response(grantee),
-            self.store.grant_objects(
-                grantee, f"{JOBS_PREFIX}*", "s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"
-            ),
-            self.store.grant_list(grantee, f"{JOBS_PREFIX}*"),
-            # The only table that a worker writes: it cannot change the records of jobs.
-            self.store.grant_progress(grantee, "dynamodb:PutItem"),
+            # A worker writes progress to a table of its own: it cannot change the records of jobs.
+            *self.store.grant_work(grantee, self.model),
             self.store.grant_encrypt_decrypt(grantee),
+            *self.inputs.grant_read(grantee),
         ]
-        if self.input_arns:
-            grants.append(
-                iam.Grant.add_to_principal(
-                    grantee=grantee, actions=["s3:GetObject"], resource_arns=list(self.input_arns)
-                )
-            )
         if self.limited:
             grants += [
                 self.store.grant_read_ceiling(grantee, self.model),

@@ -128,7 +128,7 @@ class Ends:
     def reject(self, identifier: str, *, now: int) -> Job:
         """End a job that its plan refuses, or that gets no places because it would miss its deadline."""
         plan = Plan.from_json(self._objects.read(JobKeys(identifier).plan))
-        errors = tuple(JobError(each.code, each.message, each.line) for each in plan.problems)
+        errors = tuple(JobError(each.code, each.message, each.line, each.param) for each in plan.problems)
         admission = AdmissionTable(self._records.table).of(self._job(identifier))
         if admission is not None and admission.refusal:
             errors += (JobError("misses_deadline", admission.refusal),)

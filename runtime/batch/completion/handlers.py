@@ -11,9 +11,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from batch.aws_failures import repeatable
 from batch.bus import tell
 from batch.completion.ending import Ends
 from batch.embedded_metrics import emit
@@ -83,6 +85,7 @@ def _measure(job: Job, figures: Figures) -> None:
     emit({batch_names.JOBS_BROKEN: int(broken)}, platform)
 
 
+@repeatable
 def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Join the results of a job's shards.
 
@@ -110,6 +113,7 @@ def _time() -> Callable[[], bool]:
     return lambda: time.monotonic() < end
 
 
+@repeatable
 def finish(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """End a job whose results are merged.
 
@@ -122,6 +126,7 @@ def finish(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     return {"job": job.id, "state": job.state}
 
 
+@repeatable
 def reject(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """End a job that its plan refuses.
 
@@ -147,7 +152,18 @@ def close(event: Mapping[str, Any], _context: object) -> None:
     started = json.loads(detail.get("input") or "{}")
     if "attempt" not in started:
         return
-    cause = " ".join(str(detail.get(field) or "") for field in ("status", "error", "cause")).strip()
     _ends().close(
-        started["job"], int(started["attempt"]), cause=cause, now=int(time.time()), has_time=_time()
+        started["job"], int(started["attempt"]), cause=_cause(detail), now=int(time.time()), has_time=_time()
     )
+
+
+def _cause(detail: Mapping[str, Any]) -> str:
+    """Return why an execution ended, for people.
+
+    Lambda's cause is JSON with a stack trace
+    (https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html).
+    """
+    cause = str(detail.get("cause") or "")
+    with suppress(ValueError, TypeError, KeyError):
+        cause = json.loads(cause)["errorMessage"]
+    return " ".join(str(each) for each in (detail.get("status"), detail.get("error"), cause) if each)

@@ -8,9 +8,12 @@ import re
 import uuid
 from typing import Final, Literal
 
-Kind = Literal["batch", "file", "upload", "part"]
+from inference_blueprints.contracts.batch_keys import JOB_PATTERN
 
-_SEPARATORS: Final[dict[Kind, str]] = {"batch": "_", "file": "-", "upload": "_", "part": "_"}
+#: Those of jobs are made by `inference_blueprints.contracts.batch_keys`.
+Kind = Literal["file", "upload", "part"]
+
+_SEPARATORS: Final[dict[Kind, str]] = {"file": "-", "upload": "_", "part": "_"}
 _HEX: Final = "[0-9a-f]{32}"
 
 
@@ -22,6 +25,11 @@ def new(kind: Kind) -> str:
 def is_identifier(text: str, kind: Kind) -> bool:
     """Return whether a text has the form of an identifier of this kind."""
     return re.fullmatch(f"{kind}{_SEPARATORS[kind]}{_HEX}", text) is not None
+
+
+def is_job(text: str) -> bool:
+    """Return whether a text has the form of a job's identifier."""
+    return re.fullmatch(JOB_PATTERN, text) is not None
 
 
 def result_file(job: str, name: Literal["output", "error"]) -> str:

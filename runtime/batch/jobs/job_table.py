@@ -126,7 +126,7 @@ class JobTable:
 
     def get(self, identifier: str) -> Job | None:
         """Return a job of any team; None if it does not exist."""
-        if not identifiers.is_identifier(identifier, "batch"):
+        if not identifiers.is_job(identifier):
             return None
         values = self._table.get(identifier)
         return None if values is None else Job.from_values(values)
@@ -144,7 +144,7 @@ class JobTable:
         UnknownCursorError
             If the team has no such job.
         """
-        if after is not None and not identifiers.is_identifier(after, "batch"):
+        if after is not None and not identifiers.is_job(after):
             raise UnknownCursorError(after)
         page = self._table.page(_collection(team), after=after, limit=limit)
         return JobPage(tuple(map(Job.from_values, page.records)), page.has_more)

@@ -10,14 +10,13 @@ import time
 from dataclasses import dataclass
 
 from batch.contracts.request import JobRequest, Publication
-from batch.jobs import identifiers
 from batch.jobs.configuration import BatchTeam, DeclaredSignal, Queue
 from batch.jobs.executions import Executions
 from batch.jobs.job_record import Job, JobError, Source
 from batch.jobs.job_table import JobTable, Once, plain
 from batch.jobs.manifest import JobManifest
 from batch.jobs.storage import Storage
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_keys import JobKeys, new_job
 
 _SECONDS_PER_HOUR = 3600
 _SECONDS_PER_DAY = 86_400
@@ -101,7 +100,7 @@ class Submitter:
 def _job(submission: SubmittedJob, *, now: int) -> Job:
     manifest, kept = submission.manifest, submission.queue.keep_days * _SECONDS_PER_DAY
     return Job(
-        id=identifiers.new("batch"),
+        id=new_job(submission.queue.model),
         team=submission.team.name,
         queue=submission.queue.name,
         model=submission.queue.model,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from batch.contracts.request import JobRequest
-from batch.objects import Objects
+from batch.objects import InputFaultError, Objects
 from batch.preparation import error_rows
 from batch.preparation.csv_rows import rows
 from batch.preparation.custom_ids import digests, merged
@@ -67,8 +67,8 @@ def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> Se
 
     Raises
     ------
-    InputChangedError
-        If the input has changed.
+    AwsBusyError
+        If S3 cannot answer now.
     """
     keys = JobKeys(request.job)
     check = _Check(request, segment, objects)
@@ -100,6 +100,7 @@ class _Check:
         self._lines = 0
         self._invalid = 0
         self._unreadable = ""
+        self._fault = ""
         self._held: list[NumberedLine] = []
         self._held_bytes = 0
         self._shards: list[ShardEntry] = []
@@ -133,6 +134,7 @@ class _Check:
             self._invalid,
             tuple(self._shards),
             self._unreadable,
+            self._fault,
         )
 
     def _write_run(self) -> None:
@@ -151,7 +153,9 @@ class _Check:
     def _found(self) -> Iterator[_Found]:
         """Iterate over the lines of the segment that are not empty."""
         try:
-            if self._source.format == "jsonl":
+            if not self._segment.etag:
+                self._refuse_late_input()
+            elif self._source.format == "jsonl":
                 yield from self._until_too_many(self._found_in_lines())
             else:
                 yield from self._until_too_many(self._found_in_rows())
@@ -168,6 +172,16 @@ class _Check:
             self._lines = max(self._lines, error.line)
             self._unreadable = str(error)
             yield _Found(error.line, 0, BadLine(None, (str(error),)), "unreadable_input")
+        except InputFaultError as error:  # No line of it is wrong: the job names the input.
+            self._fault = str(error)
+
+    def _refuse_late_input(self) -> None:
+        """Raise why an input could not be cut into segments, or that it can be read only now."""
+        bucket, key = self._source.bucket, self._source.key
+        self._objects.size(bucket, key)
+        raise InputFaultError(
+            f"s3://{bucket}/{key} was not there when the job was submitted; submit it again"
+        )
 
     def _until_too_many(self, lines: Iterator[_Found]) -> Iterator[_Found]:
         """Iterate over lines until too many are invalid."""

@@ -12,8 +12,9 @@ from contextlib import closing
 from functools import cache
 from typing import Any
 
+from batch.aws_failures import repeatable
 from batch.contracts.request import Input, JobRequest
-from batch.objects import Objects
+from batch.objects import InputFaultError, Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.parquet import ParquetReader
@@ -34,6 +35,7 @@ def _request(job: str) -> JobRequest:
     return JobRequest.from_json(_objects().read(JobKeys(job).request))
 
 
+@repeatable
 def segment(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Cut a job's inputs into segments.
 
@@ -53,17 +55,21 @@ def segment(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 def _parts(each: Input, reader: ParquetReader) -> tuple[str, Iterable[Span]]:
     """Return the ETag and the ranges of an input."""
-    size, etag = _objects().size(each.bucket, each.key)
+    try:
+        size, etag = _objects().size(each.bucket, each.key)
+    except InputFaultError:
+        # The check of this range finds the same error, and writes it where the job's team can read it.
+        return "", [(0, 0)]
     if each.format != "parquet":
         return etag, byte_ranges(each, size)
     try:
         groups = reader.row_groups(_objects().part_of(each.bucket, each.key, etag=etag), size)
-    except UnreadableInputError:
-        # The check of this range finds the same error, and writes it where the job's team can read it.
-        return etag, [(0, 0)]
+    except (InputFaultError, UnreadableInputError):
+        return etag, [(0, 0)]  # The same.
     return etag, row_group_ranges(groups)
 
 
+@repeatable
 def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Check one segment.
 
@@ -81,6 +87,7 @@ def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     return {"lines": report.lines, "invalid": report.invalid}
 
 
+@repeatable
 def plan(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Plan a job after all segments are checked.
 

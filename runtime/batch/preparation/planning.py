@@ -27,11 +27,14 @@ class PlanProblem(JsonRecord):
         The received value, the allowed values, and the action to take.
     line
         Line of the input, from 1, if the error concerns one line.
+    param
+        Field of the request, if the error concerns one field.
     """
 
     code: str
     message: str
     line: int | None = None
+    param: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +120,17 @@ def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int
         hours=capacity.seconds(asked, answered) / _SECONDS_PER_HOUR,
         usd=capacity.usd(asked, answered),
     )
-    problems = (*_unreadable(request, reports), *_problems(request, sums))
+    faults = tuple(_faults(reports))
+    problems = (*faults, *_unreadable(request, reports), *_problems(request, sums, is_known=not faults))
     return replace(sums, problems=problems)
+
+
+def _faults(reports: Sequence[SegmentReport]) -> Iterator[PlanProblem]:
+    """Iterate over the inputs that S3 did not give."""
+    reasons = {(report.source, report.fault): None for report in reports if report.fault}
+    for source, reason in reasons:
+        place = f"inputs[{source}]"
+        yield PlanProblem("invalid_value", f"{place}: {reason}", param=place)
 
 
 def _unreadable(request: JobRequest, reports: Sequence[SegmentReport]) -> Iterator[PlanProblem]:
@@ -129,13 +141,20 @@ def _unreadable(request: JobRequest, reports: Sequence[SegmentReport]) -> Iterat
         yield PlanProblem("unreadable_input", f"s3://{each.bucket}/{each.key}: {reason}")
 
 
-def _problems(request: JobRequest, sums: Plan) -> Iterator[PlanProblem]:
-    """Iterate over the reasons why the job will not run."""
-    if sums.lines == 0:
-        yield PlanProblem("empty_file", "the input has no line; a job needs one request at least")
-    elif sums.shards == 0:
+def _problems(request: JobRequest, sums: Plan, *, is_known: bool) -> Iterator[PlanProblem]:
+    """Iterate over the reasons why the job will not run.
+
+    Parameters
+    ----------
+    is_known
+        Whether every input was there to be read.
+    """
+    if sums.requests == 0 and is_known:
+        found = f"has {sums.lines:,} lines, and all of them are blank" if sums.lines else "has no line"
+        yield PlanProblem("empty_file", f"the input {found}; a job needs one request at least")
+    elif sums.shards == 0 and is_known:
         yield PlanProblem(
-            "no_valid_line", f"none of the {sums.lines:,} lines is valid; the error file has the reasons"
+            "no_valid_line", f"none of the {sums.requests:,} lines is valid; the error file has the reasons"
         )
     elif sums.invalid and not request.skip_invalid:
         yield PlanProblem(

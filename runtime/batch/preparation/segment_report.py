@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from batch.json_record import JsonRecord
 
@@ -40,7 +41,9 @@ class SegmentReport(JsonRecord):
     shards
         Shards of the valid lines.
     unreadable
-        Reason why the rest could not be read; empty if all was read.
+        Reason why the rest has no readable content; empty if all was read.
+    fault
+        Reason why S3 did not give the input or the rest of it; empty if it did.
     """
 
     number: int
@@ -49,3 +52,9 @@ class SegmentReport(JsonRecord):
     invalid: int
     shards: tuple[ShardEntry, ...]
     unreadable: str = ""
+    fault: str = ""
+
+    def to_values(self) -> dict[str, Any]:
+        """Return the fields by name. Functions of an earlier release do not know `fault`."""
+        values = asdict(self)
+        return values if self.fault else {name: each for name, each in values.items() if name != "fault"}

@@ -26,7 +26,7 @@ class Segment(JsonRecord):
     start, end
         Bytes of the input, or row groups of a Parquet input; the end is excluded.
     etag
-        ETag of the input at the time when it was cut.
+        ETag of the input at the time when it was cut; empty if it could not be read.
     """
 
     number: int

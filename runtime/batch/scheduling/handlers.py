@@ -20,6 +20,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batch.aws_failures import repeatable
 from batch.bus import tell
 from batch.contracts.progress_items import JobSize
 from batch.contracts.request import JobRequest
@@ -73,6 +74,7 @@ def _models_with_ceilings() -> frozenset[str]:
     return frozenset(filter(None, os.environ.get(batch_environment.CEILINGS, "").split(",")))
 
 
+@repeatable
 def ask(event: Mapping[str, Any], _context: object) -> None:
     """Ask for places for an attempt at a job. The execution waits until its token is answered.
 

@@ -21,6 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.contracts.generated_image import GeneratedImage, image_count, image_tokens
 from batch.contracts.shard import ShardLine, Usage
+from batch.s3_errors import S3Meaning, meaning_of
 from batch.worker.bucket_client import BucketClient
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.model_endpoint import Answer, EndpointFault, Failure
@@ -112,6 +113,8 @@ class AnswerImages:
         ------
         ImageNotStoredError
             If S3 refuses one, after the repetitions of botocore.
+        ClientError
+            If a policy denies one.
         """
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._write, places, texts)
 
@@ -124,6 +127,8 @@ class AnswerImages:
         try:
             address = self.bucket.write_now(place.key, content, content_type=media_type)
         except (BotoCoreError, ClientError) as error:
+            if meaning_of(error) is S3Meaning.DENIED:
+                raise  # It is the platform's own bucket: the shard is tried again.
             raise ImageNotStoredError(f"{place.key} was not stored: {error}") from error
         return {
             "file_id": place.file_id,

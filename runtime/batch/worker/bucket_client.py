@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from botocore.exceptions import ClientError
 
+from batch.s3_errors import code_of, explanation
 from batch.worker.clients import in_thread
 
 #: Smallest part that S3 accepts, except for the last
@@ -20,7 +21,7 @@ _CONFLICT_SECONDS: Final = 0.1
 
 
 class MissingObjectError(Exception):
-    """A required object is missing, or reading it is not permitted. The message names it."""
+    """A required object is missing. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class BucketClient:
         try:
             return await in_thread(self._read, key)
         except ClientError as error:
-            if _code(error) == "NoSuchKey":
+            if code_of(error) == "NoSuchKey":
                 return None
             raise
 
@@ -92,14 +93,14 @@ class BucketClient:
         Raises
         ------
         MissingObjectError
-            If the object is missing, or reading it is not permitted.
+            If the object is missing.
         """
         where = {"Range": f"bytes={first}-"} if first else {}
         try:
             answer = await in_thread(self._client.get_object, Bucket=self._name, Key=key, **where)
         except ClientError as error:
-            if _code(error) in {"NoSuchKey", "NoSuchBucket", "AccessDenied"}:
-                raise MissingObjectError(f"s3://{self._name}/{key}: {_code(error)}") from error
+            if code_of(error) in {"NoSuchKey", "NoSuchBucket"}:
+                raise MissingObjectError(explanation(f"s3://{self._name}/{key}", error)) from error
             raise
         return OpenObject(answer["Body"], answer["ContentLength"], answer.get("ContentType", ""))
 
@@ -135,11 +136,11 @@ class BucketClient:
                     IfNoneMatch="*",
                 )
             except ClientError as error:
-                if _code(error) == "PreconditionFailed":
+                if code_of(error) == "PreconditionFailed":
                     return False
                 # Another writer writes the same key at this moment, and S3 asks for a retry
                 # (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html, If-None-Match).
-                if _code(error) != "ConditionalRequestConflict":
+                if code_of(error) != "ConditionalRequestConflict":
                     raise
                 await asyncio.sleep(_CONFLICT_SECONDS)
             else:
@@ -236,7 +237,3 @@ class PartWriter:
         await in_thread(
             self.client.complete_multipart_upload, **self._upload, MultipartUpload={"Parts": self._parts}
         )
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response["Error"]["Code"])

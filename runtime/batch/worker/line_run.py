@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,7 +12,7 @@ from batch.contracts.shard import ShardLine
 from batch.worker.answer_images import ImageNotStoredError, ShardImages
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
-from batch.worker.image_loader import ImageError
+from batch.worker.image_loader import ImageError, ImageNotReadError
 from batch.worker.metrics import Metrics
 from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint, Room
 from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
@@ -23,6 +24,9 @@ _DELAY_GROWTH: Final = 3.0
 _LONGEST_DELAY_SECONDS: Final = 60.0
 #: Weight of a broken answer against its line while the endpoint answers no other line either.
 _BLAME_IN_AN_OUTAGE: Final = 0.25
+#: Attempts at reading the images of a line, after which the line fails. With the delays between them, S3 has
+#: between one and two minutes. They count only if a policy denies an image, or other images were read since.
+_IMAGE_ATTEMPTS: Final = 6
 
 _CODES: Final[dict[type[Exception], ErrorCode]] = {
     InvalidLineError: "invalid_line",
@@ -126,19 +130,43 @@ class LineRunner:
         permit
             Permit of the first request. It is ended here.
         """
-        try:
-            request = await terms.requests.make(line)
-        except (InvalidLineError, ImageError) as error:
-            self.limit.ended()
-            code = _CODES[type(error)]
-            return Result(error_row(terms.identifier, line.ordinal, line.custom_id, code, str(error)))
-        except BaseException:
-            self.limit.ended()
-            raise
+        made = await self._make(line, terms, permit)
+        if isinstance(made, Result):
+            return made
+        request, permit = made
         try:
             return await self._ask(line, terms, request, permit)
         finally:
             terms.requests.let_go(request)
+
+    async def _make(
+        self, line: ShardLine, terms: ShardTerms, permit: Permit
+    ) -> tuple[ModelRequest, Permit] | Result:
+        """Make the request of a line and return it with a permit, or return why there is none.
+
+        While S3 does not give an image, the permit is free for others.
+        """
+        now, blame = asyncio.get_running_loop().time, 0
+        for attempts in itertools.count(1):
+            begin = now()
+            try:
+                return await terms.requests.make(line), permit
+            except (InvalidLineError, ImageError) as error:
+                self.limit.ended()
+                return _refused(line, terms, _CODES[type(error)], error)
+            except ImageNotReadError as error:
+                self.limit.ended()
+                blame += error.is_denied or terms.requests.images_read_at >= begin
+                if blame >= _IMAGE_ATTEMPTS:
+                    return _refused(line, terms, "image_error", error)
+            except BaseException:
+                self.limit.ended()
+                raise
+            again = await self._wait(terms, _delay(attempts), is_retry=False)
+            if again is None:
+                break
+            permit = again
+        return expired(line, terms)
 
     async def _ask(self, line: ShardLine, terms: ShardTerms, request: ModelRequest, permit: Permit) -> Result:
         """Repeat the request until it is answered, given up or expired."""
@@ -153,10 +181,7 @@ class LineRunner:
             try:
                 outcome = await self._answer(line, terms, request, permit, seconds)
             except ImageNotStoredError as error:
-                row = error_row(
-                    terms.identifier, line.ordinal, line.custom_id, "image_not_stored", str(error)
-                )
-                return Result(row, attempts)
+                return _refused(line, terms, "image_not_stored", error, attempts)
             if isinstance(outcome, Answer):
                 self._answered_at = now()
                 self.budget.succeeded(again=attempts > 1)
@@ -165,7 +190,9 @@ class LineRunner:
             blame += self._blame(outcome, begin)
             if blame >= self.attempts:
                 return _given_up(line, terms, outcome, attempts)
-            again = await self._wait(terms, outcome, attempts)
+            # A refused request waits for the limit, as all others do.
+            is_refused = outcome.fault is EndpointFault.REFUSED
+            again = await self._wait(terms, 0.0 if is_refused else _delay(attempts), is_retry=True)
             if again is None:
                 return expired(line, terms, attempts)
             permit = again
@@ -214,19 +241,36 @@ class LineRunner:
             return 1.0
         return _BLAME_IN_AN_OUTAGE if failure.fault is EndpointFault.BROKEN else 0.0
 
-    async def _wait(self, terms: ShardTerms, failure: Failure, attempts: int) -> Permit | None:
-        """Wait for a permit to retry; None if the deadline comes first."""
-        delay = min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * _DELAY_GROWTH ** (attempts - 1))
+    async def _wait(self, terms: ShardTerms, delay: float, *, is_retry: bool) -> Permit | None:
+        """Wait for a permit; None if the deadline comes first.
+
+        Parameters
+        ----------
+        delay
+            Seconds to wait before, at most.
+        is_retry
+            Whether the permit is for a request that was sent before.
+        """
         try:
             with terms.drain.waits():
                 async with asyncio.timeout_at(terms.deadline):
-                    # A refused request waits for the limit, as all others do.
-                    if failure.fault is not EndpointFault.REFUSED:
-                        await asyncio.sleep(random.uniform(delay / 2, delay))  # noqa: S311 - no secret
-                    await self.budget.take()
+                    await asyncio.sleep(random.uniform(delay / 2, delay))  # noqa: S311 - no secret
+                    if is_retry:
+                        await self.budget.take()
                     return await self.limit.acquire(terms.order)
         except TimeoutError:
             return None
+
+
+def _delay(attempts: int) -> float:
+    """Return the seconds to wait after this many attempts, at most."""
+    return min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * _DELAY_GROWTH ** (attempts - 1))
+
+
+def _refused(
+    line: ShardLine, terms: ShardTerms, code: ErrorCode, error: Exception, attempts: int = 0
+) -> Result:
+    return Result(error_row(terms.identifier, line.ordinal, line.custom_id, code, str(error)), attempts)
 
 
 def _answered(line: ShardLine, terms: ShardTerms, answer: Answer, attempts: int) -> Result:

@@ -52,6 +52,8 @@ class Requests:
             If its body is not an object, or has no prompt that its images can go before.
         ImageError
             If an image cannot be sent.
+        ImageNotReadError
+            If S3 does not give an image now.
         """
         if not isinstance(line.body, Mapping):
             raise InvalidLineError("the body of the line is not an object")
@@ -64,6 +66,11 @@ class Requests:
         images = await self._images.read(line.images, self._description.data_prefixes)
         messages = [{**message, "content": _with_images(message["content"], images.urls)}]
         return self._seal(line, {**body, "messages": messages}, images)
+
+    @property
+    def images_read_at(self) -> float:
+        """When the images of a line were last read, by the event loop's clock."""
+        return self._images.read_at
 
     def let_go(self, request: ModelRequest) -> None:
         """Release the memory of a request.

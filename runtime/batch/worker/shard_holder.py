@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,8 +18,10 @@ from batch.worker.shard_reports import ShardReports
 from batch.worker.shard_run import InvalidJobError, ShardRun
 from batch.worker.task import ShardTask, TaskGoneError
 
-#: Time after which another worker may retry a shard that AWS did not let this worker finish.
-_AGAIN_SECONDS: Final = 30
+#: Least and most time after which another worker may retry a shard that AWS did not let this worker finish.
+#: The batch bucket is the platform's own: whatever S3 answers there but that the shard is missing may pass,
+#: also a denial while a deployment changes a policy.
+_AGAIN_SECONDS: Final = (15, 45)
 PERMANENT_ERRORS: Final = (InvalidJobError, MissingObjectError)
 _AWS: Final = (BotoCoreError, ClientError)
 
@@ -105,7 +108,7 @@ class ShardHolder:
             self._log("task_gone")
         except _AWS as error:
             # Another worker that gets the shard will find that it is done.
-            await self._give_back(str(error), _AGAIN_SECONDS)
+            await self._give_back(str(error), _again_seconds())
             return
         await self._delete()
         self.run.shared.runner.metrics.shards += 1
@@ -123,7 +126,7 @@ class ShardHolder:
                 await self.task.fail(type(cause).__name__, str(cause))
             await self._delete()
         elif refused := group.split(_AWS)[0]:
-            await self._give_back(str(_first(refused)), _AGAIN_SECONDS)
+            await self._give_back(str(_first(refused)), _again_seconds())
         else:
             await self._give_back("unexpected error", 0)
             raise group
@@ -146,6 +149,11 @@ class ShardHolder:
     def _log(self, event: str, **values: Any) -> None:
         message = self.run.message
         log(event, job=message.job, shard=message.shard, received=self.message.received, **values)
+
+
+def _again_seconds() -> int:
+    """Return a random time, so that shards of one outage do not come back at once."""
+    return random.randint(*_AGAIN_SECONDS)  # noqa: S311 - no secret
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

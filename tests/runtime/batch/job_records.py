@@ -6,12 +6,11 @@ import json
 from typing import Any
 
 from batch.contracts.request import Capacity, Input, JobRequest
-from batch.jobs import identifiers
 from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.preparation.planning import Plan
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_blueprints.contracts.batch_keys import JobKeys, new_job
 from tests.runtime.batch import resources
 
 NOW = 1_800_000_000
@@ -22,7 +21,7 @@ CAPACITY = Capacity(40_000, 8_000, 0.05, 0.4, places=4)
 def make_job(platform: BatchPlatform, **changes: Any) -> Job:
     """A job that was submitted, checked and planned: three shards of ten lines, an hour of work."""
     values: dict[str, Any] = {
-        "id": identifiers.new("batch"),
+        "id": new_job("qwen3-8b"),
         "team": "search",
         "queue": "nightly",
         "model": "qwen3-8b",

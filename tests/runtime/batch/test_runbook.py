@@ -10,7 +10,7 @@ import boto3
 import jmespath
 import pytest
 
-from batch.jobs import identifiers
+from inference_blueprints.contracts.batch_keys import new_job
 from inference_blueprints.contracts.batch_limits import RESERVED_CALLS
 from inference_blueprints.resources import root
 from tests.unit.docs.aws_command import AwsCommand
@@ -22,7 +22,7 @@ LINES = [
     for fence in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     for line in fence.splitlines()
 ]
-JOB = identifiers.new("batch")
+JOB = new_job("qwen3-8b")
 #: What has no equal in the emulation: it starts containers for functions.
 NOT_EMULATED = {
     *("invoke", "get-function-configuration"),

@@ -127,6 +127,10 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     "whatever key the owner chose; the encryption context bounds it to the objects or the secret": [
         ("Model", rf"kms:(Decrypt|GenerateDataKey) on arn:aws:kms:{_REGION}:.+:key/\*"),
     ],
+    "whatever key a team chose for its bucket, also in another account, whose key policy must allow it; "
+    "conditions bound it to S3 and to the buckets of the teams": [
+        ("Batch", rf"kms:Decrypt on arn:aws:kms:{_REGION}:\*:key/\*"),
+    ],
     "a key policy that leaves the decision to the account's policies; the resource is the key itself": [
         ("Data", r"kms:(\*|GenerateDataKey) on \*"),
         ("Monitoring", r"kms:(\*|Decrypt|GenerateDataKey\*) on \*"),

@@ -11,11 +11,11 @@ import pytest
 
 from batch.contracts.request import Input
 from batch.contracts.shard import Usage
-from batch.jobs import identifiers
 from batch.jobs.job_record import TIMES, Job, JobError, RequestCounts
 from batch.jobs.job_table import JobTable, KeyReusedError, Once, plain
 from batch.jobs.record_table import StateConflictError, Table, UnknownCursorError
 from batch.jobs.settings import BatchPlatform
+from inference_blueprints.contracts.batch_keys import new_job
 from inference_blueprints.contracts.batch_states import FINAL, STATES, JobState, can_follow
 from tests.runtime.batch.resources import SEARCH
 
@@ -24,7 +24,7 @@ NOW = 1_800_000_000
 
 def a_job(**changes: Any) -> Job:
     values: dict[str, Any] = {
-        "id": identifiers.new("batch"),
+        "id": new_job("qwen3-8b"),
         "team": "search",
         "queue": "nightly",
         "model": "qwen3-8b",
@@ -136,7 +136,7 @@ def test_counts_are_noted_while_a_job_runs_and_not_after(jobs: JobTable) -> None
 
 
 def test_what_is_not_there_is_not_changed(jobs: JobTable) -> None:
-    missing = identifiers.new("batch")
+    missing = new_job("qwen3-8b")
 
     with pytest.raises(StateConflictError) as conflict:
         jobs.move(missing, "failed", before=["validating"], now=NOW)
@@ -204,7 +204,7 @@ def test_a_list_is_newest_first_and_goes_on_where_it_ended(jobs: JobTable) -> No
 
     assert seen == made[::-1]
     assert not jobs.of_team("search", after=None, limit=7).has_more
-    for cursor in (identifiers.new("batch"), "nothing"):
+    for cursor in (new_job("qwen3-8b"), "nothing"):
         with pytest.raises(UnknownCursorError):
             jobs.of_team("search", after=cursor, limit=3)
     with pytest.raises(UnknownCursorError):

@@ -12,10 +12,12 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from batch.aws_failures import AwsBusyError
 from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
-from batch.objects import InputChangedError, Objects
+from batch.objects import Objects
 from batch.preparation import checking, handlers, segments
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import OBJECTS_PER_SEGMENT
@@ -173,7 +175,8 @@ def test_lines_are_counted_anew_in_each_input(s3: Any) -> None:
     ("content", "changes", "code", "message"),
     [
         (b"", {}, "empty_file", "the input has no line; a job needs one request at least"),
-        (b"{\n{", {}, "no_valid_line", "none of the 2 lines is valid; the error file has the reasons"),
+        (b"\n \n\r\n", {}, "empty_file", "the input has 3 lines, and all of them are blank"),
+        (b"{\n{\n\n", {}, "no_valid_line", "none of the 2 lines is valid; the error file has the reasons"),
         (
             line(1),
             {"limits": JobLimits(lines=0)},
@@ -244,7 +247,93 @@ def test_an_input_that_changes_after_it_was_cut_is_refused(s3: Any) -> None:
     s3.put_object(Bucket="batch", Key=KEYS.request, Body=REQUEST.to_json().encode())
     [segment] = rows(s3, handlers.segment({"job": "j1"}, None)["key"])
     s3.upload_fileobj(io.BytesIO(line(2)), "inputs", "in.jsonl")
-    with pytest.raises(
-        InputChangedError, match=r"s3://inputs/in.jsonl was changed after the job was submitted"
-    ):
-        handlers.check({"job": "j1", "segment": segment}, None)
+    handlers.check({"job": "j1", "segment": segment}, None)
+    assert not handlers.plan({"job": "j1", "segments": 1}, None)["accepted"]
+    assert problems(s3) == {
+        "invalid_value": "inputs[0]: s3://inputs/in.jsonl was changed after the job was submitted; "
+        "submit it again"
+    }
+
+
+class RefusedInputs:
+    """S3 as it answers for the inputs of a team. Each answer is given once, the last one for ever."""
+
+    def __init__(self, client: Any, *answers: tuple[str, int]) -> None:
+        self._answers = list(answers)
+        self._get = client.get_object
+        client.get_object = self.get_object
+        self.asked = 0
+
+    def get_object(self, **request: Any) -> Any:
+        if request["Bucket"] != "inputs":
+            return self._get(**request)
+        self.asked += 1
+        code, status = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if not code:
+            return self._get(**request)
+        error = {"Code": code, "Message": "said S3"}
+        raise ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject")
+
+
+def prepare_refused(s3: Any, monkeypatch: pytest.MonkeyPatch, *answers: tuple[str, int]) -> dict[str, str]:
+    """Prepare a job of two inputs that S3 does not give, and return its problems."""
+    waited: list[float] = []
+    monkeypatch.setattr("time.sleep", waited.append)
+    RefusedInputs(handlers._objects()._client, *answers)
+    request = replace(REQUEST, inputs=(Input("inputs", "in.jsonl"), Input("inputs", "b.parquet", "parquet")))
+    planned = prepare(s3, line(1), request)
+    assert not planned["accepted"]
+    found = json.loads(read(s3, KEYS.plan))["problems"]
+    assert [each["param"] for each in found] == ["inputs[0]", "inputs[1]"]
+    assert {each["code"] for each in found} == {"invalid_value"}
+    return {each["param"]: each["message"] for each in found}
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "reason"),
+    [
+        ("NoSuchKey", 404, "does not exist; write the object first, then submit again (NoSuchKey)"),
+        ("InvalidObjectState", 403, "is archived; restore it"),
+        ("KMS.DisabledException", 400, "has a KMS key that is disabled; enable the key"),
+        ("AccessDenied", 403, "may not be read by the platform (AccessDenied: said S3)"),
+    ],
+)
+def test_an_input_that_s3_does_not_give_is_named_at_its_place(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, code: str, status: int, reason: str
+) -> None:
+    """Red if the function fails: then the job has `internal_error` and a stack trace as its reason."""
+    found = prepare_refused(s3, monkeypatch, (code, status))
+    assert found["inputs[0]"].startswith(f"inputs[0]: s3://inputs/in.jsonl {reason}")
+    assert found["inputs[1]"].startswith("inputs[1]: s3://inputs/b.parquet ")
+
+
+def test_a_denial_says_that_the_object_may_be_missing(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red if a missing object of a bucket that may not be listed reads like a permission fault only."""
+    message = prepare_refused(s3, monkeypatch, ("AccessDenied", 403))["inputs[0]"]
+    assert "kms:Decrypt" in message
+    assert "S3 gives the same answer for an object that does not exist" in message
+
+
+def test_a_denial_that_passes_is_waited_for(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red if a policy that takes effect some seconds late fails the job."""
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    refused = RefusedInputs(handlers._objects()._client, *[("AccessDenied", 403)] * 2, ("", 200))
+    assert prepare(s3, line(1))["accepted"]
+    assert refused.asked == 4
+
+
+def test_a_busy_s3_is_left_to_the_state_machine(s3: Any) -> None:
+    """Red if `SlowDown` fails the job, or counts as a fault of the input."""
+    RefusedInputs(handlers._objects()._client, ("SlowDown", 503))
+    with pytest.raises(AwsBusyError, match=r"s3://inputs/in.jsonl.*SlowDown"):
+        prepare(s3, line(1))
+
+
+def test_an_input_that_comes_while_the_job_is_checked_is_refused(s3: Any) -> None:
+    """Red if the check reads a file of which nobody knows whether it is complete."""
+    s3.put_object(Bucket="batch", Key=KEYS.request, Body=REQUEST.to_json().encode())
+    [segment] = rows(s3, handlers.segment({"job": "j1"}, None)["key"])
+    s3.put_object(Bucket="inputs", Key="in.jsonl", Body=line(1))
+    handlers.check({"job": "j1", "segment": segment}, None)
+    handlers.plan({"job": "j1", "segments": 1}, None)
+    assert "was not there when the job was submitted" in problems(s3)["invalid_value"]
