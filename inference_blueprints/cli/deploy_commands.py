@@ -19,6 +19,7 @@ from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, o
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
+    from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.loading import LoadedBlueprint
     from inference_blueprints.spec.types import Blueprint
 
@@ -74,30 +75,33 @@ def synth(
 def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
     """Prepare the blueprint's account and region for the CDK. Run it once, before the first `deploy`.
 
-    This also creates roles of the account that the platform needs and that no stack may own: EC2's role for
-    Spot Instances if a pool uses them, and API Gateway's role for logs if there are batch queues.
+    This also creates what the platform needs and no stack may own: the table that says to whom each platform
+    belongs, EC2's role for Spot Instances if a pool uses them, and API Gateway's role for logs if there are
+    batch queues.
     """
     reader, words = _reader(output, cdk_arguments)
     loaded = load(name_or_path)
-    region = _demand_account(loaded, words)
+    account = _demand_account(loaded, words)
     command = _cdk("bootstrap", words)
     _demand_success(
         "bootstrap", _run(command, name_or_path, stdout=sys.stderr if reader is Output.JSON else None)
     )
-    _prepare_roles(loaded.blueprint, reader)
+    _prepare_account(account, loaded.blueprint, reader)
     if reader is Output.JSON:
-        print_json({"region": region, "bootstrapped": True})
+        print_json({"region": account.region, "bootstrapped": True})
 
 
-def _prepare_roles(blueprint: Blueprint, reader: Output) -> None:
-    """Create the account's roles that the platform needs and that the account does not have."""
-    from inference_blueprints.deployment.aws.account import Account, readable_errors
+def _prepare_account(account: Account, blueprint: Blueprint, reader: Output) -> None:
+    """Create what the platform needs in the account, no stack may own, and the account does not have."""
+    from inference_blueprints.deployment.aws.account import readable_errors
     from inference_blueprints.deployment.aws.api_log_role import API_LOG_ROLE, ensure_api_log_role, has_api
     from inference_blueprints.deployment.aws.spot_role import SPOT_ROLE, ensure_spot_role, spot_pools
+    from inference_blueprints.deployment.ownership.platform_table import TABLE, PlatformTable
 
-    account = Account(blueprint.spec.environment.region)
     stream = sys.stderr if reader is Output.JSON else sys.stdout
     with readable_errors():
+        if PlatformTable(account).ensure():
+            print(f"created the table {TABLE}, which says to which file each platform belongs", file=stream)
         if spot_pools(blueprint) and ensure_spot_role(account):
             print(f"created the role {SPOT_ROLE}, with which EC2 starts Spot Instances", file=stream)
         if has_api(blueprint) and ensure_api_log_role(account):
@@ -106,18 +110,46 @@ def _prepare_roles(blueprint: Blueprint, reader: Output) -> None:
 
 def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
     """Deploy all stacks of a blueprint. This uses the pinned CDK CLI and your current AWS credentials."""
-    from rich.console import Console
-
-    from inference_blueprints.deployment.cloudformation.cdk_deploy import deploy as deploy_stacks
+    from inference_blueprints.deployment.ownership.platform_operation import (
+        demand_owner,
+        file_identity,
+        platform_operation,
+    )
+    from inference_blueprints.deployment.versions.locking import keep_lock, kept_lock
+    from inference_blueprints.spec.lock.lock import lock_path
     from inference_blueprints.spec.shipped import find
 
     reader, words = _reader(output, cdk_arguments)
     loaded = load(name_or_path, show_warnings=True)
-    _demand_account(loaded, words)
-    lock = _keep_lock(loaded, find(name_or_path))
+    account = _demand_account(loaded, words)
+    path, platform = find(name_or_path), loaded.blueprint.metadata.name
+    stream = sys.stderr if reader is Output.JSON else sys.stdout
+    demand_owner(account, platform, file=path, identity=file_identity(account, path, loaded.lock))
+    lock = lock_path(path) if keep_lock(loaded, path) else None
     if lock is not None:
-        line = f"wrote {lock}, which pins the deployed versions; keep it with the blueprint"
-        print(line, file=sys.stderr if reader is Output.JSON else sys.stdout)
+        print(
+            f"wrote {lock}, which pins the deployed versions and says to whom the platform belongs; "
+            "keep it with the blueprint, also under version control",
+            file=stream,
+        )
+    with platform_operation(
+        account,
+        platform,
+        command="deploy",
+        file=path,
+        identity=file_identity(account, path, kept_lock(path)),
+        say=lambda line: print(line, file=stream),
+        owns=True,
+    ):
+        _deploy_stacks(name_or_path, words, reader, lock)
+
+
+def _deploy_stacks(name_or_path: str, words: list[str], reader: Output, lock: Path | None) -> None:
+    """Run `cdk deploy`, and report its result."""
+    from rich.console import Console
+
+    from inference_blueprints.deployment.cloudformation.cdk_deploy import deploy as deploy_stacks
+
     if reader is Output.TEXT:
         deploy_stacks(name_or_path, words, Console())
         return
@@ -187,22 +219,14 @@ def _reader(output: str | None, cdk_arguments: Sequence[str] | None) -> tuple[Ou
     return Output.TEXT, [*words, "--output", output]
 
 
-def _demand_account(loaded: LoadedBlueprint, cdk_arguments: Sequence[str]) -> str:
+def _demand_account(loaded: LoadedBlueprint, cdk_arguments: Sequence[str]) -> Account:
     """Check that there are credentials for the blueprint's account, before the CDK starts."""
     from inference_blueprints.deployment.aws.account import Account
 
     environment = loaded.blueprint.spec.environment
     account = Account(environment.region, option_value(cdk_arguments, "--profile"))
     account.demand(environment.account or account.number)
-    return environment.region
-
-
-def _keep_lock(loaded: LoadedBlueprint, path: Path) -> Path | None:
-    """Pin versions, so that a later deployment uses the same ones; return the lock if it was written."""
-    from inference_blueprints.deployment.versions.locking import is_shipped, keep_lock
-    from inference_blueprints.spec.lock.lock import lock_path
-
-    return lock_path(path) if not is_shipped(path) and keep_lock(loaded, path) else None
+    return account
 
 
 def _cdk(command: str, arguments: Sequence[str]) -> list[str]:

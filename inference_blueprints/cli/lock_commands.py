@@ -33,13 +33,13 @@ def lock(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Pin a blueprint's versions in a lock next to FILE. Existing pins stay."""
-    from inference_blueprints.deployment.versions.locking import keep_lock, own_file, running_lock
+    from inference_blueprints.deployment.versions.locking import complete_lock, keep_lock, own_file
     from inference_blueprints.spec.lock.differences import differences
     from inference_blueprints.spec.lock.lock import lock_path
 
     path = own_file(file)
     loaded = load(file)
-    changes = differences(loaded.lock, running_lock(loaded)) if check else keep_lock(loaded, path)
+    changes = differences(loaded.lock, complete_lock(loaded)) if check else keep_lock(loaded, path)
     if output is Output.JSON:
         print_json(
             {

@@ -35,6 +35,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "verify": "verify_command",
         "costs": "costs_command",
         **dict.fromkeys(("destroy", "prune"), "removal_commands"),
+        "take-over": "ownership_commands",
         **dict.fromkeys(("token", "batch"), "batch_commands"),
         "signals": "signal_commands",
         "streaming": "streaming_commands",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +17,7 @@ from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_blueprints.errors import UserError
 
 if TYPE_CHECKING:
+    from inference_blueprints.deployment.ownership.platform_operation import PlatformOperation
     from inference_blueprints.deployment.removal.platform_removal import Removal
     from inference_blueprints.deployment.removal.stack_deletion import Retained
 
@@ -40,13 +43,16 @@ def destroy(
 ) -> None:
     """Delete a platform and check that nothing billable is left."""
     target = _target(name_or_path, output)
-    stacks = [stack.name for stack in target.removal.stacks()]
-    target.say(f"stacks of {target.platform}: {', '.join(stacks) or 'none'}")
-    target.confirm(
-        yes,
-        f"To delete these stacks and everything in them, type the platform's name ({target.platform})",
-    )
-    target.report(stacks, target.removal.destroy())
+    with target.operation("destroy") as operation:
+        stacks = [stack.name for stack in target.removal.stacks()]
+        target.say(f"stacks of {target.platform}: {', '.join(stacks) or 'none'}")
+        target.confirm(
+            yes,
+            f"To delete these stacks and everything in them, type the platform's name ({target.platform})",
+        )
+        retained = target.removal.destroy()
+        operation.forget_platform()
+    target.report(stacks, retained)
     target.say(f"{target.platform}: nothing billable is left")
 
 
@@ -57,6 +63,12 @@ def prune(
 ) -> None:
     """Delete stacks that are no longer in the blueprint, and on ECS old revisions of task definitions."""
     target = _target(name_or_path, output)
+    with target.operation("prune"):
+        _prune(target, yes=yes)
+
+
+def _prune(target: _Target, *, yes: bool) -> None:
+    """Delete what is left of former blueprints, after a question."""
     revisions = target.removal.old_revisions()
     if revisions:
         target.say(f"inactive revisions of task definitions that nothing uses: {len(revisions)}")
@@ -76,13 +88,20 @@ def prune(
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A platform in an account, and the output for the person who deletes it."""
+    """A platform in an account, and the output for the person who deletes it.
+
+    Parameters
+    ----------
+    operation
+        From the name of a command to a context in which no other operator changes the platform.
+    """
 
     platform: str
     account: str
     region: str
     removal: Removal
     output: Output
+    operation: Callable[[str], AbstractContextManager[PlatformOperation]]
 
     def say(self, line: str) -> None:
         _say(line, self.output)
@@ -121,22 +140,27 @@ class _Target:
 def _target(name_or_path: str, output: Output) -> _Target:
     """Return the blueprint's platform in the blueprint's account."""
     from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.deployment.ownership.platform_operation import file_identity, platform_operation
     from inference_blueprints.deployment.removal.platform_removal import Removal
+    from inference_blueprints.spec.shipped import find
 
-    blueprint = load(name_or_path).blueprint
+    loaded, path = load(name_or_path), find(name_or_path)
+    blueprint = loaded.blueprint
     environment = blueprint.spec.environment
     account = Account(environment.region)
     account.demand(environment.account)
     name = blueprint.metadata.name
     _say(f"account {account.number}, region {environment.region}", output)
+    say = partial(_say, output=output)
     removal = Removal(
-        account,
-        name,
-        blueprint=name_or_path,
-        say=lambda line: _say(line, output),
-        on_ecs=blueprint.spec.cluster.chosen == "ecs",
+        account, name, blueprint=name_or_path, say=say, on_ecs=blueprint.spec.cluster.chosen == "ecs"
     )
-    return _Target(name, account.number, environment.region, removal, output)
+
+    def start(command: str) -> AbstractContextManager[PlatformOperation]:
+        identity = file_identity(account, path, loaded.lock)
+        return platform_operation(account, name, command=command, file=path, identity=identity, say=say)
+
+    return _Target(name, account.number, environment.region, removal, output, start)
 
 
 def _say(line: str, output: Output) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,10 +47,36 @@ def upgrade(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show and check an upgrade to this release. --to also changes the Kubernetes version."""
+    from inference_blueprints.deployment.ownership.platform_operation import (
+        demand_owner,
+        file_identity,
+        platform_operation,
+    )
     from inference_blueprints.deployment.upgrade.proposal import propose
-    from inference_blueprints.deployment.upgrade.upgrade_checks import check_upgrade
 
     proposal = propose(file, to, [name for name in pools.split(",") if name])
+    account, platform = proposal.account, proposal.blueprint.metadata.name
+    identity = file_identity(account, proposal.path, proposal.old)
+    if not apply:
+        demand_owner(account, platform, file=proposal.path, identity=identity)
+        _upgrade(file, proposal, output, apply=False)
+        return
+    stream = sys.stderr if output is Output.JSON else sys.stdout
+    with platform_operation(
+        account,
+        platform,
+        command="upgrade",
+        file=proposal.path,
+        identity=identity,
+        say=lambda line: print(line, file=stream),
+    ):
+        _upgrade(file, proposal, output, apply=True)
+
+
+def _upgrade(file: str, proposal: Proposal, output: Output, *, apply: bool) -> None:
+    """Check and show an upgrade, and write it if no check finds an error."""
+    from inference_blueprints.deployment.upgrade.upgrade_checks import check_upgrade
+
     results = list(check_upgrade(proposal))
     failed = any(result.severity == "error" for result in results)
     if output is Output.JSON:

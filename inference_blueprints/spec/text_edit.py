@@ -38,6 +38,27 @@ def with_kubernetes_version(text: str, document: Document, version: str) -> str:
     return _with_value(text, document, KUBERNETES_VERSION_PATH, version, remedy)
 
 
+def with_platform_name(text: str, file: str, name: str) -> str:
+    """Return a blueprint's text with another ``metadata.name``.
+
+    Parameters
+    ----------
+    text
+        The text of a valid blueprint.
+    file
+        Its name in messages.
+    name
+        The name.
+
+    Raises
+    ------
+    UserError
+        If the name cannot be changed on its own, for example because it is an alias of another value.
+    """
+    remedy = f"write `name: {name}` into metadata by hand"
+    return _with_value(text, composer.parse(text, file), ("metadata", "name"), name, remedy)
+
+
 def with_snapshot(text: str, file: str, pool: str, snapshot_id: str) -> str:
     """Return a blueprint's text with the id of the image snapshot of a pool.
 

@@ -46,9 +46,9 @@ class Life:
         blueprint["spec"]["pools"] = [*pools, *([{**pools[0], "name": "second"}] if second_pool else [])]
         self.file.write_text(yaml.safe_dump(blueprint, sort_keys=False))
 
-    def run(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+    def run(self, command: str, *options: str, file: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(BLUEPRINTS), command, str(self.file), *options],
+            [str(BLUEPRINTS), command, str(file or self.file), *options],
             cwd=self.directory,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -86,6 +86,14 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
 def test_sections_go_off_and_on_and_everything_goes_at_last(life: Life) -> None:
     life.succeed("deploy", "--require-approval", "never")
     assert set(life.stacks()) == FOUNDATIONS | {"Model-a"}
+
+    other = life.directory / "other.yaml"
+    other.write_text(life.file.read_text())
+    for command in (("deploy",), ("destroy", "--yes"), ("prune", "--yes")):
+        refused = life.run(*command, file=other)
+        assert refused.returncode == 1
+        assert f"belongs to another blueprint ({life.file.name}," in refused.stderr
+    assert not other.with_name("other.lock.yaml").exists()
 
     choose = random.Random(SEED)  # noqa: S311 - a sequence that repeats
     for _ in range(STEPS):

@@ -63,9 +63,8 @@ def test_a_user_validates_and_synthesises_a_file_of_their_own(blueprints: Path, 
         for name, value in os.environ.items()
         if name not in {"VIRTUAL_ENV", "PYTHONPATH", "BLUEPRINT"}
     } | {"PATH": BARE_PATH, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    run(blueprints, "init", "quickstart-g6e", "mine.yaml", directory=tmp_path, environment=environment)
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(mine.read_text().replace("{name: quickstart}", "{name: mine}"))
+    words = ("init", "quickstart-g6e", "mine.yaml", "--name", "mine")
+    run(blueprints, *words, directory=tmp_path, environment=environment)
     run(blueprints, "validate", "mine.yaml", directory=tmp_path, environment=environment)
     run(blueprints, "synth", "mine.yaml", "--directory", "out", directory=tmp_path, environment=environment)
     stacks = {path.name.removesuffix(".template.json") for path in (tmp_path / "out").glob("*.template.json")}

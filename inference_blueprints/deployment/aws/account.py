@@ -91,6 +91,15 @@ class Account:
         return found
 
     @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """What STS says about the credentials."""
+        _ = self.credentials
+        try:
+            return dict(self.client("sts").get_caller_identity())
+        except (ClientError, BotoCoreError) as error:
+            raise SignInError(described(error)) from error
+
+    @property
     def number(self) -> str:
         """The account's number, 12 digits.
 
@@ -99,11 +108,18 @@ class Account:
         SignInError
             If the credentials are missing or not valid.
         """
-        _ = self.credentials
-        try:
-            return str(self.client("sts").get_caller_identity()["Account"])
-        except (ClientError, BotoCoreError) as error:
-            raise SignInError(described(error)) from error
+        return str(self._identity["Account"])
+
+    @property
+    def caller(self) -> str:
+        """ARN of the caller.
+
+        Raises
+        ------
+        SignInError
+            If the credentials are missing or not valid.
+        """
+        return str(self._identity["Arn"])
 
     def demand(self, expected: str | None) -> None:
         """Check that this is the blueprint's account.

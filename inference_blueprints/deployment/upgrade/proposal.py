@@ -205,7 +205,10 @@ def _new_lock(written: Blueprint, releases: Releases, old: Lock | None) -> Lock:
     if old is None:
         return new
     return replace(
-        new, charts=_digests_of(new.charts, old.charts), engines=_digests_of(new.engines, old.engines)
+        new,
+        charts=_digests_of(new.charts, old.charts),
+        engines=_digests_of(new.engines, old.engines),
+        identity=old.identity,
     )
 
 

@@ -48,7 +48,12 @@ def differences(old: Lock | None, new: Lock) -> list[Change]:
 
 def _pins(lock: Lock) -> dict[str, str]:
     """Return everything that a lock pins, by component."""
-    single = {"Kubernetes": lock.kubernetes, "Bottlerocket": lock.bottlerocket, "AL2023": lock.al2023}
+    single = {
+        "identity": lock.identity,
+        "Kubernetes": lock.kubernetes,
+        "Bottlerocket": lock.bottlerocket,
+        "AL2023": lock.al2023,
+    }
     return {
         **{part: version for part, version in single.items() if version},
         **{f"add-on {name}": version for name, version in lock.add_ons.items()},

@@ -54,6 +54,9 @@ class Lock:
         Commit by ``<repository>@<revision>`` in the blueprint.
     held_pools
         Node image by pool, for pools that an upgrade has not reached.
+    identity
+        Random id of the blueprint. The platform that is deployed with it belongs to the files that have it.
+        A lock of an earlier release has none.
     """
 
     release: str
@@ -65,6 +68,7 @@ class Lock:
     engines: Mapping[str, Pin] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     held_pools: Mapping[str, NodeImage] = field(default_factory=dict)
+    identity: str | None = None
 
 
 def lock_path(blueprint: Path) -> Path:

@@ -30,13 +30,15 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _VERSION_FORM = "a version such as v1.66.0"
 _DIGEST_FORM = "a digest, sha256: and 64 hexadecimal digits"
 _COMMIT_FORM = "a commit, 40 hexadecimal digits"
+_IDENTITY = re.compile(r"[0-9a-f]{32}")
+_IDENTITY_FORM = "32 hexadecimal digits"
 _KUBERNETES = re.compile(formats.KUBERNETES_VERSION)
 _KUBERNETES_FORM = formats.DESCRIPTIONS[formats.KUBERNETES_VERSION]
 _PIN_KEYS = ("version", "digest")
 _SYSTEM_KEYS = get_args(SystemName)
 _IMAGE_KEYS = ("kubernetes", *_SYSTEM_KEYS)
 _KEYS = (
-    *("apiVersion", "kind", "release", "kubernetes", "nodes"),
+    *("apiVersion", "kind", "release", "identity", "kubernetes", "nodes"),
     *("addOns", "charts", "engines", "heldPools", "models"),
 )
 
@@ -133,6 +135,7 @@ class _Reader:
             engines=dict(self._pins("engines")),
             models=self._texts("models", COMMIT, _COMMIT_FORM),
             held_pools=dict(self._images("heldPools", al2023 or shipped_releases().al2023)),
+            identity=self._text(("identity",), _IDENTITY, _IDENTITY_FORM),
         )
 
     def _texts(self, section: str, form: re.Pattern[str], form_text: str) -> dict[str, str]:

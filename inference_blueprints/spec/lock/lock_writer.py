@@ -18,6 +18,7 @@ _ABOUT = """\
 # changes. Written by `blueprints lock`, `deploy` and `upgrade`; keep it under version control. Versions that
 # are not listed are not pinned: an add-on without a version is the one that EKS chose when it was created, a
 # chart without a digest is not checked, and a model without a commit is the newest when a worker starts.
+# The platform belongs to the blueprints that have this identity: move and copy this file with the blueprint.
 """
 
 
@@ -37,6 +38,8 @@ def _lines(lock: Lock) -> Iterator[str]:
     yield f"apiVersion: {API_VERSION}"
     yield f"kind: {KIND}"
     yield f"release: {_quoted(lock.release)}"
+    if lock.identity:
+        yield f"identity: {_quoted(lock.identity)}"
     if lock.kubernetes:
         yield f"kubernetes: {_quoted(lock.kubernetes)}"
     systems = {"bottlerocket": lock.bottlerocket, "al2023": lock.al2023}

@@ -51,7 +51,7 @@ def run(*arguments: str) -> tuple[int, object]:
 
 
 def test_init_reports_the_files_that_it_wrote(tmp_path: Path) -> None:
-    code, document = run("init", "quickstart-g6e", str(tmp_path / "mine.yaml"))
+    code, document = run("init", "quickstart-g6e", str(tmp_path / "mine.yaml"), "--name", "mine")
     assert code == 0
     assert isinstance(document, dict)
     assert document.keys() == {"blueprint", "schema"}
@@ -61,7 +61,7 @@ def test_init_reports_the_files_that_it_wrote(tmp_path: Path) -> None:
 def test_lock_reports_its_changes_and_keeps_its_exit_code(tmp_path: Path) -> None:
     """--check that writes, or that ends with 0 where something is not pinned, turns this red."""
     mine = tmp_path / "mine.yaml"
-    run("init", "quickstart-g6e", str(mine))
+    run("init", "quickstart-g6e", str(mine), "--name", "mine")
     code, document = run("lock", str(mine), "--check")
     assert isinstance(document, dict)
     assert (code, document["written"], bool(document["changes"])) == (1, False, True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.deployment.versions.locking import keep_lock, own_file, running_lock
+from inference_blueprints.deployment.versions.locking import complete_lock, keep_lock, own_file
 from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.lock.lock import Lock, lock_path
@@ -37,7 +37,7 @@ def test_a_lock_is_completed_and_what_it_holds_stays(file: Path) -> None:
 
 
 def test_another_release_alone_rewrites_nothing(file: Path) -> None:
-    lock = replace(running_lock(load_blueprint(str(file))), release="0.0.1")
+    lock = replace(complete_lock(load_blueprint(str(file))), release="0.0.1")
     lock_path(file).write_text(lock_text(lock))
     assert keep_lock(load_blueprint(str(file)), file) == []
     assert load_blueprint(str(file)).lock == lock

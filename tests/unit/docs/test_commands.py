@@ -32,7 +32,7 @@ KINDS = {
     # These need an account, or start much: here only their arguments are checked.
     "parsed": (
         r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|costs|prune"
-        r"|destroy|local|tune|benchmark|token|batch|signals|streaming|capacity|models)\b"
+        r"|destroy|take-over|local|tune|benchmark|token|batch|signals|streaming|capacity|models)\b"
     ),
     # Targets, checked to exist in the Makefile; the integration run or a person's hands run them.
     "make": r"make [a-z-]+( |$)",

@@ -35,6 +35,7 @@ FULL = Lock(
     engines={"vllm": Pin("1.6.1", DIGEST)},
     models={"Qwen/Qwen3-8B@main": COMMIT},
     held_pools={"l40s": NodeImage("1.34", "v1.47.0", "v20261119")},
+    identity="0123456789abcdef" * 2,
 )
 
 
@@ -149,8 +150,8 @@ colour: red
         "12:13: heldPools.l40s.bottlerocket: is missing: a version such as v1.66.0",
         "12:32: heldPools.l40s.kubernetes: got '1', expected a Kubernetes version in quotes such as \"1.35\"",
         "14:23: models['Qwen/Qwen3-8B@main']: got 'main', expected a commit, 40 hexadecimal digits",
-        "15:1: colour: is an unknown key, keys are 'apiVersion', 'kind', 'release', 'kubernetes', 'nodes', "
-        "'addOns', 'charts', 'engines', 'heldPools', 'models'",
+        "15:1: colour: is an unknown key, keys are 'apiVersion', 'kind', 'release', 'identity', "
+        "'kubernetes', 'nodes', 'addOns', 'charts', 'engines', 'heldPools', 'models'",
     ]
 
 

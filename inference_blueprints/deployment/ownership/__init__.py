@@ -1,0 +1,1 @@
+"""To which file a deployed platform belongs, and which operation changes it now."""
