@@ -21,6 +21,7 @@ Key                                        Object
 ``jobs/<job>/images/<shard>/<line>-<n>.*`` an image that was generated for a line, as its row names it
 ``jobs/<job>/rest/<shard>.output.jsonl``   answers of a shard that was unfinished when the job ended
 ``jobs/<job>/rest/<shard>.error.jsonl``    failed lines of such a shard
+``jobs/<job>/rest/<shard>.<n>-<code>.jsonl`` its lines that never ran, after ``n`` commits
 ``jobs/<job>/joined/<attempt>/<n>.jsonl``  joined results of some shards, if a job has very many
 ``jobs/<job>/undone-<attempt>.jsonl``      the shards that a redrive runs, one per line
 ``jobs/<job>/publications.jsonl``          the parts to publish to the signal store, one per line
@@ -173,6 +174,11 @@ class JobKeys:
         return f"{self.prefix}parts/"
 
     @property
+    def rest(self) -> str:
+        """Prefix of the results of unfinished shards, with a slash at its end."""
+        return f"{self.prefix}rest/"
+
+    @property
     def shards(self) -> str:
         """The list of shards, one per line."""
         return f"{self.prefix}shards.jsonl"
@@ -301,6 +307,18 @@ class ShardKeys:
     def rest_error(self) -> str:
         """Failed lines of such a turn, and lines that expired before it."""
         return f"{JOBS_PREFIX}{self.job}/rest/{self._folder}.error.jsonl"
+
+    def rest_unrun(self, chunks: int, code: str) -> str:
+        """Return the key of the rows of lines that never ran.
+
+        Parameters
+        ----------
+        chunks
+            Number of the turn's chunks, by which the lines are known that have ended.
+        code
+            Error code of the rows.
+        """
+        return f"{JOBS_PREFIX}{self.job}/rest/{self._folder}.{chunks}-{code}.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

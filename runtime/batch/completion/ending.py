@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from batch.completion.merging import Outcome, merge
+from batch.completion.shard_results import Unrun
 from batch.contracts.request import Capacity, JobRequest
 from batch.jobs import identifiers
 from batch.jobs.deletions import DeletionTable, intermediate_objects
@@ -31,6 +32,15 @@ _FOR_GOOD: Final[tuple[JobState, ...]] = ("completed", "cancelled")
 TOO_LATE = JobError(
     "batch_expired", "the deadline passed before all requests were answered; redrive the job to run the rest"
 )
+
+#: Rows of lines that never ran, by the state in which their job ends.
+_UNRUN: Final[Mapping[JobState, Unrun]] = {
+    "cancelled": Unrun("batch_cancelled", "The batch was cancelled before this request was executed."),
+    "expired": Unrun(
+        "batch_expired", "This request could not be executed before the completion window expired."
+    ),
+    "failed": Unrun("not_run", "The job failed before this request was executed; redrive the job to run it."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +113,8 @@ class Ends:
             self._records.jobs.move(
                 identifier, "finalizing", before=["in_progress"], now=now, attempt=attempt
             )
-        return self._outcome(identifier, attempt, has_time)
+        # What did not run while the deadline was ahead, its shard has failed.
+        return self._outcome(identifier, attempt, "expired" if now >= job.expires_at else "failed", has_time)
 
     def list_publications(self, identifier: str) -> int:
         """List the parts of a job whose answers must be published, and return their number."""
@@ -169,10 +180,11 @@ class Ends:
             self._tell(job, None)
             return None
         has_shards = JobKeys(identifier).shards in self._objects.sizes(JobKeys(identifier).shards)
-        outcome = self._outcome(identifier, attempt, has_time) if has_shards else None
+        ending = _ending(job, cause, now)
+        outcome = self._outcome(identifier, attempt, ending.state, has_time) if has_shards else None
         if has_shards and outcome is None:
             return None
-        return self._end(identifier, _ending(job, cause, now), outcome, now=now)
+        return self._end(identifier, ending, outcome, now=now)
 
     def _done(self, identifier: str) -> Ending:
         """Return the final state of a job whose requests are done.
@@ -194,9 +206,11 @@ class Ends:
             raise LookupError(f"{identifier}: there is no such job")
         return job
 
-    def _outcome(self, identifier: str, attempt: int, has_time: Callable[[], bool]) -> Outcome | None:
-        """Merge a job's results and store the result; None if time has ended."""
-        outcome = merge(identifier, attempt, self._objects, has_time=has_time)
+    def _outcome(
+        self, identifier: str, attempt: int, state: JobState, has_time: Callable[[], bool]
+    ) -> Outcome | None:
+        """Merge the results of a job that ends in a state and store the result; None if time has ended."""
+        outcome = merge(identifier, attempt, self._objects, unrun=_UNRUN[state], has_time=has_time)
         if outcome is not None:
             self._objects.write(JobKeys(identifier).outcome, outcome.to_json().encode())
         return outcome

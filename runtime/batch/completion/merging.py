@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from batch.completion.gradual_joining import join_gradually
-from batch.completion.shard_results import read_results
+from batch.completion.shard_results import ShardResults, Unrun, read_results
 from batch.contracts.shard import Usage
 from batch.json_record import JsonRecord
 from batch.objects import Objects
@@ -40,7 +41,9 @@ class Outcome(JsonRecord):
     undone: tuple[str, ...]
 
 
-def merge(job: str, attempt: int, objects: Objects, *, has_time: Callable[[], bool]) -> Outcome | None:
+def merge(
+    job: str, attempt: int, objects: Objects, *, unrun: Unrun, has_time: Callable[[], bool]
+) -> Outcome | None:
     """Write the output and error files of a job from the results of its shards.
 
     A repeated call writes the same. If time ends before the files are complete, return None; the next call
@@ -50,14 +53,31 @@ def merge(job: str, attempt: int, objects: Objects, *, has_time: Callable[[], bo
     ----------
     attempt
         The attempt that has run.
+    unrun
+        Why lines without a result never ran. Each gets a row in the error file.
     has_time
         Returns whether a call may begin another step of some seconds.
     """
     keys = JobKeys(job)
-    shards = [json.loads(line)["shard"] for line in objects.read(keys.shards).splitlines()]
-    parts = objects.sizes(keys.parts)
+    shards = [json.loads(line) for line in objects.read(keys.shards).splitlines()]
+    parts, rest = objects.sizes(keys.parts), objects.sizes(keys.rest)
+
+    def read(entry: Mapping[str, Any]) -> ShardResults | None:
+        return read_results(
+            keys.shard(entry["shard"]),
+            parts,
+            objects,
+            lines=entry["lines"],
+            unrun=unrun,
+            rest=rest,
+            has_time=has_time,
+        )
+
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
-        results = list(pool.map(lambda shard: read_results(keys.shard(shard), parts, objects), shards))
+        found = list(pool.map(read, shards))
+    results = [each for each in found if each is not None]
+    if len(results) < len(found):
+        return None
     invalid = objects.sizes(keys.invalid)
     files = {
         keys.output: _all(each.output for each in results),

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
+
+from botocore.exceptions import ClientError
 
 from batch.contracts.shard import ShardDone, Usage
 from batch.objects import Objects
+from batch.preparation.line_reader import read_lines
+from batch.s3_errors import code_of
 from inference_blueprints.contracts.batch_keys import ShardKeys
 
 _SUCCEEDED = range(200, 300)
 _EXPIRED = "batch_expired"
+#: The beginning of a shard's line, as `ShardLine.to_json` writes it.
+_LINE: Final = re.compile(rb'\{"ordinal":(\d+),"line":\d+,"custom_id":("(?:[^"\\]|\\.)*")')
+_MOST_LINE_BYTES: Final = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Unrun:
+    """Why lines without a result never ran, in OpenAI's format of an error.
+
+    Parameters
+    ----------
+    code
+        ``batch_cancelled`` or ``batch_expired`` as in OpenAI's API (`BatchRequestOutputError` of its OpenAPI
+        description), or ``not_run``.
+    message
+        The reason, for people.
+    """
+
+    code: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +60,35 @@ class ShardResults:
     is_done: bool
 
 
-def read_results(keys: ShardKeys, parts: Mapping[str, int], objects: Objects) -> ShardResults:
+def read_results(
+    keys: ShardKeys,
+    parts: Mapping[str, int],
+    objects: Objects,
+    *,
+    lines: int,
+    unrun: Unrun,
+    rest: Mapping[str, int],
+    has_time: Callable[[], bool],
+) -> ShardResults | None:
     """Read the results of a shard. Commits of an unfinished turn are written as its rest.
 
     Parameters
     ----------
     parts
         Sizes by key of all parts of the job.
+    lines
+        Number of the shard's lines.
+    unrun
+        Why lines without a result never ran.
+    rest
+        Sizes by key of what an earlier call wrote as the rest of the job.
+    has_time
+        Returns whether another step of some seconds may begin.
+
+    Returns
+    -------
+    ShardResults or None
+        None if time has ended.
     """
     report = ShardDone(keys.shard, 0, 0, 0)
     output: dict[str, int] = {}
@@ -53,10 +101,20 @@ def read_results(keys: ShardKeys, parts: Mapping[str, int], objects: Objects) ->
         keys = keys.next_turn
     if keys.turn and not expired:
         return ShardResults(report, output, error, is_done=True)
-    rest = _Rest(report.shard)
-    output[keys.rest_output] = rest.write_output(keys, objects)
-    error[keys.rest_error] = rest.write_errors(keys, objects, expired)
-    return ShardResults(report.followed_by(rest.report), output, error, is_done=False)
+    chunks = objects.sizes(keys.chunks)
+    left = keys.rest_unrun(len(chunks), unrun.code)
+    if left not in rest and not has_time():
+        return None
+    found = _Rest(report.shard)
+    output[keys.rest_output] = found.write_output(keys, objects, chunks)
+    error[keys.rest_error] = found.write_errors(keys, objects, expired)
+    report = report.followed_by(found.report)
+    # A further turn has only expired lines, and their rows are there already.
+    missing = 0 if keys.turn else lines - found.count
+    if missing:
+        error[left] = rest.get(left) or found.write_unrun(left, keys, objects, unrun, lines)
+        report = replace(report, failed=report.failed + missing)
+    return ShardResults(report, output, error, is_done=False)
 
 
 @dataclass(slots=True)
@@ -72,9 +130,13 @@ class _Rest:
     def __post_init__(self) -> None:
         self.report = ShardDone(self.shard, 0, 0, 0)
 
-    def write_output(self, keys: ShardKeys, objects: Objects) -> int:
+    @property
+    def count(self) -> int:
+        """Number of lines that have ended."""
+        return len(self._ended)
+
+    def write_output(self, keys: ShardKeys, objects: Objects, chunks: Mapping[str, int]) -> int:
         """Write the answers, and return their size in bytes."""
-        chunks = objects.sizes(keys.chunks)
         if chunks:
             contents = (objects.read(chunk) for chunk in chunks)
             objects.write_stream(keys.rest_output, self._answers(contents))
@@ -88,6 +150,19 @@ class _Rest:
         content = b"".join(row + b"\n" for row in self._errors)
         if content:
             objects.write(keys.rest_error, content, content_type="application/jsonl")
+        return len(content)
+
+    def write_unrun(self, key: str, keys: ShardKeys, objects: Objects, unrun: Unrun, lines: int) -> int:
+        """Write a row for each line without a result, and return their size in bytes."""
+        error = json.dumps({"code": unrun.code, "message": unrun.message}).encode()
+        names = _custom_ids(keys, objects)
+        content = b"".join(
+            b'{"id":"batch_req_%b_%b_%d","custom_id":%b,"response":null,"error":%b}\n'
+            % (keys.job.encode(), keys.shard.encode(), ordinal, names.get(ordinal, b"null"), error)
+            for ordinal in range(lines)
+            if ordinal not in self._ended
+        )
+        objects.write(key, content, content_type="application/jsonl")
         return len(content)
 
     def _answers(self, contents: Iterator[bytes]) -> Iterator[bytes]:
@@ -115,6 +190,19 @@ class _Rest:
         self._errors.append(row)
         expired = self.report.expired + is_expired
         self.report = replace(self.report, failed=self.report.failed + 1, expired=expired)
+
+
+def _custom_ids(keys: ShardKeys, objects: Objects) -> dict[int, bytes]:
+    """Return the custom_ids of a shard's lines as JSON; empty if the shard is gone, which ends its job."""
+    names: dict[int, bytes] = {}
+    try:
+        for line in read_lines(objects.pieces(keys.lines), first_offset=0, limit=_MOST_LINE_BYTES):
+            if found := _LINE.match(line.content or b""):
+                names[int(found[1])] = found[2]
+    except ClientError as error:
+        if code_of(error) != "NoSuchKey":
+            raise
+    return names
 
 
 def _rows(content: bytes) -> list[bytes]:

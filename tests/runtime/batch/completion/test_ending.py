@@ -11,7 +11,7 @@ import pytest
 
 from batch.completion import handlers
 from batch.completion.ending import Ends
-from batch.contracts.shard import ShardDone, Usage
+from batch.contracts.shard import ShardDone, ShardLine, Usage
 from batch.jobs.job_record import Job, RequestCounts
 from batch.jobs.record_table import StateConflictError
 from batch.jobs.settings import BatchPlatform, read_records
@@ -55,6 +55,16 @@ def do(job: Job, *shards: str) -> None:
         objects.write(keys.error, f'{{"custom_id":"{shard}-bad"}}\n'.encode())
         done = ShardDone(shard, 9, 1, 11, Usage(1_000_000, 500_000, 100_000))
         objects.write(keys.done, done.to_json().encode())
+
+
+def write_lines(job: Job, shard: str) -> None:
+    """Write the ten lines of a shard."""
+    lines = [
+        ShardLine(ordinal=number, line=number + 1, custom_id=f"{shard}-{number}", tokens=1, body={})
+        for number in range(10)
+    ]
+    content = "".join(line.to_json() + "\n" for line in lines).encode()
+    Objects(resources.BUCKET).write(JobKeys(job.id).shard(shard).lines, content)
 
 
 def commit(job: Job, shard: str, *tokens: int) -> None:
@@ -185,7 +195,7 @@ def test_a_job_with_shards_undone_fails_and_keeps_what_is_done(
     ends.merge(job.id, 1, now=NOW)
     ended = ends.finish(job.id, now=NOW)
     assert ended.state == "failed"
-    assert ended.counts == RequestCounts(30, 9, 1)
+    assert ended.counts == RequestCounts(30, 9, 21)
     assert ended.errors[0].code == "shards_failed"
     assert ended.errors[0].message.startswith("2 shards could not be completed")
 
@@ -208,24 +218,73 @@ def test_a_job_that_will_not_run_says_why_and_has_its_error_file(
 @pytest.mark.parametrize(
     ("before", "hours", "state", "codes"),
     [
-        ("cancelling", 0, "cancelled", []),
-        ("cancelling", 24, "cancelled", []),
-        ("in_progress", 24, "expired", ["batch_expired"]),
-        ("in_progress", 0, "failed", ["internal_error"]),
+        ("cancelling", 0, "cancelled", ([], "batch_cancelled")),
+        ("cancelling", 24, "cancelled", ([], "batch_cancelled")),
+        ("in_progress", 24, "expired", (["batch_expired"], "batch_expired")),
+        ("in_progress", 0, "failed", (["internal_error"], "not_run")),
     ],
 )
 def test_what_ended_by_itself_keeps_what_is_done(
-    platform_in_process: BatchPlatform, before: JobState, hours: int, state: str, codes: list[str]
+    platform_in_process: BatchPlatform,
+    before: JobState,
+    hours: int,
+    state: str,
+    codes: tuple[list[str], str],
 ) -> None:
+    """Red if a line is neither in the output nor in the error file, or the counts do not add up."""
     job = running(platform_in_process)
     do(job, "s2")
+    commit(job, "s1", 5, 6)
+    for shard in ("s0", "s1"):
+        write_lines(job, shard)
     if before == "cancelling":
         platform_in_process.jobs.move(job.id, before, before=["in_progress"], now=NOW)
     ends = Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda *_: None)
     ended = ends.close(job.id, 1, cause="ABORTED", now=NOW + hours * HOUR)
     assert ended is not None
-    assert (ended.state, ended.counts.completed) == (state, 9)
-    assert [each.code for each in ended.errors] == codes
+    assert (ended.state, ended.counts) == (state, RequestCounts(30, 11, 19))
+    assert [each.code for each in ended.errors] == codes[0]
+    rows = [json.loads(row) for row in resources.read_object(JobKeys(job.id).error).splitlines()]
+    unrun = [each for each in rows if (each.get("error") or {}).get("code") == codes[1]]
+    assert sorted(each["custom_id"] for each in unrun) == sorted(
+        [f"s0-{number}" for number in range(10)] + [f"s1-{number}" for number in range(4, 10)]
+    )
+    assert {each["id"] for each in unrun} >= {f"batch_req_{job.id}_s0_0", f"batch_req_{job.id}_s1_9"}
+    assert len(rows) == 19
+
+
+def test_lines_that_never_ran_are_listed_by_several_calls(platform_in_process: BatchPlatform) -> None:
+    """Red if a large job never ends, or a line is listed twice, because one call has too little time."""
+    job = running(platform_in_process)
+    commit(job, "s1", 5, 6)
+    for shard in ("s0", "s1", "s2"):
+        write_lines(job, shard)
+    platform_in_process.jobs.move(job.id, "cancelling", before=["in_progress"], now=NOW)
+    ends = Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda *_: None)
+    calls, ended = 0, None
+    while ended is None:
+        steps = iter([True])
+        calls += 1
+        if calls == 2:
+            # A worker that was still at it. Its line is no longer one that never ran.
+            row = {"id": f"batch_req_{job.id}_s0_7", "response": None, "error": {"code": "x"}}
+            chunk = json.dumps(row).encode() + b"\n"
+            Objects(resources.BUCKET).write(JobKeys(job.id).shard("s0").chunk(0), chunk)
+        ended = ends.close(job.id, 1, cause="", now=NOW, has_time=lambda steps=steps: next(steps, False))  # type: ignore[misc]
+        assert calls < 10
+    assert calls > 2
+    assert ended.counts == RequestCounts(30, 2, 28)
+    rows = [json.loads(row) for row in resources.read_object(JobKeys(job.id).error).splitlines()]
+    assert len({each["id"] for each in rows}) == len(rows) == 28
+
+
+def test_a_job_ends_although_the_lines_of_a_shard_are_gone(platform_in_process: BatchPlatform) -> None:
+    """Red if a job whose shard cannot be read never ends."""
+    job = running(platform_in_process)
+    do(job, "s0", "s2")
+    ends = Ends(read_records(os.environ), Objects(resources.BUCKET), resources.BUCKET, lambda *_: None)
+    ends.merge(job.id, 1, now=NOW)
+    assert ends.finish(job.id, now=NOW).counts == RequestCounts(30, 18, 12)
 
 
 def test_a_job_that_breaks_off_before_it_is_planned_fails(

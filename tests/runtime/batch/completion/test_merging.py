@@ -13,11 +13,13 @@ from moto import mock_aws
 
 from batch.completion import gradual_joining
 from batch.completion.merging import Outcome, merge
+from batch.completion.shard_results import Unrun
 from batch.contracts.shard import ShardDone, Usage
 from batch.objects import Objects
 from inference_blueprints.contracts.batch_keys import JobKeys
 
 KEYS = JobKeys("j1")
+CANCELLED = Unrun("batch_cancelled", "The batch was cancelled.")
 MIB = 2**20
 
 
@@ -60,11 +62,11 @@ def shard(s3: Any, name: str, output: bytes, error: bytes = b"", *, done: bool =
 
 
 def list_shards(s3: Any, *names: str) -> None:
-    put(s3, KEYS.shards, b"".join(json.dumps({"shard": name}).encode() + b"\n" for name in names))
+    put(s3, KEYS.shards, b"".join(json.dumps({"shard": name, "lines": 1}).encode() + b"\n" for name in names))
 
 
 def merged() -> Outcome:
-    outcome = merge("j1", 1, Objects("batch"), has_time=lambda: True)
+    outcome = merge("j1", 1, Objects("batch"), unrun=CANCELLED, has_time=lambda: True)
     assert outcome is not None
     return outcome
 
@@ -117,7 +119,7 @@ def test_an_upload_that_fails_leaves_nothing_to_be_paid_for(s3: Any, monkeypatch
 
     monkeypatch.setattr(objects._client, "upload_part_copy", refuse)
     with pytest.raises(ConnectionError):
-        merge("j1", 1, objects, has_time=lambda: True)
+        merge("j1", 1, objects, unrun=CANCELLED, has_time=lambda: True)
     assert s3.list_multipart_uploads(Bucket="batch").get("Uploads", []) == []
 
 
@@ -146,7 +148,7 @@ def test_results_that_one_call_cannot_join_are_joined_by_several(
     outcome = None
     while outcome is None:
         steps = iter([True])
-        outcome = merge("j1", 1, objects, has_time=lambda steps=steps: next(steps, False))  # type: ignore[misc]
+        outcome = merge("j1", 1, objects, unrun=CANCELLED, has_time=lambda steps=steps: next(steps, False))  # type: ignore[misc]
         read_bytes.append(0)
     small = sum(len(content) for content in contents.values() if len(content) < 5 * MIB)
     assert sum(read_bytes) == small, "nothing is read twice"

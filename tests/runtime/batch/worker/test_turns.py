@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 import orjson
 import pytest
 
-from batch.completion.shard_results import ShardResults, read_results
+from batch.completion.shard_results import ShardResults, Unrun, read_results
 from batch.contracts.job_description import JobDescription
 from batch.contracts.progress_items import ShardProgress
 from batch.contracts.shard import ShardMessage
@@ -84,6 +84,9 @@ class SeenObjects:
     def read(self, key: str) -> bytes:
         return self.objects[key]
 
+    def pieces(self, key: str) -> Iterable[bytes]:
+        return [self.objects[key]]
+
     def write(self, key: str, content: bytes, **_: str) -> None:
         self.objects[key] = content
 
@@ -146,7 +149,16 @@ class Stage:
     def results(self) -> tuple[ShardResults, Counter[int], Counter[int]]:
         """Return what a job's end would find now: lines with an answer, and those that failed."""
         objects = SeenObjects(dict(self.bucket.objects))
-        found = read_results(KEYS, objects.sizes("jobs/job/parts/"), cast("Objects", objects))
+        found = read_results(
+            KEYS,
+            objects.sizes("jobs/job/parts/"),
+            cast("Objects", objects),
+            lines=LINES,
+            unrun=Unrun("not_run", "The job failed."),
+            rest={},
+            has_time=lambda: True,
+        )
+        assert found is not None
         output, error = (
             Counter(
                 int(orjson.loads(row)["id"].rpartition("_")[2])
