@@ -80,9 +80,13 @@ class EcsCapacityStack(cdk.Stack):
         providers: list[ecs.CfnCapacityProvider] = []
         if len(groups) < len(pools):
             roles = ManagedHostRoles(self, "ManagedHosts")
+            # Tasks have addresses of their own there, so nobody has to reach the hosts.
+            unreached = ec2.SecurityGroup(
+                self, "ManagedHostsGroup", vpc=vpc, allow_all_outbound=True, description="Managed Instances"
+            )
             for pool, each in zip(pools, hosts, strict=True):
                 if pool.name in managed_pools:
-                    providers += self._add_managed(pool, each, roles)
+                    providers += self._add_managed(pool, each, roles, unreached)
         if groups:
             profile = iam.CfnInstanceProfile(
                 self, "Profile", roles=[HostRole(self, "Hosts", cluster_name=cluster_name).role_name]
@@ -105,7 +109,7 @@ class EcsCapacityStack(cdk.Stack):
         associations.node.add_dependency(*providers)
 
     def _add_managed(
-        self, pool: Pool, hosts: HostProperties, roles: ManagedHostRoles
+        self, pool: Pool, hosts: HostProperties, roles: ManagedHostRoles, group: ec2.SecurityGroup
     ) -> list[ecs.CfnCapacityProvider]:
         """Add the providers of Managed Instances of a pool."""
         return [
@@ -117,7 +121,7 @@ class EcsCapacityStack(cdk.Stack):
                 hosts=hosts,
                 roles=roles,
                 subnet_ids=[subnet.subnet_id for subnet in self._subnets(pool)],
-                security_group_ids=[self._members.security_group_id],
+                security_group_ids=[group.security_group_id],
                 spot=spot,
             ).provider
             for spot in _spot_or_not(pool)

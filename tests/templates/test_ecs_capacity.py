@@ -312,6 +312,19 @@ def test_managed_instances_have_the_types_and_the_disk_of_the_pool(capacity: Syn
     assert not _all(resources, "AWS::AutoScaling::AutoScalingGroup")
 
 
+def test_nobody_connects_to_a_managed_instance(capacity: Synthesised) -> None:
+    """Its tasks have addresses and a group of their own. A host in their group turns this red."""
+    resources = capacity(managed=True)
+    provider = _only(resources, "AWS::ECS::CapacityProvider")
+    [group] = provider["ManagedInstancesProvider"]["InstanceLaunchTemplate"]["NetworkConfiguration"][
+        "SecurityGroups"
+    ]
+    name, _ = group["Fn::GetAtt"]
+    assert "SecurityGroupIngress" not in resources[name]["Properties"]
+    rules = _all(resources, "AWS::EC2::SecurityGroupIngress")
+    assert not [rule for rule in rules if rule["GroupId"] == group]
+
+
 def test_ecs_may_pass_the_role_of_managed_instances_to_ec2_alone(capacity: Synthesised) -> None:
     # Amazon ECS Developer Guide, "Amazon ECS Managed Instances instance profile": AWS's policy passes only
     # roles whose names begin with ecsInstanceRole, and CloudFormation chooses another.

@@ -4,6 +4,11 @@ A worker that the load balancer reaches itself has an address of its own (``awsv
 and its target group is like that of frontends. Dynamic ports of hosts need the network mode ``bridge``, which
 Managed Instances do not have (Amazon ECS Developer Guide, "Amazon ECS task networking for Amazon ECS Managed
 Instances").
+
+Workers of Managed Instances have an address of their own too. In the network of the host they would reach its
+metadata and so its credentials, and nothing of ours runs on such a host to forbid it. For ``awsvpc``, ECS's
+agent routes the metadata's addresses to nowhere, and a container without NET_ADMIN cannot change that
+(aws/amazon-ecs-agent, ``ecs-agent/netlib/platform/managed_linux.go``, branchENIConfig).
 """
 
 from __future__ import annotations
@@ -122,7 +127,7 @@ def deployment_tasks(deployment: DeploymentPlan, place: TaskPlace) -> tuple[Rend
     workers = [task for process, task in zip(deployment.processes, tasks, strict=True) if process.is_worker]
     suffix = hashlib.sha256(repr(workers).encode()).hexdigest()[:8]
     return tuple(
-        _with_suffix(task, suffix) if process.is_worker and task.network == "host" else task
+        _with_suffix(task, suffix) if process.is_worker and process is not deployment.entry_point else task
         for process, task in zip(deployment.processes, tasks, strict=True)
     )
 
@@ -187,7 +192,8 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         return _server_task(deployment, process, place)
     pool, sizes, cache = process.pool or "", process.resources, process.node_cache
     reached = process is deployment.entry_point
-    network: TaskNetwork = "awsvpc" if reached else "host"
+    compute = place.computes[pool]
+    network: TaskNetwork = "awsvpc" if reached or compute == "managed" else "host"
     environment = (
         server_environment(process.environment)
         if reached
@@ -208,7 +214,6 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         lock_entries=_entries(cache) if cache else (),
         neuron=neuron,
     )
-    compute = place.computes[pool]
     shared = sizes.shared_memory_mib if compute == "group" else 0
     others = (
         *((_fill(process, cache),) if cache else ()),

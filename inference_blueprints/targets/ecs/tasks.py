@@ -181,8 +181,9 @@ class RenderedTask:
     compute
         What runs its tasks.
     network
-        Network mode: an address of its own on Fargate, that of the host for workers, or Docker's bridge for
-        other programs of a host, where the host's port leads to the container's.
+        Network mode: an address of its own on Fargate and Managed Instances, that of the host for workers
+        of other hosts, or Docker's bridge for other programs of a host, where the host's port leads to the
+        container's.
     architecture
         Processor architecture.
     cpu_units, memory_mib

@@ -22,9 +22,10 @@ from tests.unit.targets.ecs.one_word import on_ecs
 TEXT = (blueprints_directory() / "ecs-g6e.yaml").read_text("utf-8")
 
 
-def service_on(stack: str) -> RenderedService:
+def service_on(stack: str, managed: str = "allowed") -> RenderedService:
     """Return the workers of the shipped blueprint on another stack."""
-    text = TEXT.replace("    deployments:\n", f"    stack: {{{stack}: {{}}}}\n    deployments:\n", 1)
+    text = TEXT.replace("{ecs: {}}", f"{{ecs: {{managedInstances: {managed}}}}}", 1)
+    text = text.replace("    deployments:\n", f"    stack: {{{stack}: {{}}}}\n    deployments:\n", 1)
     blueprint = parse_blueprint(text, "own.yaml").blueprint
     plan = build_plan(blueprint)
     rendered = EcsTarget(blueprint, plan).render(plan.models[0])[0]
@@ -49,9 +50,15 @@ def test_the_load_balancer_reaches_a_server_at_an_address_of_its_own(server: Ren
     assert start["tag"] == {"inference-blueprints/metrics": 8000}
 
 
-def test_a_worker_behind_frontends_has_the_address_of_its_host() -> None:
-    worker = service_on("dynamo")
-    assert (worker.task.network, worker.entry_port, main_of(worker).port) == ("host", None, None)
+@pytest.mark.parametrize(("managed", "network"), [("allowed", "awsvpc"), ("never", "host")])
+def test_a_worker_behind_frontends_is_in_the_network_of_its_host_if_that_guards_its_metadata(
+    managed: str, network: str
+) -> None:
+    """A worker in the network of a managed instance reads the instance's role, and turns this red."""
+    worker = service_on("dynamo", managed)
+    assert (worker.task.network, worker.entry_port, main_of(worker).port) == (network, None, None)
+    assert json.loads(str(main_of(worker).environment[TASK_START_VARIABLE]))["network"] == network
+    assert "DYN_NAMESPACE_WORKER_SUFFIX" in main_of(worker).environment
 
 
 def test_a_server_discovers_nothing(server: RenderedService) -> None:

@@ -136,8 +136,9 @@ def test_tasks_keep_the_rules_of_their_compute(name: str) -> None:
                 assert placed == container.memory_mib
         if task.compute != "group":
             assert not any(volume.host_folder for volume in task.volumes)
-        # An engine's own server is a target of the load balancer, with an address of its own.
-        has_address = task.compute == "fargate" or service.entry_port is not None
+        # An engine's own server is a target of the load balancer, with an address of its own. On Managed
+        # Instances, the network of the host leads to the host's credentials.
+        has_address = task.compute != "group" or service.entry_port is not None
         assert (task.network == "awsvpc") == has_address
 
 
