@@ -12,11 +12,8 @@ import sys
 from collections.abc import Mapping
 
 from task_start.task_credentials import with_task_credentials
-from weights.hub import CorruptFileError, HubError
-from weights.node_cache import start
-from weights.node_store import NodeStoreError
-from weights.s3_reader import S3Error
-from weights.settings import WeightsSettingsError, read_node_cache_settings
+from weights.node_cache import COPY_ERRORS, start
+from weights.settings import read_node_cache_settings
 
 
 def main(environment: Mapping[str, str]) -> int:
@@ -25,7 +22,7 @@ def main(environment: Mapping[str, str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
     try:
         start(read_node_cache_settings(environment), with_task_credentials(environment))
-    except (WeightsSettingsError, HubError, NodeStoreError, CorruptFileError, S3Error) as error:
+    except COPY_ERRORS as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import IO
+from typing import Any, Protocol
 
 from huggingface_hub import HfApi, HfFileSystem
 from huggingface_hub.errors import (
@@ -17,6 +17,8 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from huggingface_hub.hf_api import RepoFile
+
+from weights.attempts import Attempts
 
 #: The same weights in other formats, and files that no engine reads. If there were a second set of
 #: safetensors
@@ -36,13 +38,18 @@ NOT_COPIED = (
     "onnx/*",
     "original/*",
 )
-# Bytes per read. A lost connection is opened again at the same position, once per read.
 _PIECE_BYTES = 2**20
 _REFUSED = (401, 403)
+_WHOLE, _BAD_REQUEST, _SERVER_ERROR = 200, 400, 500
+_LATER = (408, 429)
 
 
 class HubError(Exception):
     """The Hub refuses a request permanently, so a retry is useless."""
+
+
+class BrokenHubError(Exception):
+    """The Hub breaks its answers or cannot be reached, also after several attempts."""
 
 
 class CorruptFileError(Exception):
@@ -97,9 +104,92 @@ class Hub:
         address = f"{self._repository}@{self._revision}/{file.path}"
         return CheckedStream(
             file,
-            connect=lambda: self._files.open(address, "rb", block_size=0),
+            connect=lambda: HubStream(lambda first: self._connected(address, first), file),
             explained=lambda: _explained(self._repository, self._revision),
         )
+
+    def _connected(self, address: str, first: int) -> Any:
+        stream = self._files.open(address, "rb", block_size=0)
+        # Its read() requests the bytes from here on.
+        stream.loc = first
+        return stream
+
+
+class ByteStream(Protocol):
+    """Bytes from a connection."""
+
+    def read(self, amount: int = -1, /) -> bytes:
+        """Return at most this many bytes; nothing at the end."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class HubStream:
+    """The bytes of a file on the Hub. What breaks is opened again where it broke.
+
+    Parameters
+    ----------
+    connect
+        Returns a stream of huggingface_hub that begins at a byte. It opens a lost connection once by itself.
+    file
+        The file.
+    """
+
+    def __init__(self, connect: Callable[[int], Any], file: HubFile) -> None:
+        self._connect = connect
+        self._file = file
+        self._stream: Any = None
+        self._position = 0
+        self._attempts = Attempts()
+        #: The answer that began with the first byte.
+        self._from_the_start: Any = None
+
+    def read(self, amount: int = -1, /) -> bytes:
+        """Return at most this many bytes; nothing at the end.
+
+        Raises
+        ------
+        BrokenHubError
+            If several attempts bring no more bytes.
+        """
+        while True:
+            problem: Exception | None = None
+            try:
+                piece = self._piece(amount)
+                if piece or self._position == self._file.size:
+                    self._position += len(piece)
+                    self._attempts.arrived(len(piece))
+                    return piece
+            # Errors of requests, httpx or urllib3, whichever this release of huggingface_hub uses.
+            except Exception as error:
+                if _is_final(error):
+                    raise
+                problem = error
+            self.close()
+            if not self._attempts.again():
+                if problem is None:
+                    return b""
+                raise BrokenHubError(
+                    f"{self._file.path}: broken at byte {self._position} of {self._file.size}: {problem!r}"
+                ) from problem
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _piece(self, amount: int) -> bytes:
+        if self._stream is None:
+            self._stream = self._connect(self._position)
+        piece: bytes = self._stream.read(amount)
+        answer = self._stream.response
+        if self._position == 0:
+            self._from_the_start = answer
+        elif answer is not None and answer is not self._from_the_start and answer.status_code == _WHOLE:
+            raise OSError(f"asked for bytes from {self._position} on, got the whole file")
+        return piece
 
 
 class CheckedStream:
@@ -117,13 +207,13 @@ class CheckedStream:
         self,
         file: HubFile,
         *,
-        connect: Callable[[], IO[bytes]],
+        connect: Callable[[], ByteStream],
         explained: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._file = file
         self._connect = connect
         self._explained = explained
-        self._stream: IO[bytes] | None = None
+        self._stream: ByteStream | None = None
         self._left = file.size
         algorithm, self._expected = file.digest.split(":")
         self._hash = hashlib.sha256() if algorithm == "sha256" else _git_hash(file.size)
@@ -157,7 +247,7 @@ class CheckedStream:
             self._finish()
         return bytes(taken)
 
-    def _opened(self) -> IO[bytes]:
+    def _opened(self) -> ByteStream:
         """Return the connection. It is opened at first use."""
         if self._stream is None:
             self._stream = self._connect()
@@ -172,6 +262,15 @@ class CheckedStream:
             raise CorruptFileError(
                 f"{self._file.path}: expected {self._file.digest}, got {self._hash.hexdigest()}"
             )
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether the Hub gives the same answer again."""
+    # The response of a refusal may count as false.
+    if not isinstance(error, HfHubHTTPError) or error.response is None:
+        return False
+    status = error.response.status_code
+    return _BAD_REQUEST <= status < _SERVER_ERROR and status not in _LATER
 
 
 def _hub_file(entry: RepoFile) -> HubFile:

@@ -43,6 +43,8 @@ from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from weights.attempts import Attempts
+
 _RETRIES = Config(retries={"mode": "adaptive", "max_attempts": 10})
 _PERIOD_SECONDS = 10.0
 #: Renewals per time after which a claim is replaced.
@@ -194,15 +196,24 @@ def load(settings: ArtefactSettings, *, period_seconds: float = _PERIOD_SECONDS)
     period_seconds
         Time between two looks.
     """
-    kept, attempt = KeptArtefacts(settings), uuid.uuid4().hex
+    kept, attempt, attempts = KeptArtefacts(settings), uuid.uuid4().hex, Attempts()
     _empty(settings.folder)
     place = f"s3://{settings.bucket}/{settings.key}/"
     while True:
-        marker = kept.complete_attempt()
-        if marker:
-            kept.load(marker)
-            print(f"loaded {len(marker['files'])} compiled files from {place}", flush=True)
-            return
+        try:
+            marker = kept.complete_attempt()
+            if marker:
+                kept.load(marker)
+                print(f"loaded {len(marker['files'])} compiled files from {place}", flush=True)
+                return
+        except (
+            Boto3Error,
+            BotoCoreError,
+        ) as error:  # such as a body that is cut short; boto3 repeats requests
+            print(f"trying again: {error}", file=sys.stderr, flush=True)
+            if not attempts.again():
+                raise
+            continue
         if kept.claim(attempt):
             settings.folder.mkdir(parents=True, exist_ok=True)
             (settings.folder / _ATTEMPT).write_text(attempt, encoding="utf-8")

@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-from weights.hub import CheckedStream, CorruptFileError, Hub, HubError, HubFile
+from weights.hub import BrokenHubError, CheckedStream, CorruptFileError, Hub, HubError, HubFile
 from weights.node_store import EntryLock, NodeStore, NodeStoreError
 from weights.s3_reader import ObjectStream, S3Error, S3Reader
 from weights.settings import Copy, NodeCacheSettings, WeightsSettingsError, read_node_cache_settings
@@ -29,6 +29,17 @@ _FILES_AT_ONCE, _PARTS_AHEAD, _PART_BYTES = 8, 4, 8 * 2**20
 _PIECE_BYTES = 4 * 2**20
 _MIRROR_PERIOD_SECONDS = 10.0
 _TOUCH_PERIOD_SECONDS = 60.0
+
+
+#: Why a copy fails. Its next attempt keeps the files that are complete.
+COPY_ERRORS = (
+    WeightsSettingsError,
+    HubError,
+    BrokenHubError,
+    CorruptFileError,
+    NodeStoreError,
+    S3Error,
+)
 
 
 class WeightsSource(Protocol):
@@ -63,9 +74,7 @@ class MirroredModel:
 
     def open(self, file: HubFile) -> CheckedStream:
         """Return a stream of an object, checked against the digest that the Hub published."""
-
-        def read(first: int, size: int) -> bytes:
-            return self._reader.read(self._copy.key(file.path), first, size)
+        read = self._reader.object(self._copy.key(file.path)).read
 
         def connect() -> Any:
             return ObjectStream(
@@ -182,7 +191,7 @@ def main(environment: Mapping[str, str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     try:
         locks = start(read_node_cache_settings(environment), environment)
-    except (WeightsSettingsError, HubError, NodeStoreError, CorruptFileError, S3Error) as error:
+    except COPY_ERRORS as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     ended = threading.Event()

@@ -35,7 +35,7 @@ _KINDS = ("weights", "compiled")
 
 
 class NodeStoreError(Exception):
-    """The node has no room for an entry, or the entry has a path that leaves its folder."""
+    """The node has no room for an entry, or a file has a wrong size or a path that leaves its folder."""
 
 
 class EntryLock:
@@ -151,7 +151,7 @@ class NodeStore:
         Raises
         ------
         NodeStoreError
-            If the disk is full, or the file's path leaves the entry's folder.
+            If the disk is full, the file is too short or too long, or its path leaves the entry's folder.
         """
         target = self.folder(entry) / file.path
         if not target.resolve().is_relative_to(self.folder(entry).resolve()):
@@ -163,6 +163,9 @@ class NodeStore:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
+                size = os.fstat(stream.fileno()).st_size
+            if size != file.size:
+                raise NodeStoreError(f"{file.path}: got {size} of {file.size} bytes")
             target.parent.mkdir(parents=True, exist_ok=True)
             part.rename(target)
         except OSError as error:
@@ -243,6 +246,8 @@ class NodeStore:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             self._write_reserved(entry, 0)
         except BlockingIOError:
+            # It is in use now. A task of ECS, which mounts the folder read-only, cannot note that itself.
+            os.utime(descriptor)
             return False
         finally:
             os.close(descriptor)

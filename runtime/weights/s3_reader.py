@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import http.client
 import json
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -23,16 +23,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-_ATTEMPTS = 6
-_TIMEOUT_SECONDS = 60
+from weights.attempts import Attempts
+
+_TIMEOUT_SECONDS = 60.0
+_PARTIAL_CONTENT, _PRECONDITION_FAILED = 206, 412
+#: What AWS's SDKs try again (botocore/retries/standard.py): states, and S3's codes with other states.
 _RETRIED = (429, 500, 502, 503, 504)
+_RETRIED_CODES = ("<Code>RequestTimeout</Code>", "<Code>SlowDown</Code>")
+_PIECE_BYTES = 2**18
 _EMPTY_BODY = hashlib.sha256(b"").hexdigest()
 # Credentials are requested again this long before they expire.
 _MARGIN = timedelta(minutes=5)
 
 
 class S3Error(Exception):
-    """S3 refuses a request, or answers too few bytes, also after several attempts."""
+    """S3 refuses a request, or breaks its answers also after several attempts."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +100,26 @@ class S3Reader:
         Region, credentials and, for an emulator, ``AWS_ENDPOINT_URL``: the variables that AWS's libraries
         read.
     pause_seconds
-        Wait before the second attempt; it doubles with each attempt.
+        Longest wait before the second attempt; it doubles with each attempt.
+    timeout_seconds
+        Time without a byte after which a connection counts as broken.
     """
 
-    def __init__(self, bucket: str, environment: Mapping[str, str], *, pause_seconds: float = 0.5) -> None:
+    def __init__(
+        self,
+        bucket: str,
+        environment: Mapping[str, str],
+        *,
+        pause_seconds: float = 0.5,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+    ) -> None:
         self._environment = environment
         self._region = environment.get("AWS_REGION") or environment["AWS_DEFAULT_REGION"]
         suffix = "amazonaws.com.cn" if self._region.startswith("cn-") else "amazonaws.com"
         endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
         regional = f"https://{bucket}.s3.{self._region}.{suffix}"
         self._address = f"{endpoint.rstrip('/')}/{bucket}" if endpoint else regional
-        self._pause_seconds = pause_seconds
+        self._pause_seconds, self._timeout_seconds = pause_seconds, timeout_seconds
         self._lock = threading.Lock()
         self._credentials: Credentials | None = None
 
@@ -116,49 +130,30 @@ class S3Reader:
         that may list only one prefix.
         """
         query = f"list-type=2&max-keys=1&prefix={urllib.parse.quote(key, safe='')}"
-        answer = self._get(f"{self._address}/?{query}", {}).decode()
+        answer = self._resource(f"{self._address}/?{query}").read().decode()
         return f"<Key>{key}</Key>" in answer
 
-    def read(self, key: str, first: int = 0, size: int | None = None) -> bytes:
-        """Return an object, or a part of it.
-
-        Parameters
-        ----------
-        first, size
-            First byte and number of bytes. Without a size, the whole object.
+    def read(self, key: str) -> bytes:
+        """Return a whole object.
 
         Raises
         ------
         S3Error
-            If S3 refuses the request or answers with another number of bytes.
+            If S3 refuses the request, or breaks the answer again and again.
         """
-        url = f"{self._address}/{urllib.parse.quote(key)}"
-        if size is None:
-            return self._get(url, {})
-        return self._get(url, {"Range": f"bytes={first}-{first + size - 1}"}, size)
+        return self.object(key).read()
 
-    def _get(self, url: str, headers: Mapping[str, str], size: int | None = None) -> bytes:
-        """Send a request, several times if S3 is busy or a connection breaks."""
-        pause, reason = self._pause_seconds, ""
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                time.sleep(pause)
-                pause *= 2
-            signed = signed_headers(url, self._valid_credentials(), self._region, datetime.now(UTC), headers)
-            try:
-                with _open(url, signed) as answer:
-                    content: bytes = answer.read()
-            except urllib.error.HTTPError as error:
-                reason = f"{error.code} {error.read().decode(errors='replace')[:500]}"
-                if error.code not in _RETRIED:
-                    break
-            except (OSError, EOFError) as error:
-                reason = str(error)
-            else:
-                if size in (None, len(content)):
-                    return content
-                reason = f"got {len(content)} of {size} bytes"
-        raise S3Error(f"{url.partition('?')[0]}: {reason}")
+    def object(self, key: str) -> S3Resource:
+        """Return an object, of which parts are read."""
+        return self._resource(f"{self._address}/{urllib.parse.quote(key)}")
+
+    def _resource(self, url: str) -> S3Resource:
+        return S3Resource(url, self._request, self._pause_seconds)
+
+    def _request(self, url: str, headers: Mapping[str, str]) -> Any:
+        """Send a signed request, and return the answer."""
+        signed = signed_headers(url, self._valid_credentials(), self._region, datetime.now(UTC), headers)
+        return _open(url, signed, self._timeout_seconds)
 
     def _valid_credentials(self) -> Credentials:
         """Return credentials that are valid for some minutes."""
@@ -167,6 +162,123 @@ class S3Reader:
             if known is None or (known.expires and known.expires - _MARGIN < datetime.now(UTC)):
                 self._credentials = known = _credentials(self._environment)
             return known
+
+
+class S3Resource:
+    """What S3 has at an address. Threads may read parts of it at the same time.
+
+    A broken answer goes on where it broke. All bytes are of the same version: later requests name the ETag of
+    the first answer (Amazon S3 API Reference, GetObject, ``If-Match``).
+
+    Parameters
+    ----------
+    url
+        The address.
+    request
+        Sends a request with headers, and returns the answer.
+    pause_seconds
+        Longest wait before the second attempt.
+    """
+
+    def __init__(
+        self, url: str, request: Callable[[str, Mapping[str, str]], Any], pause_seconds: float
+    ) -> None:
+        self._url, self._request, self._pause_seconds = url, request, pause_seconds
+        self._lock = threading.Lock()
+        self._etag: str | None = None
+
+    def read(self, first: int = 0, size: int | None = None) -> bytes:
+        """Return all bytes, or some of them.
+
+        Parameters
+        ----------
+        first, size
+            First byte and number of bytes. Without a size, all.
+
+        Raises
+        ------
+        S3Error
+            If S3 refuses the request, has another version since, or breaks the answer again and again.
+        """
+        part, attempts = _Part(first, size), Attempts(self._pause_seconds)
+        while True:
+            before = len(part.body)
+            place = self._url
+            try:
+                if self._receive(part):
+                    return bytes(part.body)
+                reason = f"got {len(part.body)} of {part.size} bytes"
+            except urllib.error.HTTPError as error:
+                text, place = _text(error), error.url
+                reason = f"{error.code} {text[:500]}"
+                if error.code == _PRECONDITION_FAILED:
+                    raise self._changed() from error
+                if error.code not in _RETRIED and not any(code in text for code in _RETRIED_CODES):
+                    raise S3Error(f"{place.partition('?')[0]}: {reason}") from error
+            except (OSError, EOFError, http.client.HTTPException) as error:
+                reason = str(error) or repr(error)
+            attempts.arrived(len(part.body) - before)
+            if not attempts.again():
+                raise S3Error(f"{place.partition('?')[0]}: {reason}")
+
+    def _receive(self, part: _Part) -> bool:
+        """Request what a part lacks and append it. Return whether the part is complete."""
+        headers = {}
+        if part.size is not None:
+            headers["Range"] = f"bytes={part.next_byte}-{part.first + part.size - 1}"
+            if part.size == len(part.body):
+                return True
+        if self._etag is not None:
+            headers["If-Match"] = self._etag
+        with self._request(self._url, headers) as answer:
+            self._check_version(answer.headers["ETag"])
+            if part.size is None:
+                part.size = answer.length
+            else:
+                _check_range(answer, headers["Range"], part.next_byte)
+            if part.size is None:  # lists come in chunks, whose end is marked
+                part.body += answer.read()
+                return True
+            # `read()` would drop the bytes of an answer that is cut short.
+            while piece := answer.read1(min(_PIECE_BYTES, part.size - len(part.body))):
+                part.body += piece
+        return len(part.body) == part.size
+
+    def _check_version(self, etag: str | None) -> None:
+        with self._lock:
+            self._etag = self._etag or etag
+            if etag != self._etag:
+                raise self._changed()
+
+    def _changed(self) -> S3Error:
+        return S3Error(f"{self._url}: was replaced by another version while it was read")
+
+
+class _Part:
+    """Bytes that were asked for, and those of them that arrived."""
+
+    def __init__(self, first: int, size: int | None) -> None:
+        self.first, self.size = first, size
+        self.body = bytearray()
+
+    @property
+    def next_byte(self) -> int:
+        return self.first + len(self.body)
+
+
+def _check_range(answer: Any, wanted: str, next_byte: int) -> None:
+    """Refuse other bytes than those that were asked for, such as the whole object (RFC 9110, 14.2)."""
+    found = answer.headers["Content-Range"] or ""
+    if answer.status != _PARTIAL_CONTENT or not found.startswith(f"bytes {next_byte}-"):
+        raise http.client.HTTPException(f"asked for {wanted}, got {answer.status} {found}".rstrip())
+
+
+def _text(error: urllib.error.HTTPError) -> str:
+    """Return S3's words about a refusal, as far as they arrive."""
+    try:
+        return error.read().decode(errors="replace")
+    except (OSError, http.client.HTTPException) as broken:
+        return f"without its text: {broken!r}"
 
 
 class ObjectStream:
@@ -216,11 +328,11 @@ class ObjectStream:
             self._requested.append(self._executor.submit(self._read, *self._waiting.popleft()))
 
 
-def _open(url: str, headers: Mapping[str, str]) -> Any:
+def _open(url: str, headers: Mapping[str, str], timeout_seconds: float = _TIMEOUT_SECONDS) -> Any:
     """Open a connection without the proxies of the environment: S3 is reached through the VPC's endpoint."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310 -- http of the agent, https of S3
-    return opener.open(request, timeout=_TIMEOUT_SECONDS)
+    return opener.open(request, timeout=timeout_seconds)
 
 
 def _credentials(environment: Mapping[str, str]) -> Credentials:

@@ -37,6 +37,7 @@ from inference_constructs.ecs.weights_mirror_build import WeightsMirrorBuild
 from inference_constructs.findings import acknowledge_grants
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
+from inference_constructs.policy_statements import Statement
 from inference_constructs.serving.model_targets import ModelTarget, ModelTargets
 from inference_constructs.serving.weights_permissions import keep_artefacts, read_weights
 from inference_constructs.storage.cache_bucket import CacheBucket
@@ -135,7 +136,8 @@ class EcsModelStack(cdk.Stack):
         if mirror and prefix:
             self._copy_weights(mirror, prefix, weights_bucket_name, encryption_key)
         discovery = place.discovery_secret_arn if plan.has_frontends else None
-        roles = self._roles(prefix, services, cache, discovery, artefacts)
+        readable = read_weights(self, prefix, has_manifest=mirror is not None) if prefix else []
+        roles = self._roles(readable, services, cache, discovery, artefacts)
         references = TaskReferences(
             region=self.region,
             task_role_arn=roles[0].role_arn,
@@ -199,7 +201,7 @@ class EcsModelStack(cdk.Stack):
 
     def _roles(
         self,
-        weights_prefix: str | None,
+        readable: Sequence[Statement],
         services: Sequence[RenderedService],
         cache: CacheBucket | None,
         discovery_secret_arn: str | None,
@@ -211,7 +213,7 @@ class EcsModelStack(cdk.Stack):
             "TaskRole",
             cluster_name=self._place.cluster_name,
             statements=[
-                *(read_weights(self, weights_prefix) if weights_prefix else []),
+                *readable,
                 *(
                     statement
                     for index, kept in enumerate(artefacts)

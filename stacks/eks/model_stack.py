@@ -159,6 +159,7 @@ class ModelStack(cdk.Stack):
             namespace=_NAMESPACE,
             service_accounts=[deployment.service_account for deployment in plan.deployments],
             s3_prefix=mirror_address(variables["weights_bucket"], mirror) if mirror else weights.s3,
+            has_manifest=mirror is not None,
             secret_arn=None if mirror else weights.token_secret_arn,
             artefact_prefixes=artefacts,
         )

@@ -137,13 +137,16 @@ def test_public_weights_need_no_rights(base_templates: Templates) -> None:
     assert not base_templates.resources("AWS::IAM::Role", STACK)
 
 
-def test_weights_in_s3_are_read_below_their_prefix_alone(synthesise: Synthesise) -> None:
-    templates = synthesise(weights(s3="s3://acme-models/qwen3-8b/", catalog="Qwen/Qwen3-8B"))
+@pytest.mark.parametrize("slash", ["/", ""])
+def test_weights_in_s3_are_read_below_their_prefix_alone(synthesise: Synthesise, slash: str) -> None:
+    """Without a slash at the end of the prefix, workers could read `qwen3-8b-secret/` too."""
+    templates = synthesise(weights(s3=f"s3://acme-models/qwen3-8b{slash}", catalog="Qwen/Qwen3-8B"))
     (role,) = templates.resources("AWS::IAM::Role", STACK)
     listing, reading, decrypting = statements(role)
     assert listing["Resource"] == "arn:aws:s3:::acme-models"
-    assert listing["Condition"] == {"StringLike": {"s3:prefix": "qwen3-8b/*"}}
-    assert (reading["Action"], reading["Resource"]) == ("s3:GetObject", "arn:aws:s3:::acme-models/qwen3-8b/*")
+    assert listing["Condition"] == {"StringLike": {"s3:prefix": ["qwen3-8b/*"]}}
+    assert reading["Action"] == "s3:GetObject"
+    assert reading["Resource"] == ["arn:aws:s3:::acme-models/qwen3-8b/*"]
     assert decrypting["Action"] == "kms:Decrypt"
     assert text(decrypting["Condition"]["StringEquals"]["kms:ViaService"]) == "s3.us-west-2.${AWS::URLSuffix}"
     assert decrypting["Condition"]["StringLike"] == {

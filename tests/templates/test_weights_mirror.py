@@ -42,7 +42,7 @@ def rights(templates: Templates, service_account: str) -> dict[str, dict[str, An
 def test_the_mirror_writes_below_the_commits_prefix_alone(templates: Templates) -> None:
     allowed = rights(templates, "qwen3-8b.weights")
     assert allowed["WriteWeights"]["Action"] == ["s3:AbortMultipartUpload", "s3:PutObject"]
-    assert text(allowed["WriteWeights"]["Resource"]) == f"{COPY}*"
+    assert [text(each) for each in allowed["WriteWeights"]["Resource"]] == [f"{COPY}/*", f"{COPY}.json"]
     assert (allowed["DeleteManifest"]["Action"], text(allowed["DeleteManifest"]["Resource"])) == (
         "s3:DeleteObject",
         f"{COPY}.json",
@@ -54,9 +54,9 @@ def test_the_mirror_writes_below_the_commits_prefix_alone(templates: Templates) 
 def test_workers_read_the_copy_and_neither_write_it_nor_read_the_token(templates: Templates) -> None:
     allowed = rights(templates, "qwen3-8b-main-k8s-service-discovery")
     assert allowed.keys() == {"ListWeights", "ReadWeights", "DecryptWeights"}
-    assert text(allowed["ReadWeights"]["Resource"]) == f"{COPY}*"
-    # The manifest lies beside the files, so the listed prefix has no slash at its end.
-    assert allowed["ListWeights"]["Condition"]["StringLike"]["s3:prefix"].endswith(f"{COMMIT}*")
+    assert [text(each) for each in allowed["ReadWeights"]["Resource"]] == [f"{COPY}/*", f"{COPY}.json"]
+    listed = allowed["ListWeights"]["Condition"]["StringLike"]["s3:prefix"]
+    assert listed == [f"huggingface/Qwen/Qwen3-8B/{COMMIT}/*", f"huggingface/Qwen/Qwen3-8B/{COMMIT}.json"]
 
 
 def test_the_release_ends_at_once_and_comes_before_the_workers(templates: Templates) -> None:

@@ -77,7 +77,7 @@ class WeightsMirrorBuild(Construct):
             exclude=["*", f"!{program.name}", f"!{program.name}/*.py"],
         )
         statements: list[Statement] = [
-            *read_weights(stack, s3_prefix),
+            *read_weights(stack, s3_prefix, has_manifest=True),
             *write_weights(stack, s3_prefix),
             *(statement for arn in secrets.values() for statement in read_secret(stack, arn)),
         ]

@@ -23,6 +23,8 @@ class WeightsIdentity(PodIdentity):
         Namespace and service accounts of the pods.
     s3_prefix
         ``s3://bucket/prefix`` of the weights, if they are in S3.
+    has_manifest
+        Whether they are the platform's copy, which has a manifest.
     secret_arn
         Secret with the download token, if the weights are gated.
     artefact_prefixes
@@ -38,12 +40,13 @@ class WeightsIdentity(PodIdentity):
         namespace: str,
         service_accounts: Sequence[str],
         s3_prefix: str | None = None,
+        has_manifest: bool = False,
         secret_arn: str | None = None,
         artefact_prefixes: Sequence[str] = (),
     ) -> None:
         stack = cdk.Stack.of(scope)
         statements = [
-            *(read_weights(stack, s3_prefix) if s3_prefix else []),
+            *(read_weights(stack, s3_prefix, has_manifest=has_manifest) if s3_prefix else []),
             *(read_secret(stack, secret_arn) if secret_arn else []),
             *(
                 statement

@@ -6,15 +6,18 @@ are known only by name, so conditions limit the use of a key to one service and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 
 from inference_constructs.policy_statements import Statement
 
 
-def read_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
-    """Return statements to read and decrypt the objects below one prefix.
+def read_weights(stack: cdk.Stack, s3_prefix: str, *, has_manifest: bool) -> list[Statement]:
+    """Return statements to list, read and decrypt the objects below one prefix.
+
+    Below ``s3://bucket/llama`` are the objects of ``llama/``, and not those of ``llama-70b/``. Who streams
+    weights lists the prefix with a slash at its end (``list_files`` of runai_model_streamer_s3 0.17.1).
 
     Parameters
     ----------
@@ -22,28 +25,31 @@ def read_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
         Stack of the role.
     s3_prefix
         ``s3://bucket/prefix``; the bucket may be a reference.
+    has_manifest
+        Whether it is the platform's copy, whose manifest is ``prefix.json``.
     """
     bucket, prefix = bucket_and_prefix(stack, s3_prefix)
+    keys = _keys(prefix, has_manifest=has_manifest)
     return [
         {
             "Sid": "ListWeights",
             "Effect": "Allow",
             "Action": "s3:ListBucket",
             "Resource": bucket,
-            "Condition": {"StringLike": {"s3:prefix": f"{prefix}*"}},
+            "Condition": {"StringLike": {"s3:prefix": keys}},
         },
         {
             "Sid": "ReadWeights",
             "Effect": "Allow",
             "Action": "s3:GetObject",
-            "Resource": f"{bucket}/{prefix}*",
+            "Resource": [f"{bucket}/{each}" for each in keys],
         },
-        use_key(stack, "DecryptWeights", "s3", "kms:Decrypt", s3_context(bucket, prefix)),
+        use_key(stack, "DecryptWeights", "s3", "kms:Decrypt", s3_context(bucket, keys)),
     ]
 
 
 def write_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
-    """Return statements to write below one prefix, to abort uploads, and to delete the manifest.
+    """Return statements to write a copy and its manifest, to abort uploads, and to delete the manifest.
 
     Parameters
     ----------
@@ -53,20 +59,21 @@ def write_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
         ``s3://bucket/prefix``; the bucket may be a reference.
     """
     bucket, prefix = bucket_and_prefix(stack, s3_prefix)
+    keys = _keys(prefix, has_manifest=True)
     return [
         {
             "Sid": "WriteWeights",
             "Effect": "Allow",
             "Action": ["s3:AbortMultipartUpload", "s3:PutObject"],
-            "Resource": f"{bucket}/{prefix}*",
+            "Resource": [f"{bucket}/{each}" for each in keys],
         },
         {
             "Sid": "DeleteManifest",
             "Effect": "Allow",
             "Action": "s3:DeleteObject",
-            "Resource": f"{bucket}/{prefix}.json",
+            "Resource": f"{bucket}/{keys[-1]}",
         },
-        use_key(stack, "EncryptWeights", "s3", "kms:GenerateDataKey", s3_context(bucket, prefix)),
+        use_key(stack, "EncryptWeights", "s3", "kms:GenerateDataKey", s3_context(bucket, keys)),
     ]
 
 
@@ -102,7 +109,7 @@ def keep_artefacts(stack: cdk.Stack, s3_prefix: str, name: str) -> list[Statemen
             f"UseArtefactKey{name}",
             "s3",
             ["kms:Decrypt", "kms:GenerateDataKey"],
-            s3_context(bucket, f"{prefix}/"),
+            s3_context(bucket, [f"{prefix}/*"]),
         ),
     ]
 
@@ -121,15 +128,21 @@ def bucket_and_prefix(stack: cdk.Stack, s3_prefix: str) -> tuple[str, str]:
     return f"arn:{stack.partition}:s3:::{bucket}", prefix
 
 
-def s3_context(bucket_arn: str, prefix: str) -> dict[str, list[str]]:
+def s3_context(bucket_arn: str, keys: Sequence[str]) -> dict[str, list[str]]:
     """Return S3's encryption context: the object's ARN, or the bucket's ARN if it uses an S3 Bucket Key.
 
     Parameters
     ----------
-    bucket_arn, prefix
-        Bucket and prefix of the objects.
+    bucket_arn, keys
+        Bucket, and keys of the objects with wildcards.
     """
-    return {"kms:EncryptionContext:aws:s3:arn": [bucket_arn, f"{bucket_arn}/{prefix}*"]}
+    return {"kms:EncryptionContext:aws:s3:arn": [bucket_arn, *(f"{bucket_arn}/{each}" for each in keys)]}
+
+
+def _keys(prefix: str, *, has_manifest: bool) -> list[str]:
+    """Return the keys of a model's files with a wildcard, and the key of their manifest."""
+    folder = prefix.rstrip("/")
+    return [f"{folder}/*" if folder else "*", *([f"{folder}.json"] if has_manifest else [])]
 
 
 def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:

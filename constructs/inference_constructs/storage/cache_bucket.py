@@ -79,7 +79,7 @@ class CacheBucket(s3.Bucket):
                 actions=["kms:Decrypt", "kms:GenerateDataKey"],
                 conditions={
                     "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
-                    "StringLike": s3_context(self.bucket_arn, ""),
+                    "StringLike": s3_context(self.bucket_arn, ["*"]),
                 },
                 resource_arns=[self._key.key_arn],
             ),

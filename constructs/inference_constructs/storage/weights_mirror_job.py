@@ -52,7 +52,7 @@ class WeightsMirrorJob(Construct):
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
         statements = [
-            *read_weights(stack, s3_prefix),
+            *read_weights(stack, s3_prefix, has_manifest=True),
             *write_weights(stack, s3_prefix),
             *(read_secret(stack, secret_arn) if secret_arn else []),
         ]

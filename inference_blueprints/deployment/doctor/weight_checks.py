@@ -55,7 +55,9 @@ def _token(context: DoctorContext, model: Model, arn: str) -> CheckResult:
 
 def _in_s3(context: DoctorContext, model: Model, address: str) -> CheckResult:
     """Check that there are files below a prefix."""
-    bucket, _, prefix = address.removeprefix("s3://").partition("/")
+    bucket, _, path = address.removeprefix("s3://").partition("/")
+    # Workers list a folder: `llama` without the slash would also find `llama-70b/`.
+    prefix = f"{path.rstrip('/')}/" if path else ""
     command = f"aws s3 cp --recursive FOLDER {address}"
     try:
         listing = context.account.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)

@@ -36,8 +36,16 @@ from inference_blueprints.targets.eks.rendered_values import BEHIND, rendered_va
 from inference_blueprints.targets.eks.weights_mirror_values import FileName, program_texts
 
 _ServiceAccount = Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
-_PROGRAM_FILES = ("__init__.py", "hub.py", "node_cache.py", "node_store.py", "s3_reader.py", "settings.py")
-_ARTEFACT_FILES = ("__init__.py", "neuron_artefacts.py")
+_PROGRAM_FILES = (
+    "__init__.py",
+    "attempts.py",
+    "hub.py",
+    "node_cache.py",
+    "node_store.py",
+    "s3_reader.py",
+    "settings.py",
+)
+_ARTEFACT_FILES = ("__init__.py", "attempts.py", "neuron_artefacts.py")
 
 
 @dataclass(frozen=True, slots=True)

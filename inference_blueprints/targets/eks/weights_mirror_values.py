@@ -21,7 +21,7 @@ from inference_blueprints.targets.eks.environment_entries import (
 from inference_blueprints.targets.eks.rendered_values import rendered_values
 
 #: Files of ``runtime/weights`` that the Job runs, and with which workers wait for it.
-_PROGRAM_FILES = ("__init__.py", "bucket.py", "hub.py", "mirror.py", "settings.py", "wait.py")
+_PROGRAM_FILES = ("__init__.py", "attempts.py", "bucket.py", "hub.py", "mirror.py", "settings.py", "wait.py")
 
 FileName = Annotated[str, Field(pattern="^[a-z0-9_]+\\.py$")]
 

@@ -23,6 +23,10 @@ class FakeModel:
     #: Connections on which a file is cut after this many bytes, before one is let through.
     cuts: dict[str, int] = field(default_factory=dict)
     cut_after_bytes: int = 0
+    #: Answers that end after these bytes as if there were no more.
+    short: dict[str, int] = field(default_factory=dict)
+    #: Answers with the whole file to a request for a part of it.
+    ignored_ranges: dict[str, int] = field(default_factory=dict)
     #: Answers of 429 and 503 before the first proper one.
     busy: list[int] = field(default_factory=list)
     #: Status and the Hub's error code with which everything is refused, or files alone.
@@ -106,6 +110,12 @@ class FakeHub:
         content = model.sent_instead.get(path, model.files[path])
         first = request.http_range.start or 0
         model.asked.append((path, first))
+        if first and model.ignored_ranges.get(path, 0) > 0:
+            model.ignored_ranges[path] -= 1
+            first = 0
+        if model.short.get(path, 0) > 0:
+            model.short[path] -= 1
+            content = content[: first + model.cut_after_bytes]
         response = web.StreamResponse(status=206 if first else 200)
         response.content_length = len(content) - first
         await response.prepare(request)

@@ -14,7 +14,7 @@ from tests.runtime.conftest import Pauses
 from tests.runtime.weights.conftest import BUCKET, FILES, Published, objects, unfinished
 from tests.runtime.weights.fake_hub import COMMIT
 from weights import mirror, wait
-from weights.hub import CorruptFileError
+from weights.hub import BrokenHubError, CorruptFileError
 
 TOKEN = "hf_of_the_secret"  # noqa: S105
 SHARD = "model-00001-of-00002.safetensors"
@@ -69,14 +69,45 @@ def test_an_object_of_the_right_size_and_another_digest_is_replaced(
     assert copied(s3, published) == FILES
 
 
-def test_a_connection_that_is_cut_goes_on_where_it_was(published: Published, s3: Any) -> None:
+def test_a_connection_that_is_cut_goes_on_where_it_was(published: Published, s3: Any, pauses: Pauses) -> None:
+    """Many cuts in a row between two bytes are more than huggingface_hub bears by itself."""
     published.model.cuts[SHARD], published.model.cut_after_bytes = 4, 3 * 2**20 + 11
+    assert mirror.main(published.environment) == 0
+    published.model.cuts["config.json"], published.model.cut_after_bytes = 7, 0
+    s3.delete_object(Bucket=BUCKET, Key=f"{published.prefix}/config.json")
     assert mirror.main(published.environment) == 0
     assert copied(s3, published) == FILES
     starts = [first for path, first in published.model.asked if path == SHARD]
-    assert len(starts) > 1
-    assert starts[1:] == sorted(starts[1:])
-    assert starts[1] > 0
+    assert len(starts) == 4
+    assert starts == sorted(starts)
+    assert starts[1] >= 3 * 2**20
+
+
+@pytest.mark.parametrize("fault", ["ends early without an error", "sends the whole file for a part"])
+def test_a_wrong_answer_is_not_mixed_into_a_file(
+    published: Published, s3: Any, pauses: Pauses, fault: str
+) -> None:
+    """A clean end would make a short file, and the bytes of a whole answer a file with other bytes."""
+    model = published.model
+    model.cut_after_bytes = 3 * 2**20 + 11
+    if fault == "ends early without an error":
+        model.short[SHARD] = 2
+    else:
+        model.cuts[SHARD], model.ignored_ranges[SHARD] = 1, 2
+    assert mirror.main(published.environment) == 0
+    assert copied(s3, published) == FILES
+    starts = [first for path, first in model.asked if path == SHARD]
+    assert starts[0] == 0 < min(starts[1:])
+
+
+def test_a_hub_that_breaks_every_answer_ends_with_the_place(
+    published: Published, s3: Any, pauses: Pauses
+) -> None:
+    published.model.cuts["config.json"] = 1000
+    with pytest.raises(BrokenHubError, match=r"config.json: broken at byte 0 of 23: "):
+        mirror.main(published.environment)
+    assert manifest(s3, published) is None
+    assert unfinished(s3) == []
 
 
 @pytest.mark.parametrize("path", [SHARD, "config.json"])
@@ -90,7 +121,7 @@ def test_a_file_with_other_bytes_is_not_kept(published: Published, s3: Any, path
     assert unfinished(s3) == []
 
 
-def test_a_file_that_ends_early_is_not_kept(published: Published, s3: Any) -> None:
+def test_a_file_that_ends_early_is_not_kept(published: Published, s3: Any, pauses: Pauses) -> None:
     published.model.sent_instead[SHARD] = FILES[SHARD][:-5000]
     with pytest.raises(CorruptFileError, match="5000 bytes early"):
         mirror.main(published.environment)
@@ -102,7 +133,7 @@ def test_a_file_that_ends_early_is_not_kept(published: Published, s3: Any) -> No
 def test_a_copy_that_lost_a_file_is_not_announced_until_it_is_back(published: Published, s3: Any) -> None:
     mirror.main(published.environment)
     s3.delete_object(Bucket=BUCKET, Key=f"{published.prefix}/{SHARD}")
-    published.model.sent_instead[SHARD] = b""
+    published.model.sent_instead[SHARD] = bytes(len(FILES[SHARD]))
     with pytest.raises(CorruptFileError):
         mirror.main(published.environment)
     assert manifest(s3, published) is None

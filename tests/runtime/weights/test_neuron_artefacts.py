@@ -15,7 +15,7 @@ import boto3
 import moto
 import pytest
 from boto3.exceptions import S3UploadFailedError
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError, ResponseStreamingError
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
@@ -218,6 +218,27 @@ def test_what_a_killed_worker_left_is_removed(worker: Any) -> None:
     again = worker("host", claim_seconds=0)
     load(again)
     assert [each.name for each in again.folder.iterdir()] == [".attempt"]
+
+
+def test_a_body_that_is_cut_short_is_asked_for_again(
+    worker: Any, healthy: str, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """boto3 repeats requests, and not the reading of a body: one cut would end the worker's start."""
+    first = worker("first", health_url=healthy)
+    load(first)
+    compile_in(first, "code")
+    keep(first)
+    marker, broken = KeptArtefacts.complete_attempt, [ReadTimeoutError, ResponseStreamingError]
+
+    def cut(kept: KeptArtefacts) -> dict[str, Any] | None:
+        if broken:
+            raise broken.pop()(endpoint_url="s3", error="cut")
+        return marker(kept)
+
+    monkeypatch.setattr(KeptArtefacts, "complete_attempt", cut)
+    load(second := worker("second"))
+    assert neff_of(second) == "code"
+    assert len(pauses.seconds) == 2
 
 
 def test_half_an_attempt_is_not_loaded(worker: Any, s3: Any) -> None:

@@ -261,16 +261,37 @@ def test_an_entry_is_held_alone_while_it_is_filled_and_shared_then(folder: Path)
     lock.release()
 
 
-def test_what_was_used_longest_ago_is_deleted_first_and_no_more_than_needed(folder: Path) -> None:
+@pytest.mark.parametrize("order", ["abc", "bca", "cab", "cba"])
+def test_what_was_used_longest_ago_is_deleted_first_and_no_more_than_needed(folder: Path, order: str) -> None:
+    """Neither the first of the alphabet, nor what was copied first, nor the largest."""
     store = NodeStore(folder, 100 * MIB)
-    for entry, seconds in (("weights/b", 200), ("weights/a", 100), ("weights/c", 300)):
-        add(store, entry, 30)
-        used_at(folder, entry, seconds)
+    for entry, mib in zip("bca", (31, 30, 29), strict=True):
+        add(store, f"weights/{entry}", mib)
+    for number, entry in enumerate(order):
+        used_at(folder, f"weights/{entry}", 100 + number)
     add(store, "weights/d", 30)
-    assert [each for each in "abcd" if store.is_complete(f"weights/{each}")] == ["b", "c", "d"]
+    assert [each for each in "abcd" if store.is_complete(f"weights/{each}")] == sorted(order[1:] + "d")
     used_at(folder, "weights/d", 400)
     add(store, "weights/e", 60)
     assert [each for each in "abcde" if store.is_complete(f"weights/{each}")] == ["d", "e"]
+
+
+def test_a_copy_in_use_counts_as_used_when_another_looks_for_room(folder: Path) -> None:
+    """A task of ECS notes its start only: what it holds for days would be the first to go when it ends."""
+    store = NodeStore(folder, 100 * MIB)
+    for entry in ("held", "idle"):
+        add(store, f"weights/{entry}", 30)
+    used_at(folder, "weights/held", 100)
+    used_at(folder, "weights/idle", 200)
+    lock = store.lock("weights/held", exclusive=False)
+    used_at(folder, "weights/held", 100)
+    add(store, "weights/new", 60)
+    lock.release()
+    assert not store.is_complete("weights/idle")
+    used_at(folder, "weights/new", 300)
+    add(store, "weights/newer", 60)
+    assert store.is_complete("weights/held")
+    assert not store.is_complete("weights/new")
 
 
 def test_compiled_kernels_count_and_are_deleted_when_no_pod_holds_them(folder: Path) -> None:
@@ -339,11 +360,39 @@ def test_a_path_outside_the_folder_is_refused(folder: Path, path: str) -> None:
         pass
 
 
-def test_a_copy_that_lost_a_file_is_not_complete(folder: Path) -> None:
+@pytest.mark.parametrize("kept", [None, 0, MIB - 1, MIB + 1])
+def test_a_copy_with_a_missing_or_cut_file_is_not_complete(folder: Path, kept: int | None) -> None:
     store = NodeStore(folder, 100 * MIB)
     add(store, "weights/a", 1)
-    (store.folder("weights/a") / "model.safetensors").unlink()
+    assert store.is_complete("weights/a")
+    file = store.folder("weights/a") / "model.safetensors"
+    file.unlink() if kept is None else os.truncate(file, kept)
     assert not store.is_complete("weights/a")
+
+
+def test_a_cut_file_is_copied_again_and_the_others_are_kept(
+    published: Published, folder: Path, tmp_path: Path
+) -> None:
+    """As after a lost disk write: the marker is there, and a file is shorter than it says."""
+    settings = read_node_cache_settings(environment(folder, published, gib=1, ready_file=tmp_path / "ready"))
+    for expected in (set(filter(FILES.get, FILES)), {SHARDS[0]}):
+        published.model.asked.clear()
+        for lock in node_cache.start(settings, {}):
+            lock.release()
+        assert {path for path, _ in published.model.asked} == expected
+        assert copied(folder, published) == FILES
+        os.truncate(folder / "weights" / name_of(published) / SHARDS[0], MIB)
+
+
+def test_a_file_with_another_size_than_announced_gets_no_name(folder: Path) -> None:
+    store = NodeStore(folder, 100 * MIB)
+    store.begin("weights/a")
+    with (
+        pytest.raises(NodeStoreError, match=r"model.safetensors: got 3 of 4 bytes"),
+        store.new_file("weights/a", HubFile("model.safetensors", 4, "sha256:00")) as stream,
+    ):
+        stream.write(b"abc")
+    assert list(store.folder("weights/a").iterdir()) == []
 
 
 def test_a_touch_makes_an_entry_the_newest(folder: Path) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import socket
+import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from email.message import Message
+from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NoReturn
+from urllib.error import HTTPError
 
 import boto3
 import pytest
@@ -24,7 +30,7 @@ from tests.runtime.conftest import Pauses
 from tests.runtime.weights.conftest import BUCKET, FILES, MIB, Published
 from weights import mirror, node_cache
 from weights.hub import CorruptFileError
-from weights.s3_reader import Credentials, ObjectStream, S3Error, S3Reader, signed_headers
+from weights.s3_reader import Credentials, ObjectStream, S3Error, S3Reader, S3Resource, signed_headers
 from weights.settings import read_node_cache_settings
 
 KEYS = {"AWS_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret"}
@@ -34,16 +40,23 @@ SHARD = "model-00001-of-00002.safetensors"
 class FakeServer(ThreadingHTTPServer):
     """S3 and the agent of Pod Identity on loopback."""
 
+    daemon_threads = True
+
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects: dict[str, bytes] = {}
-        #: Status codes of the next answers, before proper ones.
-        self.faults: list[int] = []
-        #: Proper answers that are cut short.
-        self.short = 0
+        #: Faults of the next answers, before proper ones: status codes, or what happens to a body.
+        self.faults: list[int | Fault] = []
+        #: Set it to end a body that stalls.
+        self.ended = threading.Event()
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.expires = datetime(2100, 1, 1, tzinfo=UTC)
         self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+#: A body breaks in its middle: the connection is closed or reset, nothing more comes, the length is that of
+#: the half, the whole object comes for a part of it, or other bytes.
+Fault = Literal["closed", "reset", "stalled", "clean", "whole", "shifted"]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -54,8 +67,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/credentials":
             answer = {"AccessKeyId": "ASIA", "SecretAccessKey": "s", "Token": "session"}
             self._answer(200, json.dumps({**answer, "Expiration": self.server.expires.isoformat()}).encode())
-        elif self.server.faults:
-            self._answer(self.server.faults.pop(0), b"<Code>SlowDown</Code>")
+        elif self.server.faults and isinstance(self.server.faults[0], int):
+            self._answer(int(self.server.faults.pop(0)), b"<Code>SlowDown</Code>")
         elif "?list-type=2" in self.path:
             found = "".join(f"<Key>{key}</Key>" for key in self.server.objects)
             self._answer(200, found.encode())
@@ -63,14 +76,37 @@ class _Handler(BaseHTTPRequestHandler):
             self._object()
 
     def _object(self) -> None:
-        content = self.server.objects[self.path.removeprefix(f"/{BUCKET}/")]
-        if "Range" in self.headers:
+        fault = self.server.faults.pop(0) if self.server.faults else None
+        whole = self.server.objects.get(self.path.removeprefix(f"/{BUCKET}/"))
+        if whole is None:  # as a role is answered that may not list
+            self._answer(403, b"<Code>AccessDenied</Code>")
+            return
+        etag = f'"{hashlib.md5(whole, usedforsecurity=False).hexdigest()}"'
+        if self.headers.get("If-Match", etag) != etag:
+            self._answer(412, b"<Code>PreconditionFailed</Code>")
+            return
+        status, content, headers = 200, whole, {"ETag": etag}
+        if "Range" in self.headers and fault != "whole":
             first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-            content = content[first : last + 1]
-        if self.server.short:
-            self.server.short -= 1
-            content = content[:-1]
-        self._answer(200, content)
+            first += fault == "shifted"
+            status, content = 206, whole[first : last + 1]
+            headers["Content-Range"] = f"bytes {first}-{last}/{len(whole)}"
+        half = len(content) // 2
+        if fault == "clean":
+            content = content[:half]
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if fault not in ("closed", "reset", "stalled"):
+            self.wfile.write(content)
+            return
+        self.wfile.write(content[:half])
+        if fault == "stalled":
+            self.server.ended.wait()
+        if fault == "reset":  # a close without waiting sends RST instead of FIN (socket(7), SO_LINGER)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
 
     def _answer(self, status: int, content: bytes) -> None:
         self.send_response(status)
@@ -88,12 +124,14 @@ def server() -> Iterator[FakeServer]:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
         yield running
+        running.ended.set()
         running.shutdown()
         thread.join()
 
 
-def reader_of(server: FakeServer, **environment: str) -> S3Reader:
-    return S3Reader(BUCKET, {**KEYS, "AWS_ENDPOINT_URL": server.url, **environment}, pause_seconds=0.001)
+def reader_of(server: FakeServer, *, timeout_seconds: float = 60, **environment: str) -> S3Reader:
+    known = {**KEYS, "AWS_ENDPOINT_URL": server.url, **environment}
+    return S3Reader(BUCKET, known, timeout_seconds=timeout_seconds)
 
 
 @pytest.mark.parametrize("token", [None, "session"])
@@ -119,30 +157,143 @@ def test_the_signature_is_that_of_awss_own_library(
 def test_the_address_is_that_of_the_bucket_in_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def opened(url: str, _: object) -> io.BytesIO:
+    def opened(url: str, _: object, __: float) -> NoReturn:
         asked.append(url)
-        return io.BytesIO(b"x")
+        raise HTTPError(url, 404, "Not Found", Message(), io.BytesIO(b"x"))
 
     monkeypatch.setattr("weights.s3_reader._open", opened)
-    S3Reader("weights", KEYS).read("a b/c")
-    S3Reader("weights", {**KEYS, "AWS_REGION": "cn-north-1"}).read("c")
+    for region, key in (("us-west-2", "a b/c"), ("cn-north-1", "c")):
+        with pytest.raises(S3Error, match="404"):
+            S3Reader("weights", {**KEYS, "AWS_REGION": region}).read(key)
     assert asked == [
         "https://weights.s3.us-west-2.amazonaws.com/a%20b/c",
         "https://weights.s3.cn-north-1.amazonaws.com.cn/c",
     ]
 
 
-def test_a_busy_s3_and_a_short_answer_are_asked_again(server: FakeServer, pauses: Pauses) -> None:
+def ranges(server: FakeServer) -> list[str | None]:
+    return [headers.get("range") for _, headers in server.asked]
+
+
+def test_a_busy_s3_is_asked_again_after_random_and_growing_waits(server: FakeServer, pauses: Pauses) -> None:
     server.objects["model"] = FILES[SHARD]
-    server.faults, server.short = [503, 500], 1
-    assert reader_of(server).read("model", 7, 1000) == FILES[SHARD][7:1007]
+    server.faults = [503, 500, 400]
+    assert reader_of(server).object("model").read(7, 1000) == FILES[SHARD][7:1007]
     assert len(server.asked) == 4
-    assert len(pauses.seconds) == 3
+    limits = [0.5, 1.0, 2.0]
+    assert all(0 <= each <= limit for each, limit in zip(pauses.seconds, limits, strict=True))
+    # Without chance, workers that start together would ask again together.
+    assert pauses.seconds != limits
+
+
+@pytest.mark.parametrize("fault", ["closed", "reset", "clean"])
+def test_a_broken_body_goes_on_where_it_broke(server: FakeServer, pauses: Pauses, fault: Fault) -> None:
+    """`IncompleteRead` is no OSError, and a reset no IncompleteRead; a clean early end raises nothing."""
+    server.objects["model"] = FILES[SHARD]
+    server.faults = [fault, fault]
+    first, last = 7, 7 + 4 * MIB - 1
+    assert reader_of(server).object("model").read(first, 4 * MIB) == FILES[SHARD][first : last + 1]
+    starts = [int((each or "").removeprefix("bytes=").split("-")[0]) for each in ranges(server)]
+    if fault == "reset":  # the kernel drops what was not read yet
+        assert starts[0] == first <= starts[1] <= starts[2] < last
+    else:
+        assert starts == [first, first + 2 * MIB, first + 3 * MIB]
+    assert len(pauses.seconds) == 2
+    assert [headers.get("if-match") is None for _, headers in server.asked] == [True, False, False]
+
+
+@pytest.mark.clock
+def test_a_body_that_stalls_goes_on_where_it_stopped(server: FakeServer) -> None:
+    server.objects["model"] = FILES[SHARD]
+    server.faults = ["stalled"]
+    read = reader_of(server, timeout_seconds=0.5).object("model").read
+    assert read(0, 1000) == FILES[SHARD][:1000]
+    assert ranges(server) == ["bytes=0-999", "bytes=500-999"]
+
+
+@pytest.mark.parametrize("fault", ["closed", "clean"])
+def test_a_whole_object_that_is_cut_goes_on_or_is_refused(
+    server: FakeServer, pauses: Pauses, fault: Fault
+) -> None:
+    server.objects["manifest"] = b"0123456789"
+    server.faults = [fault]
+    if fault == "closed":
+        assert reader_of(server).read("manifest") == b"0123456789"
+        assert ranges(server) == [None, "bytes=5-9"]
+    else:  # nothing says that there is more; who reads it knows its form
+        assert reader_of(server).read("manifest") == b"01234"
+
+
+@pytest.mark.parametrize("fault", ["whole", "shifted"])
+def test_other_bytes_than_those_that_were_asked_for_are_not_mixed_in(
+    server: FakeServer, pauses: Pauses, fault: Fault
+) -> None:
+    server.objects["model"] = FILES[SHARD]
+    server.faults = [fault, "closed", fault]
+    assert reader_of(server).object("model").read(100, 1000) == FILES[SHARD][100:1100]
+    server.faults = [fault] * 50
+    with pytest.raises(S3Error, match=r"/model: asked for bytes=0-9, got 20"):
+        reader_of(server).object("model").read(0, 10)
+    assert len(server.faults) == 40
+
+
+def test_versions_of_an_object_are_not_mixed(server: FakeServer, pauses: Pauses) -> None:
+    """Without the ETag, the end of the new object would follow the beginning of the former one."""
+    server.objects["model"] = FILES[SHARD]
+    server.faults = ["closed"]
+    pauses.let_happen(lambda: server.objects.update(model=FILES[SHARD][::-1]))
+    model = reader_of(server).object("model")
+    with pytest.raises(S3Error, match=r"/model: was replaced by another version"):
+        model.read(0, 1000)
+    with pytest.raises(S3Error, match=r"/model: was replaced by another version"):
+        model.read(1000, 1000)
+
+
+def test_parts_that_are_requested_at_the_same_time_are_of_one_version() -> None:
+    """No ETag is known yet when the first parts are requested, so S3 cannot compare them."""
+    both, etags = threading.Barrier(2), ["1", "2"]
+
+    def request(url: str, headers: Mapping[str, str]) -> HTTPResponse:
+        assert "If-Match" not in headers
+        both.wait(timeout=60)
+        first, last = headers["Range"].removeprefix("bytes=").split("-")
+        head = f"ETag: {etags.pop()}\r\nContent-Range: bytes {first}-{last}/8\r\nContent-Length: 4\r\n\r\n"
+        answer = HTTPResponse(Said(f"HTTP/1.1 206 Partial Content\r\n{head}abcd".encode()))  # type: ignore[arg-type]
+        answer.begin()
+        return answer
+
+    model = S3Resource("https://s3/model", request, 0.5)
+    with ThreadPoolExecutor(2) as executor:
+        parts = [executor.submit(model.read, first, 4) for first in (0, 4)]
+    errors = [part.exception() for part in parts]
+    assert sorted(str(error) for error in errors) == [
+        "None",
+        "https://s3/model: was replaced by another version while it was read",
+    ]
+
+
+class Said:
+    """A connection on which the server said something."""
+
+    def __init__(self, words: bytes) -> None:
+        self._words = words
+
+    def makefile(self, _: str) -> io.BytesIO:
+        return io.BytesIO(self._words)
+
+
+def test_a_connection_that_always_breaks_ends_with_the_reason(server: FakeServer, pauses: Pauses) -> None:
+    server.objects["model"] = FILES[SHARD]
+    server.faults = ["clean"] * 50
+    with pytest.raises(S3Error, match=r"/model: got 1023 of 1024 bytes"):
+        reader_of(server).object("model").read(0, 1024)
+    assert len(pauses.seconds) == 9
+    assert max(pauses.seconds) <= 20
 
 
 def test_a_refusal_is_reported_at_once_with_the_answer_of_s3(server: FakeServer) -> None:
-    server.faults = [403]
-    with pytest.raises(S3Error, match=r"/model: 403 <Code>SlowDown"):
+    server.objects.clear()
+    with pytest.raises(S3Error, match=r"/model: 403 <Code>AccessDenied"):
         reader_of(server).read("model")
     assert len(server.asked) == 1
 

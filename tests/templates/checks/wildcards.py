@@ -121,7 +121,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Model", rf"s3:\w+ on {_BUCKET}.*\*"),
         ("Model", rf"s3:(GetBucket|List|DeleteObject)\* on {_BUCKET}.*"),
         ("Model", r"s3:GetObject on arn:aws:s3:::acme-models/[\w./-]+/\*"),
-        ("Model", rf"s3:({_COPIES}) on arn:aws:s3:::\$\{{[\w.-]+\}}/huggingface/[\w./-]+/[0-9a-f]{{40}}\*"),
+        ("Model", rf"s3:({_COPIES}) on arn:aws:s3:::\$\{{[\w.-]+\}}/huggingface/[\w./-]+/[0-9a-f]{{40}}/\*"),
         ("Model", rf"s3:({_COPIES}) on arn:aws:s3:::\$\{{[\w.-]+\}}/neuron/[0-9a-f]{{32}}/\*"),
     ],
     "whatever key the owner chose; the encryption context bounds it to the objects or the secret": [

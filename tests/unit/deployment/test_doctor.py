@@ -222,8 +222,9 @@ def test_a_token_s_secret_has_to_hold_something(make_context: Make, account: Acc
     assert "hf_secret" not in str(finding)
 
 
-@pytest.mark.parametrize("state", ["no bucket", "empty", "good"])
+@pytest.mark.parametrize("state", ["no bucket", "empty", "neighbour", "good"])
 def test_weights_in_s3_have_to_be_there(make_context: Make, account: Account, state: str) -> None:
+    """Listed without a slash at its end, the prefix would also find the files of its neighbour."""
     s3 = account.client("s3")
     if state != "no bucket":
         s3.create_bucket(
@@ -231,7 +232,9 @@ def test_weights_in_s3_have_to_be_there(make_context: Make, account: Account, st
         )
     if state == "good":
         s3.put_object(Bucket="models-of-acme", Key="qwen3/config.json", Body=b"{}")
-    source = {"s3": "s3://models-of-acme/qwen3/", "catalog": "Qwen/Qwen3-8B"}
+    if state == "neighbour":
+        s3.put_object(Bucket="models-of-acme", Key="qwen3-32b/config.json", Body=b"{}")
+    source = {"s3": "s3://models-of-acme/qwen3", "catalog": "Qwen/Qwen3-8B"}
     finding = only(weight_checks.weights(make_context(lambda spec: spec["models"][0].update(weights=source))))
     assert finding.severity == ("ok" if state == "good" else "error")
 
