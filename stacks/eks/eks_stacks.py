@@ -148,6 +148,7 @@ class EksStacks(TargetStacks):
     def _add_models(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
         """Add one stack per model."""
         priorities = listener_priorities([model.name for model in self._foundation.blueprint.spec.models])
+        shift = shift_configuration_of(self._foundation.blueprint, self._foundation.plan)
         for model in self._foundation.blueprint.spec.models:
             stack = ModelStack(
                 self._foundation.app,
@@ -162,6 +163,7 @@ class EksStacks(TargetStacks):
                 observed_platform=self._foundation.blueprint.metadata.name
                 if self._foundation.blueprint.spec.observability
                 else None,
+                shifted=shift is not None and shift.action == "shift",
                 env=self._foundation.env,
             )
             stack.add_stack_dependency(after)

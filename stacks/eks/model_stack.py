@@ -53,6 +53,8 @@ class ModelStack(cdk.Stack):
         Priority of its rule on the listener.
     observed_platform
         `metadata.name`, if the model's pods are scraped; None without observability.
+    shifted
+        Whether the capacity shift sets the floors of elastic workers.
     env
         Account and region.
     """
@@ -70,6 +72,7 @@ class ModelStack(cdk.Stack):
         gateway: Gateway,
         priority: int,
         observed_platform: str | None,
+        shifted: bool,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -104,8 +107,8 @@ class ModelStack(cdk.Stack):
             )
         if cache:
             variables["kv_cache_bucket"] = cache.bucket_name
-        values = EksTarget(**variables, observed_platform=observed_platform).render(plan)
-        for deployment, chart_values in zip(plan.deployments, values, strict=True):
+        target = EksTarget(**variables, observed_platform=observed_platform, shifted=shifted)
+        for deployment, chart_values in zip(plan.deployments, target.render(plan), strict=True):
             HelmRelease(
                 self,
                 f"Deployment-{deployment.name}",

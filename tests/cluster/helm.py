@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 from inference_blueprints import tools
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_constructs.eks.forcing_helm import LAYER_HELM, PROGRAM
 
 
-def helm(control_plane: ControlPlane, namespace: str, *arguments: str) -> None:
-    """Run helm in a namespace."""
-    command = [str(tools.helm()), "--kubeconfig", str(control_plane.kubeconfig), "--namespace", namespace]
+class HelmError(Exception):
+    """Helm failed; the text is what it said."""
+
+
+def helm(control_plane: ControlPlane, namespace: str, *arguments: str, program: Path | None = None) -> None:
+    """Run helm, or another program with its arguments, in a namespace."""
+    options = ["--kubeconfig", str(control_plane.kubeconfig), "--namespace", namespace]
     environment = {"HOME": str(control_plane.run_directory), "PATH": os.environ.get("PATH", os.defpath)}
-    subprocess.run([*command, *arguments], env=environment, check=True, capture_output=True)
+    command = [str(program or tools.helm()), *arguments, *options]
+    result = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if result.returncode:
+        raise HelmError(result.stderr)
+
+
+def deployed_helm(folder: Path) -> Path:
+    """Write the program `helm` of the deployment's layer, which runs the one of CDK's layer."""
+    program = folder / "helm"
+    program.write_text(PROGRAM.replace(LAYER_HELM, str(tools.helm())))
+    program.chmod(0o755)
+    return program

@@ -111,6 +111,8 @@ def test_a_deploy_killed_half_way_is_repeated_and_everything_goes_back(
         assert deployed.stacks()[CAPACITY] == "UPDATE_IN_PROGRESS"
         assert names(deployed.kubectl, "nodepools") == {"inference-blueprints.system", "l40s"}
     assert _workers(deployed) == 2, "the stack of the model was not begun"
+    # A person has set the number in the meantime. A deployment overwrites it, and does not fail.
+    _set_workers(deployed, 5)
     deployed.deploy(changed)
     assert names(deployed.kubectl, "nodepools") == {"inference-blueprints.system", "l40s", "more"}
     assert _workers(deployed) == 1
@@ -222,6 +224,16 @@ def _workers(deployment: Deployment) -> int:
         component["replicas"] for component in graph["spec"]["components"] if component["type"] == "worker"
     ]
     return int(count)
+
+
+def _set_workers(deployment: Deployment, count: int) -> None:
+    """Set the replicas of the workers by hand."""
+    (graph,) = deployment.kubectl.get("dynamographdeployments", "--namespace", "inference")
+    types = [component["type"] for component in graph["spec"]["components"]]
+    place = f"/spec/components/{types.index('worker')}/replicas"
+    change = json.dumps([{"op": "replace", "path": place, "value": count}])
+    options = ("--namespace", "inference", "--type=json", f"--patch={change}")
+    deployment.kubectl.run("patch", "dynamographdeployments", GRAPH, *options)
 
 
 def _kill_cdk() -> None:

@@ -215,3 +215,16 @@ def test_the_function_runs_each_minute_and_once_at_a_time(lending: Templates) ->
     assert function["ReservedConcurrentExecutions"] == 1
     assert function["Handler"] == "capacity_shift.handlers.shift"
     assert lending.only("AWS::Scheduler::Schedule", STACK)["ScheduleExpression"] == "rate(1 minute)"
+
+
+def test_a_deployment_keeps_floors_only_while_the_shift_acts(lending: Templates, watching: Templates) -> None:
+    """Red if a deployment ends workers that the forecast needs, or never sets the blueprint's number."""
+    stack = f"Model-{configuration().workers[0].model}"
+    for templates, kept in ((lending, True), (watching, False)):
+        (chart,) = templates.charts(stack).values()
+        (worker,) = (
+            each["scaling"]
+            for each in json.loads(text(chart["Properties"]["Values"]))["processes"]
+            if "scaling" in each
+        )
+        assert worker.get("shifted", False) is kept

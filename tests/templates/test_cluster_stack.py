@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from inference_constructs.eks.forcing_helm import LAYER_HELM, PROGRAM_PATH
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 
@@ -177,3 +182,27 @@ def _add_ons_around_nodes(templates: Templates) -> tuple[set[str], set[str]]:
         if nodegroup_id in add_on.get("DependsOn", [])
     }
     return before, after
+
+
+def test_cdks_handler_runs_the_helm_that_overwrites(
+    base_templates: Templates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red if a release of aws-cdk-lib looks for programs in another order: then deployments fail again after
+    a controller or a person has set a field of a chart."""
+    (handler,) = (
+        each
+        for each in base_templates.properties("AWS::Lambda::Function", "Cluster")
+        if "kubectl" in each.get("Description", "")
+    )
+    assert any("ForcingHelm" in text(layer) for layer in handler["Layers"])
+    assets = json.loads((base_templates.directory / "try-Cluster.assets.json").read_text())["files"].values()
+    sources = [base_templates.directory / each["source"]["path"] for each in assets]
+    (code,) = (each for each in sources if (each / "index.py").is_file() and (each / "helm").is_dir())
+    monkeypatch.syspath_prepend(str(code))
+    monkeypatch.setenv("PATH", "/usr/bin")
+    before = set(sys.modules)
+    importlib.import_module("index")
+    for name in set(sys.modules) - before:
+        monkeypatch.delitem(sys.modules, name)
+    path = os.environ["PATH"].split(":")
+    assert path.index(f"/opt/{Path(PROGRAM_PATH).parent}") < path.index(str(Path(LAYER_HELM).parent))

@@ -1,6 +1,13 @@
 {{/* How KEDA scales an elastic process. Takes a dict of `root`, `process`, `name` of the object and its `target`. */}}
 {{- define "model-library.scaledObject" -}}
 {{- $scaling := .process.scaling -}}
+{{- $least := int $scaling.least -}}
+{{- /* While the capacity shift acts, it sets the floor within the range of the blueprint, and a deployment keeps it:
+without it, KEDA would end workers that the forecast needs. */}}
+{{- if $scaling.shifted -}}
+{{- $live := lookup "keda.sh/v1alpha1" "ScaledObject" .root.Release.Namespace .name -}}
+{{- $least = dig "spec" "minReplicaCount" $least $live | int | max $least | min (int $scaling.most) -}}
+{{- end -}}
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 metadata:
@@ -13,7 +20,7 @@ metadata:
     {{- end }}
 spec:
   scaleTargetRef: {{ toJson .target }}
-  minReplicaCount: {{ $scaling.least }}
+  minReplicaCount: {{ $least }}
   maxReplicaCount: {{ $scaling.most }}
   pollingInterval: {{ $scaling.pollingSeconds }}
   # While a load cannot be read, the number of workers stays, and is at least the highest floor.

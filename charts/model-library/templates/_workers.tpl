@@ -143,9 +143,8 @@ metadata:
   labels:
     {{- include "model-library.labels" . | nindent 4 }}
 spec:
-  {{- /* If KEDA scales the workers, KEDA alone sets their number. */}}
-  {{- if not .process.scaling }}
-  replicas: {{ .process.replicas }}
+  {{- with include "model-library.replicas" (merge (dict "apiVersion" "apps/v1" "kind" "Deployment") .) }}
+  replicas: {{ . }}
   {{- end }}
   # The start may take as long as the startup check allows, plus the time for a new node.
   progressDeadlineSeconds: {{ add 900 (mul .process.probes.startup.periodSeconds .process.probes.startup.failureThreshold) }}

@@ -9,11 +9,13 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct, IConstruct
 
 from inference_blueprints.catalog.log_groups import control_plane_log_group
+from inference_constructs.eks.forcing_helm import ForcingHelm
 from inference_constructs.findings import (
     acknowledge,
     acknowledge_managed_policies,
@@ -103,6 +105,7 @@ class InferenceCluster(eks.Cluster):
         self._set_support(extended=extended_support)
         self._expire_control_plane_logs(cluster_name, log_retention_days, secrets_key)
         self._let_handler_read_charts()
+        self._let_helm_overwrite()
         self._take_handler_logs_along()
         self._acknowledge_library(public_endpoint=public_endpoint)
 
@@ -149,6 +152,12 @@ class InferenceCluster(eks.Cluster):
             raise ValueError(f"{self.node.path} has no kubectl provider")
         provider.role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
         acknowledge_wildcards(self, [statement], "The names of chart assets are hashes of their content.")
+
+    def _let_helm_overwrite(self) -> None:
+        """Let charts have their fields back from whoever set them: otherwise no later deployment succeeds."""
+        provider = self.node.find_child("KubectlProvider")
+        handler = cast("lambda_.Function", provider.node.find_child("Handler"))
+        handler.add_layers(ForcingHelm(self, "ForcingHelm"))
 
     def _take_handler_logs_along(self) -> None:
         """Delete the handler's logs with it. By default they would stay in the account and cost money."""

@@ -21,6 +21,9 @@ GENERATED_KINDS = {
     "nvidia.com_v1beta1_DynamoGraphDeployment": "dynamographdeployments",
     "secrets-store.csi.x-k8s.io_v1_SecretProviderClass": "secretproviderclasses",
 }
+#: Lists in those whose items have a key, by the name of the list. Each field of an item has its own owner
+#: (ai-dynamo/dynamo, deploy/operator/api/v1beta1/dynamographdeployment_types.go: ``+listType=map``).
+_KEYED_LISTS = {"components": "name"}
 # Keywords that a structural schema does not have, or that the server checks itself.
 _UNSTRUCTURAL = ("const", "contains")
 
@@ -126,10 +129,16 @@ def _structural(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str
         structural.pop("additionalProperties", None)
     if "properties" in schema:
         structural["properties"] = {
-            name: _structural(value, whole) for name, value in schema["properties"].items()
+            name: _structural(value, whole) | _keyed(name) for name, value in schema["properties"].items()
         }
     elif structural.get("type") == "object" and "additionalProperties" not in structural:
         structural["x-kubernetes-preserve-unknown-fields"] = True
     if "items" in schema:
         structural["items"] = _structural(schema["items"], whole)
     return structural
+
+
+def _keyed(name: str) -> dict[str, Any]:
+    if name not in _KEYED_LISTS:
+        return {}
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [_KEYED_LISTS[name]]}

@@ -23,6 +23,8 @@ class EksTarget(Target[dict[str, Any]]):
         Name of the model's KV cache bucket. None if its workers share none.
     observed_platform
         `metadata.name`, if the pods are scraped; None without observability.
+    shifted
+        Whether the capacity shift sets the floors of elastic processes.
     """
 
     def __init__(
@@ -31,10 +33,12 @@ class EksTarget(Target[dict[str, Any]]):
         weights_bucket: str | None = None,
         kv_cache_bucket: str | None = None,
         observed_platform: str | None = None,
+        shifted: bool = False,
     ) -> None:
         self._weights_bucket = weights_bucket
         self._kv_cache_bucket = kv_cache_bucket
         self._observed_platform = observed_platform
+        self._shifted = shifted
 
     @classmethod
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
@@ -63,6 +67,7 @@ class EksTarget(Target[dict[str, Any]]):
                 weights_bucket=self._weights_bucket,
                 kv_cache_bucket=self._kv_cache_bucket,
                 observed_platform=self._observed_platform,
+                shifted=self._shifted,
             )
             for deployment in model.deployments
         )

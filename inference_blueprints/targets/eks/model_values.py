@@ -73,7 +73,10 @@ class ArtefactsValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingValues:
-    """How KEDA scales a process: the plan's `Scaling`, and the Prometheus that KEDA asks."""
+    """How KEDA scales a process: the plan's `Scaling`, and the Prometheus that KEDA asks.
+
+    `shifted`: the capacity shift sets the floor, and a deployment keeps it.
+    """
 
     least: Positive
     most: Positive
@@ -87,6 +90,7 @@ class ScalingValues:
     fallback_after_failures: Positive
     fallback_replicas: Positive
     prometheus_address: NonEmpty
+    shifted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,7 @@ def deployment_values(
     weights_bucket: str | None = None,
     kv_cache_bucket: str | None = None,
     observed_platform: str | None = None,
+    shifted: bool = False,
 ) -> dict[str, Any]:
     """Return the values of a deployment's chart.
 
@@ -155,6 +160,8 @@ def deployment_values(
         Name of the model's KV cache bucket, if its workers share one.
     observed_platform
         `metadata.name`, if pods are scraped: then they have the labels of their metrics.
+    shifted
+        Whether the capacity shift sets the floors of elastic processes.
 
     Raises
     ------
@@ -177,7 +184,9 @@ def deployment_values(
         or None,
         "processes": tuple(
             _process_values(
-                each, metric_labels(deployment, each, observed_platform) if observed_platform else None
+                each,
+                metric_labels(deployment, each, observed_platform) if observed_platform else None,
+                shifted=shifted,
             )
             for each in deployment.processes
         ),
@@ -205,15 +214,16 @@ def _node_cache_values(cache: NodeCache) -> NodeCacheValues:
     )
 
 
-def _scaling_values(scaling: Scaling) -> ScalingValues:
+def _scaling_values(scaling: Scaling, *, shifted: bool) -> ScalingValues:
     return ScalingValues(
+        shifted=shifted,
         fallback_replicas=scaling.fallback_replicas,
         prometheus_address=PROMETHEUS_ADDRESS,
         **{each.name: getattr(scaling, each.name) for each in fields(Scaling)},
     )
 
 
-def _process_values(process: Process, labels: Mapping[str, str] | None) -> ProcessValues:
+def _process_values(process: Process, labels: Mapping[str, str] | None, *, shifted: bool) -> ProcessValues:
     packing = Packing(ACCELERATORS_LABEL, process.neighbours) if process.neighbours else None
     return ProcessValues(
         environment=environment_entries(process.environment),
@@ -227,6 +237,6 @@ def _process_values(process: Process, labels: Mapping[str, str] | None) -> Proce
         )
         if process.artefacts
         else None,
-        scaling=_scaling_values(process.scaling) if process.scaling else None,
+        scaling=_scaling_values(process.scaling, shifted=shifted) if process.scaling else None,
         **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},
     )

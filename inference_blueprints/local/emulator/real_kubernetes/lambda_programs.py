@@ -2,9 +2,8 @@
 
 On AWS, a layer is unpacked below ``/opt``. ministack unpacks it elsewhere, without executable permissions.
 CDK's handler looks for its programs in ``/opt`` and then in ``PATH``, so the layers' folders are added to
-``PATH``. All workers would also share ``/tmp``, where the handler writes its kubeconfig and manifests, so
-each
-worker gets its own folder through the handler's variable ``TEST_OUTDIR``.
+``PATH``, in the handler's order. All workers would also share ``/tmp``, where the handler writes its
+kubeconfig and manifests, so each worker gets its own folder through the handler's variable ``TEST_OUTDIR``.
 """
 
 from __future__ import annotations
@@ -26,6 +25,9 @@ from ministack.services import lambda_svc
 from inference_blueprints.local.emulator.real_kubernetes import without_registries
 
 _EXECUTABLE_BITS = 0o111
+#: Folders of ``/opt`` in the order in which CDK's handler looks for a program (aws-cdk-lib,
+#: custom-resource-handlers, aws-eks-v2/kubectl-handler: each module puts its folders before the others').
+_FOLDERS = ("kubectl", "awscli", "helm")
 _PLAIN_CREDENTIALS = lambda_runtime.execution_credentials
 
 
@@ -55,7 +57,7 @@ class LambdaPrograms:
         own = Path(tempfile.mkdtemp(prefix="worker-", dir=self._directory))
         path = [
             own / "bin",
-            *(folder for layer in layers for folder in sorted(layer.iterdir())),
+            *(layer / folder for folder in _FOLDERS for layer in layers),
             os.environ["PATH"],
         ]
         self._write_program(own, "aws", layers, [sys.executable])
@@ -84,17 +86,25 @@ class LambdaPrograms:
 
     def _write_program(self, own: Path, name: str, layers: list[Path], interpreter: list[str]) -> None:
         """Wrap a layer's program in a script, because its first line has a path that exists only on AWS."""
-        found = [path for layer in layers for path in layer.glob(f"*/{name}")]
+        places = [layer / folder / name for folder in _FOLDERS for layer in layers]
+        found = [place for place in places if place.is_file()]
         if not found:
             return
+        program, *behind = found
+        if behind:
+            # A script, which calls the program behind it by its place on AWS.
+            text = program.read_text().replace(f"/opt/{behind[0].parent.name}/{name}", str(behind[0]))
+            program = own / f"{name}.sh"
+            program.write_text(text)
+            program.chmod(0o755)
         words = [
             *(sys.executable, "-I", "-S", without_registries.__file__, name, str(self._charts)),
-            *(*interpreter, str(found[0]), "--"),
+            *(*interpreter, str(program), "--"),
         ]
-        program = own / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-        program.chmod(0o755)
+        caller = own / "bin" / name
+        caller.parent.mkdir(exist_ok=True)
+        caller.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        caller.chmod(0o755)
 
 
 def apply(directory: Path, charts: Path) -> None:

@@ -28,9 +28,17 @@ def layer(**files: int) -> bytes:
     return content.getvalue()
 
 
+def before_helm() -> bytes:
+    """A layer whose program is found before Helm, and runs it by its place on AWS."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("kubectl/helm", '#!/bin/sh\nexec /opt/helm/helm "$@" --force\n')
+    return content.getvalue()
+
+
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LambdaPrograms:
-    layers = {"tools": layer(helm=EXECUTABLE, kubectl=EXECUTABLE, notes=PLAIN)}
+    layers = {"tools": layer(helm=EXECUTABLE, kubectl=EXECUTABLE, notes=PLAIN), "before": before_helm()}
     monkeypatch.setattr(lambda_svc, "_resolve_layer_zip", lambda reference: layers.get(reference["Arn"]))
     monkeypatch.setattr(lambda_programs, "_PLAIN_CREDENTIALS", lambda _: {"AWS_ACCESS_KEY_ID": "role"})
     monkeypatch.setenv("MINISTACK_REGION", "us-west-2")
@@ -54,6 +62,13 @@ def test_a_program_of_a_layer_runs_by_its_name(programs: LambdaPrograms, name: s
     environment = programs.environment({"Layers": [{"Arn": "tools"}]})
     result = subprocess.run([name, "version"], env=environment, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == f"{name} version"
+
+
+@pytest.mark.clock
+def test_a_program_before_helm_runs_helm(programs: LambdaPrograms) -> None:
+    environment = programs.environment({"Layers": [{"Arn": "before"}, {"Arn": "tools"}]})
+    result = subprocess.run(["helm", "upgrade"], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "helm upgrade --force"
 
 
 def test_two_workers_share_layers_and_no_folder(programs: LambdaPrograms, tmp_path: Path) -> None:

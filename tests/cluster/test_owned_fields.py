@@ -1,0 +1,234 @@
+"""Deployments over fields that a controller or a person has set, with the layer's Helm on a real API server.
+
+Helm 4 applies on the server, and a field that somebody else has set makes it fail, in the rollback too. A
+field that only Helm had and that a chart leaves out goes back to the default of the API server: no replica
+for KEDA, one for a Deployment.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from capacity_shift.kubernetes_numbers import KubernetesNumbers
+
+from inference_blueprints.catalog.chart_staging import stage_chart
+from inference_blueprints.contracts.shift_configuration import ShiftedWorkers
+from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
+from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.resources import charts_directory
+from inference_blueprints.targets.eks.model_values import deployment_values
+from operations.kubernetes_api import KubernetesApi
+from tests.charts import direct, dynamo, llm_d
+from tests.cluster.helm import HelmError, deployed_helm, helm
+from tests.runtime.capacity_shift.shift_platform import shifted_workers
+
+_RELEASE = "model"
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of a chart of models in a namespace of its own."""
+
+    control_plane: ControlPlane
+    namespace: str
+    folder: Path
+    chart: str
+
+    @property
+    def kubectl(self) -> Kubectl:
+        return self.control_plane.kubectl
+
+    def plain(self, values: Values, *options: str) -> None:
+        """Run the layer's Helm as CDK's handler does."""
+        self._upgrade(values, *options)
+
+    def deploy(self, values: Values) -> None:
+        """Run Helm as a deployment does: CDK's handler finds the program of our layer first."""
+        self._upgrade(values, program=deployed_helm(self.folder))
+
+    def _upgrade(self, values: Values, *options: str, program: Path | None = None) -> None:
+        path = self.folder / "values.json"
+        path.write_text(json.dumps(values, indent=2))
+        chart = stage_chart(charts_directory() / self.chart, self.folder)
+        arguments = ("upgrade", _RELEASE, str(chart), "--install", "--values", str(path), *options)
+        helm(self.control_plane, self.namespace, *arguments, program=program)
+
+    def uninstall(self) -> None:
+        helm(self.control_plane, self.namespace, "uninstall", _RELEASE)
+
+    def only(self, kind: str) -> dict[str, Any]:
+        (found,) = self.kubectl.get(kind, "--namespace", self.namespace)
+        return found
+
+    def patch(self, kind: str, change: dict[str, Any], *options: str) -> None:
+        name = self.only(kind)["metadata"]["name"]
+        text = json.dumps(change)
+        self.kubectl.run(
+            "patch", kind, name, "--namespace", self.namespace, "--type=merge", f"--patch={text}", *options
+        )
+
+    @property
+    def range(self) -> tuple[int, int]:
+        spec = self.only("scaledobjects")["spec"]
+        return spec["minReplicaCount"], spec["maxReplicaCount"]
+
+
+@pytest.fixture
+def release_of(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Callable[[str], Release]:
+    return lambda chart: Release(control_plane, namespace, tmp_path, chart)
+
+
+@pytest.fixture
+def numbers(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> KubernetesNumbers:
+    """The numbers of the cluster as the capacity shift sets them."""
+    kubectl.run("create", "serviceaccount", "shift", "--namespace", namespace)
+    subject = f"--serviceaccount={namespace}:shift"
+    kubectl.run("create", "rolebinding", "shift", "--clusterrole=cluster-admin", subject, "-n", namespace)
+    token = kubectl.run("create", "token", "shift", "--namespace", namespace).strip()
+    authority = control_plane.authority.certificate.read_text()
+    return KubernetesNumbers(KubernetesApi(control_plane.address, lambda: token, authority=authority))
+
+
+def _values(*, shifted: bool, least: int = 4, most: int = 12) -> Values:
+    values = deployment_values(llm_d.planned(direct.DIRECT, of=direct.ELASTIC), shifted=shifted)
+    (process,) = values["processes"]
+    process["scaling"] |= {"least": least, "most": most}
+    return values
+
+
+def _workers(release: Release) -> ShiftedWorkers:
+    name = release.only("scaledobjects")["metadata"]["name"]
+    workers = shifted_workers()
+    return ShiftedWorkers(
+        **{
+            **{each: getattr(workers, each) for each in workers.__slots__},
+            "name": name,
+            "namespace": release.namespace,
+        }
+    )
+
+
+#: Who made the release, by the options of the Helm of that time: Helm 3 applied in the client.
+_MADE_BY = {"Helm 4": (), "Helm 3": ("--server-side=false",)}
+
+
+@pytest.mark.parametrize("made_by", _MADE_BY)
+@pytest.mark.parametrize("moved_by", ["nobody", "the shift", "a person"])
+def test_a_deployment_keeps_the_floor_that_the_shift_has_set(
+    release_of: Callable[[str], Release], numbers: KubernetesNumbers, made_by: str, moved_by: str
+) -> None:
+    """Red if the deployment fails, in the rollback too, or if the floor falls for a moment."""
+    release = release_of("direct-model")
+    of_today = _values(shifted=False)
+    release.plain(of_today, *_MADE_BY[made_by])
+    assert release.range == (4, 12)
+    floor = 4 if moved_by == "nobody" else 7
+    if moved_by == "the shift":
+        numbers.set_floor(_workers(release), floor)
+    elif moved_by == "a person":
+        release.patch("scaledobjects", {"spec": {"minReplicaCount": floor}})
+    if moved_by != "nobody" and made_by == "Helm 4":
+        with pytest.raises(HelmError, match=r"conflict(.|\n)*minReplicaCount"):
+            release.plain(of_today)
+
+    release.deploy(_values(shifted=True))
+    assert release.range == (floor, 12)
+    # The shift goes on, and each later deployment keeps what it set.
+    numbers.set_floor(_workers(release), 9)
+    release.deploy(_values(shifted=True, most=11))
+    assert release.range == (9, 11)
+    # The blueprint's range holds, whatever was set.
+    release.deploy(_values(shifted=True, most=6))
+    assert release.range == (6, 6)
+    numbers.set_floor(_workers(release), 4)
+    release.deploy(_values(shifted=True, least=5))
+    assert release.range == (5, 12)
+    # CloudFormation rolls back with the former values, here those of before the upgrade.
+    numbers.set_floor(_workers(release), 8)
+    release.deploy(of_today)
+    assert release.range == (4, 12)
+    release.uninstall()
+    assert release.kubectl.get("scaledobjects", "--namespace", release.namespace) == []
+
+
+def test_a_deployment_overwrites_what_a_person_has_set_elsewhere(
+    release_of: Callable[[str], Release],
+) -> None:
+    """Red if any field that a person has changed makes all later deployments fail."""
+    release = release_of("direct-model")
+    release.deploy(_values(shifted=False))
+    release.patch("scaledobjects", {"spec": {"pollingInterval": 77, "maxReplicaCount": 99}})
+    release.patch("deployments", {"spec": {"progressDeadlineSeconds": 7}}, "--field-manager=kubectl-edit")
+    release.deploy(_values(shifted=False, most=10))
+    assert release.range == (4, 10)
+    assert release.only("scaledobjects")["spec"]["pollingInterval"] != 77
+    assert release.only("deployments")["spec"]["progressDeadlineSeconds"] != 7
+
+
+#: Charts with the kind of object that has the number of workers.
+_NUMBERED = {
+    "direct-model": ("deployments", llm_d.planned(direct.DIRECT, of=direct.ELASTIC)),
+    "dynamo-model": ("dynamographdeployments", dynamo.DEPLOYMENTS["qwen3-8b-elastic"]),
+}
+
+
+@pytest.mark.parametrize("chart", _NUMBERED)
+def test_workers_stay_when_they_become_elastic_and_fixed_again(
+    release_of: Callable[[str], Release], chart: str
+) -> None:
+    """Red if all workers but one end when KEDA takes over, or if it cannot give the number back."""
+    release = release_of(chart)
+    kind, plan = _NUMBERED[chart]
+    elastic = deployment_values(plan)
+    release.deploy(_fixed(elastic, 5))
+    assert _replicas(release, kind) == 5
+    # From here on KEDA sets the number, but it has not yet.
+    release.deploy(elastic)
+    assert _replicas(release, kind) == 5
+    release.deploy(_with_more_memory(elastic))
+    assert _replicas(release, kind) == 5
+    _scale(release, kind, 8)
+    release.deploy(elastic)
+    assert _replicas(release, kind) == 8
+    release.deploy(_with_more_memory(elastic))
+    assert _replicas(release, kind) == 8
+    release.deploy(_fixed(elastic, 3))
+    assert _replicas(release, kind) == 3
+
+
+def _fixed(elastic: Values, replicas: int) -> Values:
+    """Values with as many workers, which KEDA does not scale."""
+    values = copy.deepcopy(elastic)
+    worker = values["processes"][-1]
+    del worker["scaling"]
+    return {**values, "processes": [*values["processes"][:-1], {**worker, "replicas": replicas}]}
+
+
+def _with_more_memory(elastic: Values) -> Values:
+    values = copy.deepcopy(elastic)
+    values["processes"][-1]["resources"]["sharedMemoryMib"] += 1024
+    return values
+
+
+def _replicas(release: Release, kind: str) -> int:
+    spec = release.only(kind)["spec"]
+    return int(spec["components"][-1]["replicas"] if kind == "dynamographdeployments" else spec["replicas"])
+
+
+def _scale(release: Release, kind: str, replicas: int) -> None:
+    """Set the number of workers as the autoscaler does, or Dynamo's operator for it."""
+    name = release.only(kind)["metadata"]["name"]
+    where = ("--namespace", release.namespace)
+    if kind == "deployments":
+        release.kubectl.run("scale", kind, name, *where, f"--replicas={replicas}")
+        return
+    last = len(release.only(kind)["spec"]["components"]) - 1
+    change = [{"op": "replace", "path": f"/spec/components/{last}/replicas", "value": replicas}]
+    release.kubectl.run("patch", kind, name, *where, "--type=json", f"--patch={json.dumps(change)}")
