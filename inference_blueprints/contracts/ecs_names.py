@@ -41,8 +41,11 @@ COLLECTOR: Final = "collector"
 LEASE_SECONDS: Final = 120
 
 
-def capacity_provider(platform: str, pool: str, *, spot: bool = False) -> str:
+def capacity_provider(platform: str, pool: str, *, managed: bool = False, spot: bool = False) -> str:
     """Return the name of a pool's capacity provider. It may not begin with ``aws``, ``ecs`` or ``fargate``.
+
+    What runs the hosts and how they are bought are part of the name: no update of a provider changes them,
+    and CloudFormation replaces none under the same name.
 
     Parameters
     ----------
@@ -50,10 +53,12 @@ def capacity_provider(platform: str, pool: str, *, spot: bool = False) -> str:
         `metadata.name`.
     pool
         Name of the pool.
+    managed
+        Whether Managed Instances run the hosts; otherwise an Auto Scaling group does.
     spot
         Whether it is the provider of a pool's Spot instances.
     """
-    return f"pool-{platform}-{pool}{'-spot' if spot else ''}"
+    return f"{'managed' if managed else 'pool'}-{platform}-{pool}{'-spot' if spot else ''}"
 
 
 def discovery_domain(platform: str) -> str:

@@ -201,7 +201,10 @@ class ClusterReading:
     def __init__(self, platform: str, cluster: str, pools: Sequence[str]) -> None:
         self._cluster = cluster
         self._pools = {
-            capacity_provider(platform, pool, spot=spot): pool for pool in pools for spot in (False, True)
+            capacity_provider(platform, pool, managed=managed, spot=spot): pool
+            for pool in pools
+            for managed in (False, True)
+            for spot in (False, True)
         }
 
     def hosts(self) -> list[ContainerHost]:

@@ -86,7 +86,7 @@ class EcsCapacityStack(cdk.Stack):
             )
             for pool, each in zip(pools, hosts, strict=True):
                 if pool.name in managed_pools:
-                    providers += self._add_managed(pool, each, roles, unreached)
+                    self._add_managed(pool, each, roles, unreached)
         if groups:
             profile = iam.CfnInstanceProfile(
                 self, "Profile", roles=[HostRole(self, "Hosts", cluster_name=cluster_name).role_name]
@@ -99,6 +99,8 @@ class EcsCapacityStack(cdk.Stack):
             for pool, each in zip(pools, hosts, strict=True):
                 if pool.name not in managed_pools:
                     providers += self._add_group(pool, each, profile, efa if pool.efa else [])
+        # A provider of Managed Instances belongs to its cluster from its creation, and ECS refuses it here
+        # (hashicorp/terraform-provider-aws#44783, aws/aws-cdk#35699). A list without it leaves it as it is.
         associations = ecs.CfnClusterCapacityProviderAssociations(
             self,
             "Providers",
@@ -106,26 +108,25 @@ class EcsCapacityStack(cdk.Stack):
             cluster=cluster_name,
             default_capacity_provider_strategy=[],
         )
-        associations.node.add_dependency(*providers)
+        if providers:
+            associations.node.add_dependency(*providers)
 
     def _add_managed(
         self, pool: Pool, hosts: HostProperties, roles: ManagedHostRoles, group: ec2.SecurityGroup
-    ) -> list[ecs.CfnCapacityProvider]:
+    ) -> None:
         """Add the providers of Managed Instances of a pool."""
-        return [
+        for spot in _spot_or_not(pool):
             ManagedCapacity(
                 self,
-                f"Pool-{pool.name}{'-spot' if spot else ''}",
-                provider_name=capacity_provider(self._cluster_name, pool.name, spot=spot),
+                f"Managed-{pool.name}{'-spot' if spot else ''}",
+                provider_name=capacity_provider(self._cluster_name, pool.name, managed=True, spot=spot),
                 cluster_name=self._cluster_name,
                 hosts=hosts,
                 roles=roles,
                 subnet_ids=[subnet.subnet_id for subnet in self._subnets(pool)],
                 security_group_ids=[group.security_group_id],
                 spot=spot,
-            ).provider
-            for spot in _spot_or_not(pool)
-        ]
+            )
 
     def _add_group(
         self, pool: Pool, hosts: HostProperties, profile: iam.CfnInstanceProfile, efa_groups: Sequence[str]

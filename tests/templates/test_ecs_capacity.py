@@ -206,11 +206,30 @@ def test_names_of_providers_begin_with_no_reserved_word(capacity: Synthesised) -
     assert associations["CapacityProviders"] == ["FARGATE", "FARGATE_SPOT", "pool-try-l40s"]
 
 
-@pytest.mark.parametrize("managed", [False, True])
-def test_spot_with_fall_back_has_a_provider_for_each(capacity: Synthesised, *, managed: bool) -> None:
+def test_the_list_of_the_cluster_has_no_managed_instances(capacity: Synthesised) -> None:
+    """ECS refuses the list with one (hashicorp/terraform-provider-aws#44783), and the stack would fail."""
+    resources = capacity(managed=True)
+    associations = _only(resources, "AWS::ECS::ClusterCapacityProviderAssociations")
+    assert associations["CapacityProviders"] == ["FARGATE", "FARGATE_SPOT"]
+    assert _only(resources, "AWS::ECS::CapacityProvider")["ClusterName"] == "try"
+
+
+@pytest.mark.parametrize(("managed", "kind"), [(False, "pool"), (True, "managed")])
+def test_spot_with_fall_back_has_a_provider_for_each(
+    capacity: Synthesised, *, managed: bool, kind: str
+) -> None:
     resources = capacity(managed=managed, purchase={"spot": {"onDemandFallback": True}})
     names = {each["Name"] for each in _all(resources, "AWS::ECS::CapacityProvider")}
-    assert names == {"pool-try-l40s", "pool-try-l40s-spot"}
+    assert names == {f"{kind}-try-l40s", f"{kind}-try-l40s-spot"}
+
+
+def test_no_resource_changes_from_one_kind_of_host_to_the_other(capacity: Synthesised) -> None:
+    """CloudFormation would replace a provider under its name, and ECS has the name already."""
+    of_kind = [
+        {name for name, each in capacity(managed=managed).items() if each["Type"].endswith("Provider")}
+        for managed in (False, True)
+    ]
+    assert not of_kind[0] & of_kind[1]
 
 
 def test_spot_hosts_are_bought_as_spot_alone(capacity: Synthesised) -> None:
@@ -308,6 +327,8 @@ def test_managed_instances_have_the_types_and_the_disk_of_the_pool(capacity: Syn
     assert template["CapacityOptionType"] == "ON_DEMAND"
     assert template["LocalStorageConfiguration"] == {"UseLocalStorage": True}
     assert template["NetworkConfiguration"]["Subnets"] == SUBNETS
+    # EC2 starts no instance whose tags are in its metadata and have a key such as "Cost Center".
+    assert template["InstanceMetadataTagsPropagation"] is False
     assert provider["ManagedInstancesProvider"]["AutoRepairConfiguration"] == {"ActionsStatus": "ENABLED"}
     assert not _all(resources, "AWS::AutoScaling::AutoScalingGroup")
 

@@ -102,7 +102,9 @@ def test_templates_have_no_findings(synthesise: Synthesise, change: Any) -> None
 def test_one_service_for_each_role(templates: Templates) -> None:
     assert services(templates).keys() == {"frontend", "worker"}
     assert services(templates)["frontend"]["CapacityProviderStrategy"][0]["CapacityProvider"] == "FARGATE"
-    assert services(templates)["worker"]["CapacityProviderStrategy"][0]["CapacityProvider"] == "pool-try-l40s"
+    assert (
+        services(templates)["worker"]["CapacityProviderStrategy"][0]["CapacityProvider"] == "managed-try-l40s"
+    )
 
 
 def test_a_deployment_that_fails_is_taken_back(templates: Templates) -> None:

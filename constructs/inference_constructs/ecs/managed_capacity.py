@@ -101,7 +101,7 @@ class ManagedCapacity(Construct):
         spot: bool,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.provider = _Provider(
+        provider = _Provider(
             self,
             "Provider",
             name=provider_name,
@@ -115,6 +115,9 @@ class ManagedCapacity(Construct):
                 instance_launch_template=_Provider.InstanceLaunchTemplateProperty(
                     capacity_option_type="SPOT" if spot else "ON_DEMAND",
                     ec2_instance_profile_arn=roles.profile.attr_arn,
+                    # Keys of tags may have a space or a slash, and those in metadata may not: EC2 would start
+                    # no host (API reference, InstanceLaunchTemplate).
+                    instance_metadata_tags_propagation=False,
                     instance_requirements=_requirements(hosts),
                     local_storage_configuration=_Provider.ManagedInstancesLocalStorageConfigurationProperty(
                         use_local_storage=True
@@ -134,7 +137,7 @@ class ManagedCapacity(Construct):
                 propagate_tags="CAPACITY_PROVIDER",
             ),
         )
-        self.provider.node.add_dependency(roles)
+        provider.node.add_dependency(roles)
 
 
 def _requirements(hosts: HostProperties) -> ecs.CfnCapacityProvider.InstanceRequirementsRequestProperty:

@@ -9,6 +9,7 @@ from typing import Any
 from aws_cdk import aws_ecs as ecs
 from constructs import Construct
 
+from inference_constructs.ecs.strategy_nonce import strategy_nonce
 from inference_constructs.ecs.task_definition import task_definition
 
 #: Number of tasks that fail to start until a deployment is taken back. It is small, because each task loads
@@ -145,6 +146,9 @@ class ServingService(Construct):
             desired_count=service.desired_count,
             enable_ecs_managed_tags=True,
             enable_execute_command=False,
+            force_new_deployment=ecs.CfnService.ForceNewDeploymentProperty(
+                enable_force_new_deployment=True, force_new_deployment_nonce=strategy_nonce(service.strategy)
+            ),
             health_check_grace_period_seconds=service.grace_seconds,
             load_balancers=[
                 ecs.CfnService.LoadBalancerProperty(
@@ -156,9 +160,10 @@ class ServingService(Construct):
             if target
             else None,
             network_configuration=_network(network) if network else None,
+            # An update without a value would keep the old one (API reference, UpdateService).
             placement_strategies=[ecs.CfnService.PlacementStrategyProperty(type="binpack", field="memory")]
             if service.binpack
-            else None,
+            else [],
             propagate_tags="SERVICE",
             service_name=name,
             service_registries=[ecs.CfnService.ServiceRegistryProperty(registry_arn=service.registry_arn)]

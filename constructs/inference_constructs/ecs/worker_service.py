@@ -13,6 +13,7 @@ from inference_blueprints.catalog import batch_worker_sizes
 from inference_blueprints.contracts import batch_environment
 from inference_constructs.batch.model_worker import WILDCARDS, ModelWorker, WorkerCount
 from inference_constructs.ecs.backlog_scaling import scale_on_backlog
+from inference_constructs.ecs.strategy_nonce import strategy_nonce
 from inference_constructs.ecs.worker_cluster import WorkerCluster
 from inference_constructs.findings import acknowledge, acknowledge_grants
 
@@ -62,16 +63,18 @@ class WorkerService(Construct):
         )
         execution_role = self._execution_role(repository)
         #: The ECS service.
+        strategies = _strategies(spot_percent)
         self.service = ecs.FargateService(
             self,
             "Service",
             cluster=cluster,
             task_definition=self._task_definition(cluster, repository, tag, execution_role),
             assign_public_ip=False,
-            capacity_provider_strategies=_strategies(spot_percent),
+            capacity_provider_strategies=strategies,
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
             # If the service scales with its queue, a deployment must not reset the number of tasks.
             desired_count=None if count.follows_the_queue else count.most,
+            force_new_deployment=ecs.ForceNewDeployment(enabled=True, nonce=_nonce(strategies)),
             max_healthy_percent=batch_worker_sizes.TASKS_WHILE_REPLACED * 100,
             min_healthy_percent=50,
             propagate_tags=ecs.PropagatedTagSource.SERVICE,
@@ -167,6 +170,15 @@ class WorkerService(Construct):
             {"IAM5[Resource::*]": "ecr:GetAuthorizationToken has no resource type (Amazon ECR API)."},
         )
         return role
+
+
+def _nonce(strategies: list[ecs.CapacityProviderStrategy]) -> str:
+    return strategy_nonce(
+        [
+            {"capacityProvider": each.capacity_provider, "base": each.base, "weight": each.weight}
+            for each in strategies
+        ]
+    )
 
 
 def _strategies(spot_percent: int) -> list[ecs.CapacityProviderStrategy]:

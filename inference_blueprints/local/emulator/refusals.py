@@ -88,3 +88,93 @@ CUSTOM_NAME_REPLACED = Refusal(
     ),
     source="re:Post, CloudFormation error of a custom-named resource; the types' createOnlyProperties",
 )
+
+PROVIDER_EXISTS = Refusal(
+    call="ecs:CreateCapacityProvider, and a replacement of AWS::ECS::CapacityProvider under the same Name",
+    when="A capacity provider of the account and region has the name",
+    code="ClientException",
+    message="The specified capacity provider already exists. To change the configuration of an existing "
+    "capacity provider, update the capacity provider.",
+    source="aws/containers-roadmap#688; CloudFormation schema of AWS::ECS::CapacityProvider, "
+    "createOnlyProperties: AutoScalingGroupArn, Name, ClusterName",
+)
+
+PROVIDER_NAME_RESERVED = Refusal(
+    call="ecs:CreateCapacityProvider",
+    when="The name begins with aws, ecs or fargate",
+    code="ClientException",
+    message="The name of a capacity provider cannot start with aws, ecs or fargate.",
+    source="ECS API Reference, CreateCapacityProvider, name",
+)
+
+GROUP_HAS_PROVIDER = Refusal(
+    call="ecs:CreateCapacityProvider",
+    when="Another capacity provider has the Auto Scaling group",
+    code="ClientException",
+    message="The specified Auto Scaling group ARN is already being used by another capacity provider. "
+    "Specify a unique Auto Scaling group ARN and try again.",
+    source="aws/containers-roadmap#632",
+)
+
+PROVIDER_UNKNOWN = Refusal(
+    call="ecs:PutClusterCapacityProviders, ecs:DeleteCapacityProvider",
+    when="There is no such capacity provider",
+    code="InvalidParameterException",
+    message="The specified capacity provider {provider} was not found.",
+    source="ECS API Reference, PutClusterCapacityProviders: it must already be created",
+)
+
+MANAGED_PROVIDER_ASSOCIATED = Refusal(
+    call="ecs:PutClusterCapacityProviders, AWS::ECS::ClusterCapacityProviderAssociations",
+    when="The list names a provider of Managed Instances, which belongs to its cluster from its creation",
+    code="InvalidParameterException",
+    message="Cannot associate Managed Instances capacity provider to clusters using this API. Managed "
+    "Instances capacity providers are already associated with a cluster.",
+    source="hashicorp/terraform-provider-aws#44783; aws/aws-cdk#35699",
+)
+
+PROVIDER_IN_USE = Refusal(
+    call="ecs:PutClusterCapacityProviders, ecs:DeleteCapacityProvider",
+    when="Services or tasks of the cluster use a provider that the new list leaves out, or that is deleted",
+    code="ResourceInUseException",
+    message="The specified capacity provider is in use and cannot be removed.",
+    source="aws/containers-roadmap#631; ECS API Reference, PutClusterCapacityProviders and "
+    "DeleteCapacityProvider",
+)
+
+PROVIDER_ASSOCIATED = Refusal(
+    call="ecs:DeleteCapacityProvider",
+    when="The capacity provider is associated with a cluster",
+    code="ClientException",
+    message="The capacity provider cannot be deleted because it is associated with cluster: {cluster}. "
+    "Remove the capacity provider from the cluster and try again.",
+    source="ECS API Reference, DeleteCapacityProvider; ekristen/aws-nuke#542",
+)
+
+PROVIDER_NOT_ASSOCIATED = Refusal(
+    call="ecs:CreateService, ecs:UpdateService, ecs:RunTask",
+    when="A strategy names a provider that the cluster does not have",
+    code="InvalidParameterException",
+    message="The specified capacity provider '{provider}' was not found or is not associated with the "
+    "cluster.",
+    source="ECS API Reference, CreateService, capacityProviderStrategy",
+)
+
+STRATEGY_NOT_FORCED = Refusal(
+    call="ecs:UpdateService, and AWS::ECS::Service without a new ForceNewDeploymentNonce",
+    when="The strategy changes without forceNewDeployment",
+    code="InvalidParameterException",
+    message="When switching from launch type to capacity provider strategy on an existing service, or making "
+    "a change to a capacity provider strategy on a service that is already using one, you must force a new "
+    "deployment.",
+    source="pipe-cd/pipecd#6385; CloudFormation User Guide, AWS::ECS::Service",
+)
+
+INSTANCE_TAG_KEY = Refusal(
+    call="ec2:RunInstances of ECS Managed Instances",
+    when="Tags are in the metadata of the instance, and a key has other characters than those of its paths",
+    code="InvalidParameterValue",
+    message="'{key}' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\\\-_+=,.@:]{{1,255}}), "
+    "and must not be a reserved name ('.', '..', '_index')",
+    source="ECS API Reference, InstanceLaunchTemplate, instanceMetadataTagsPropagation; seek-oss/aec#411",
+)

@@ -157,8 +157,10 @@ class EcsTarget(Target[RenderedDeployment]):
         if process.pool is None:
             return (ProviderShare("FARGATE", 0, 1),)
         spot = _buys_spot(self._purchases[process.pool])
+        managed = self._place.computes[process.pool] == "managed"
         names = {
-            each: capacity_provider(self._place.platform, process.pool, spot=each) for each in (False, True)
+            each: capacity_provider(self._place.platform, process.pool, managed=managed, spot=each)
+            for each in (False, True)
         }
         if spot == "with on demand":
             return (

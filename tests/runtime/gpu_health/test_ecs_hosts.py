@@ -278,7 +278,7 @@ def test_managed_instances_are_recorded_by_the_check_of_ecs_and_left_to_it(
     world.settings(repairedBy={"l40s": "karpenter", "h200": "gpuHealth"})
     since = datetime.fromtimestamp(world.now - 60, UTC)
     check = {"type": "ACCELERATED_COMPUTE", "status": "IMPAIRED", "lastStatusChange": since}
-    host = Host("i-managed", world.now - 9000, provider="pool-chat-l40s", checks=[check], gpus=0)
+    host = Host("i-managed", world.now - 9000, provider="managed-chat-l40s", checks=[check], gpus=0)
     ecs.add_host(host)
     # No exporter runs on Managed Instances.
     del ecs.samples.nodes["i-managed"]

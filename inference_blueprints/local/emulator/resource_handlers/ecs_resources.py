@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
 
 from ministack.services import ecs
 from ministack.services.cloudformation import stacks
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
+from inference_blueprints.local.emulator.ecs.api.capacity_providers import CapacityProviders, demand_forced
+from inference_blueprints.local.emulator.ecs.control.cluster_state import Shape
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_blueprints.local.emulator.resource_handlers.api_parameters import api_parameters
 from inference_blueprints.local.emulator.resource_handlers.registry import Made, ResourceRequest, register
@@ -29,11 +33,85 @@ def register_ecs(emulation: EcsEmulation) -> None:
         _RESOURCE_HANDLERS.pop(name, None)
     register(_TASK_DEFINITION, TaskDefinitionHandler())
     register(_SERVICE, EcsServiceHandler(emulation))
-    register(_PROVIDER, CapacityProviderHandler(emulation))
-    register(_ASSOCIATIONS, ProviderAssociationsHandler(emulation))
+    register(
+        _PROVIDER,
+        CapacityProviderHandler(
+            partial(emulation.call, "CreateCapacityProvider"),
+            partial(emulation.call, "DeleteCapacityProvider"),
+        ),
+    )
+    register(_ASSOCIATIONS, ProviderAssociationsHandler(emulation.api.associate))
     plain = stacks._runs_on_worker_thread
     # A service waits for its tasks, which ask the emulator meanwhile.
     stacks._runs_on_worker_thread = lambda name: name == _SERVICE or plain(name)
+
+
+def register_recorded_ecs() -> None:
+    """Let capacity providers be recorded, and services without tasks be ministack's, with AWS's refusals."""
+    providers = CapacityProviders(_recorded_uses)
+    register(_PROVIDER, CapacityProviderHandler(providers.create, _by_name(providers)))
+    register(_ASSOCIATIONS, ProviderAssociationsHandler(providers.associate))
+    plain = _RESOURCE_HANDLERS.pop(_SERVICE)
+    register(_SERVICE, RecordedServiceHandler(providers, plain))
+
+
+def _by_name(providers: CapacityProviders) -> Callable[[Shape], Shape]:
+    return lambda request: providers.delete(request["capacityProvider"])
+
+
+def _recorded_uses(cluster: str) -> set[str]:
+    """Return the providers of the strategies of a cluster's services."""
+    return {
+        each["capacityProvider"]
+        for key, service in ecs._services.items()
+        if key.startswith(f"{cluster}/") and service["status"] == "ACTIVE"
+        for each in service.get("capacityProviderStrategy") or ()
+    }
+
+
+class RecordedServiceHandler:
+    """Hands services to ministack, which runs no task, after the checks of their capacity providers.
+
+    Parameters
+    ----------
+    providers
+        The capacity providers.
+    plain
+        ministack's functions.
+    """
+
+    def __init__(self, providers: CapacityProviders, plain: Mapping[str, Any]) -> None:
+        self._providers = providers
+        self._plain = plain
+
+    def create(self, request: ResourceRequest) -> Made:
+        """Record a service."""
+        given = api_parameters(_API, "CreateService", request.properties)
+        self._providers.demand(_cluster_of(given), given.get("capacityProviderStrategy", ()))
+        made: Made = self._plain["create"](request.logical_id, request.properties, request.stack)
+        return made
+
+    def update(self, request: ResourceRequest) -> Made:
+        """Change it."""
+        before, after = (
+            api_parameters(_API, "UpdateService", each).get("capacityProviderStrategy", ())
+            for each in (request.previous, request.properties)
+        )
+        cluster = _cluster_of(api_parameters(_API, "UpdateService", request.properties))
+        self._providers.demand(cluster, after)
+        demand_forced(before, after, forced=_is_forced(request))
+        made: Made = self._plain["update"](
+            request.physical_id, request.previous, request.properties, request.stack
+        )
+        return made
+
+    def delete(self, request: ResourceRequest) -> None:
+        """Forget it."""
+        self._plain["delete"](request.physical_id, request.properties)
+
+
+def _cluster_of(parameters: Shape) -> str:
+    return str(parameters.get("cluster", "default")).rpartition("/")[2]
 
 
 class TaskDefinitionHandler:
@@ -75,7 +153,11 @@ class EcsServiceHandler:
     def update(self, request: ResourceRequest) -> Made:
         """Change a service."""
         name = request.physical_id.rpartition("/")[2]
-        parameters = {**api_parameters(_API, "UpdateService", request.properties), "service": name}
+        parameters = {
+            **api_parameters(_API, "UpdateService", request.properties),
+            "service": name,
+            "forceNewDeployment": _is_forced(request),
+        }
         self._emulation.call("UpdateService", parameters)
         self._wait(parameters.get("cluster", "default"), name)
         return request.physical_id, self._attributes(request.physical_id)
@@ -117,17 +199,38 @@ class EcsServiceHandler:
         return {"ServiceArn": arn, "Name": arn.rpartition("/")[2]}
 
 
-class CapacityProviderHandler:
-    """Creates capacity providers."""
+def _is_forced(request: ResourceRequest) -> bool:
+    """Whether an update of a service forces a new deployment: its nonce is new.
 
-    def __init__(self, emulation: EcsEmulation) -> None:
-        self._emulation = emulation
+    AWS CDK, ForceNewDeployment: "If nonce is not provided or its value stays the same across deployments, no
+    new deployment is forced."
+    """
+    before, after = (each.get("ForceNewDeployment") or {} for each in (request.previous, request.properties))
+    switch = str(after.get("EnableForceNewDeployment")).lower() == "true"
+    return switch and before.get("ForceNewDeploymentNonce") != after.get("ForceNewDeploymentNonce")
+
+
+class CapacityProviderHandler:
+    """Creates capacity providers.
+
+    Parameters
+    ----------
+    create, delete
+        Answer CreateCapacityProvider and DeleteCapacityProvider.
+    """
+
+    def __init__(self, create: Callable[[Shape], object], delete: Callable[[Shape], object]) -> None:
+        self._create = create
+        self._delete = delete
 
     def create(self, request: ResourceRequest) -> Made:
         """Create a capacity provider and return its name."""
         given = dict(request.properties)
         given.setdefault("Name", f"{request.stack}-{request.logical_id}")
-        self._emulation.call("CreateCapacityProvider", api_parameters(_API, "CreateCapacityProvider", given))
+        parameters = api_parameters(_API, "CreateCapacityProvider", given)
+        if "ClusterName" in given:
+            parameters["cluster"] = given["ClusterName"]
+        self._create(parameters)
         return str(given["Name"]), {}
 
     def update(self, request: ResourceRequest) -> Made:
@@ -136,24 +239,31 @@ class CapacityProviderHandler:
 
     def delete(self, request: ResourceRequest) -> None:
         """Delete it."""
-        self._emulation.call("DeleteCapacityProvider", {"capacityProvider": request.physical_id})
+        self._delete({"capacityProvider": request.physical_id})
 
 
 class ProviderAssociationsHandler:
-    """Associates capacity providers with a cluster."""
+    """Associates capacity providers with a cluster.
 
-    def __init__(self, emulation: EcsEmulation) -> None:
-        self._emulation = emulation
+    Parameters
+    ----------
+    associate
+        Replaces the capacity providers of a cluster.
+    """
+
+    def __init__(self, associate: Callable[[str, Sequence[str]], None]) -> None:
+        self._associate = associate
 
     def create(self, request: ResourceRequest) -> Made:
         """Associate them."""
         parameters = api_parameters(_API, "PutClusterCapacityProviders", request.properties)
         cluster = parameters["cluster"].rpartition("/")[2]
-        self._emulation.api.associate(cluster, parameters.get("capacityProviders", ()))
+        self._associate(cluster, parameters.get("capacityProviders", ()))
         ecs._put_cluster_capacity_providers(parameters)
         return cluster, {}
 
     update = create
 
     def delete(self, request: ResourceRequest) -> None:
-        """Leave them: the cluster goes too."""
+        """Associate none."""
+        self._associate(request.physical_id, ())

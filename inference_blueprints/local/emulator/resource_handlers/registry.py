@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS, _delete_predecessor
@@ -29,12 +29,15 @@ class ResourceRequest:
         The resource's properties with resolved references.
     physical_id
         What the creation returned. Empty at creation.
+    previous
+        The properties before an update. Empty at creation and deletion.
     """
 
     stack: str
     logical_id: str
     properties: Properties
     physical_id: str = ""
+    previous: Properties = field(default_factory=dict)
 
 
 class ResourceHandler(Protocol):
@@ -74,7 +77,7 @@ def register(resource_type: str, handler: ResourceHandler) -> None:
             made = create(logical_id, properties, stack)
             _delete_predecessor(delete, name, old)
             return made
-        return handler.update(ResourceRequest(stack, logical_id, properties, name))
+        return handler.update(ResourceRequest(stack, logical_id, properties, name, old))
 
     def delete(name: str, properties: Properties) -> None:
         handler.delete(ResourceRequest("", "", properties, name))

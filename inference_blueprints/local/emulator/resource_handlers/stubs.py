@@ -9,6 +9,7 @@ from ministack.core.responses import get_account_id, get_region
 
 from inference_blueprints.catalog.cloudformation_types import cloudformation_types, value_at
 from inference_blueprints.local.emulator.refusals import NAME_EXISTS, POD_IDENTITY_EXISTS
+from inference_blueprints.local.emulator.resource_handlers.ecs_resources import register_recorded_ecs
 from inference_blueprints.local.emulator.resource_handlers.registry import (
     Made,
     Properties,
@@ -81,7 +82,7 @@ class StubHandler:
 
 
 def register_stubs() -> None:
-    """Register every stub of the table.
+    """Register every stub of the table. Those of ECS have AWS's refusals.
 
     Raises
     ------
@@ -93,3 +94,4 @@ def register_stubs() -> None:
         raise RuntimeError(f"the emulator handles {', '.join(known)} itself; delete these stubs")
     for resource_type, stub in STUBS.items():
         register(resource_type, StubHandler(resource_type, stub))
+    register_recorded_ecs()

@@ -14,12 +14,18 @@ import botocore.session
 from botocore.validate import ParamValidator
 
 from inference_blueprints.local.emulator.api_failures import AwsApiError
+from inference_blueprints.local.emulator.ecs.api.capacity_providers import (
+    FARGATE_PROVIDERS,
+    CapacityProviders,
+    demand_forced,
+)
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_blueprints.local.emulator.ecs.api.instance_calls import InstanceCalls
 from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     EcsTask,
     HostPool,
     Shape,
+    TaskStatus,
 )
 from inference_blueprints.local.emulator.ecs.control.ecs_control import ClusterParts, EcsControl
 from inference_blueprints.local.emulator.ecs.control.scale_in_protection import (
@@ -74,7 +80,7 @@ class EcsApi:
         self._shapes = shapes
         self._sources = sources
         self._model = botocore.session.get_session().get_service_model("ecs")
-        self._providers: dict[str, dict[str, Any]] = {}
+        self._providers = CapacityProviders(self._used_providers)
         self.calls: Mapping[str, Callable[[Shape], Answer]] = {
             "CreateService": self._create_service,
             "UpdateService": self._update_service,
@@ -109,14 +115,11 @@ class EcsApi:
             return self.calls[action](request)
 
     def associate(self, cluster: str, providers: Sequence[str]) -> None:
-        """Associate capacity providers with a cluster (PutClusterCapacityProviders)."""
-        for name in providers:
-            if name in self._providers:
-                self._control.add_pool(cluster, self._sources.pool(self._providers[name]))
-            elif name not in ("FARGATE", "FARGATE_SPOT"):
-                raise AwsApiError(
-                    "InvalidParameterException", f"The specified capacity provider {name} was not found."
-                )
+        """Replace the capacity providers of a cluster (PutClusterCapacityProviders)."""
+        with self._control.lock:
+            self._providers.associate(cluster, providers)
+            for name in set(providers) - FARGATE_PROVIDERS:
+                self._control.add_pool(cluster, self._sources.pool(self._providers.known[name]))
 
     def tag(self, arn: str, tags: Sequence[Shape]) -> bool:
         """Tag a task or a service; return whether it is one."""
@@ -170,6 +173,12 @@ class EcsApi:
         name = self._active(parts, request["service"])
         self._check_strategy(parts, request)
         changes = {key: value for key, value in request.items() if key not in ("cluster", "service")}
+        before = parts.state.services[name].request.get("capacityProviderStrategy") or ()
+        demand_forced(
+            before,
+            changes.get("capacityProviderStrategy", before),
+            forced=bool(changes.get("forceNewDeployment")),
+        )
         if "taskDefinition" in changes:
             changes["taskDefinition"] = self._definition(changes["taskDefinition"])["taskDefinitionArn"]
         self._control.update_service(parts.state.name, name, changes, self._sources.clock())
@@ -277,39 +286,44 @@ class EcsApi:
         }
 
     def _create_provider(self, request: Shape) -> Answer:
-        name = request["name"]
-        if name in self._providers:
-            raise AwsApiError("ClientException", f"The specified capacity provider already exists: {name}.")
-        if name.lower().startswith(("aws", "ecs", "fargate")):
-            raise AwsApiError(
-                "ClientException", "The name of a capacity provider cannot start with aws, ecs or fargate."
-            )
-        self._providers[name] = {**request, "status": "ACTIVE"}
-        if cluster := request.get("cluster"):
-            self.associate(_tail(cluster), [name])
-        return {"capacityProvider": self._provider(name)}
+        self._providers.create(request)
+        if request.get("managedInstancesProvider"):
+            self._control.add_pool(_tail(request["cluster"]), self._sources.pool(request))
+        return {"capacityProvider": self._provider(request["name"])}
 
     def _describe_providers(self, request: Shape) -> Answer:
-        names = [_tail(each) for each in request.get("capacityProviders", self._providers)]
-        known = [name for name in names if name in self._providers]
+        names = [_tail(each) for each in request.get("capacityProviders", self._providers.known)]
+        known = [name for name in names if name in self._providers.known]
         failures = [{"arn": name, "reason": "MISSING"} for name in names if name not in known]
         return {"capacityProviders": [self._provider(name) for name in known], "failures": failures}
 
     def _delete_provider(self, request: Shape) -> Answer:
         name = _tail(request["capacityProvider"])
-        if name not in self._providers:
-            raise AwsApiError("ClientException", "The specified capacity provider was not found.")
-        answer = self._provider(name)
-        del self._providers[name]
+        answer = self._provider(name) if name in self._providers.known else {}
+        self._providers.delete(name)
+        self._control.remove_pool(name)
         return {"capacityProvider": {**answer, "status": "INACTIVE"}}
 
     def _provider(self, name: str) -> Answer:
-        kept = ("name", "status", "autoScalingGroupProvider", "managedInstancesProvider", "tags")
-        known = self._providers[name]
+        kept = ("name", "cluster", "autoScalingGroupProvider", "managedInstancesProvider", "tags")
+        known = self._providers.known[name]
         return {
             "capacityProviderArn": self._shapes.arn("capacity-provider", "", name),
+            "status": "ACTIVE",
             **{key: known[key] for key in kept if key in known},
         }
+
+    def _used_providers(self, cluster: str) -> set[str]:
+        """Return the providers of services' strategies and of tasks that have not stopped."""
+        state = self._control.cluster(cluster).state
+        strategies = {
+            each["capacityProvider"]
+            for service in state.services.values()
+            if service.status == "ACTIVE"
+            for each in service.request.get("capacityProviderStrategy") or ()
+        }
+        running = {task.provider for task in state.tasks.values() if task.status is not TaskStatus.STOPPED}
+        return strategies | running
 
     def _service(self, parts: ClusterParts, name: str) -> Answer:
         service = parts.state.services[name]
@@ -330,14 +344,7 @@ class EcsApi:
         return task
 
     def _check_strategy(self, parts: ClusterParts, request: Shape) -> None:
-        known = {*parts.state.pools, "FARGATE", "FARGATE_SPOT"}
-        for each in request.get("capacityProviderStrategy", ()):
-            if each["capacityProvider"] not in known:
-                raise AwsApiError(
-                    "InvalidParameterException",
-                    f"The specified capacity provider '{each['capacityProvider']}' was not found or is not "
-                    "associated with the cluster.",
-                )
+        self._providers.demand(parts.state.name, request.get("capacityProviderStrategy") or ())
 
 
 def _tail(reference: str) -> str:

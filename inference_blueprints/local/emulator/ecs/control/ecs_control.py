@@ -160,6 +160,15 @@ class EcsControl:
         with self.lock:
             self.cluster(cluster).state.pools.setdefault(pool.name, pool)
 
+    def remove_pool(self, name: str) -> None:
+        """Delete a capacity provider, which nothing uses any more, with its hosts."""
+        with self.lock:
+            for parts in self._clusters.values():
+                for identifier, instance in list(parts.state.instances.items()):
+                    if instance.provider == name:
+                        parts.hosts.remove(identifier)
+                parts.state.pools.pop(name, None)
+
     def terminate_host(self, ec2_id: str, now: float) -> None:
         """End a host in its Auto Scaling group, by the identifier of its EC2 instance."""
         with self.lock:

@@ -61,7 +61,7 @@ class HostManager:
         for identifier in list(self._leaving):
             if not self._cluster.tasks_on(identifier):
                 self._leaving.discard(identifier)
-                self._remove(identifier)
+                self.remove(identifier)
 
     def terminate(self, identifier: str, now: float) -> None:
         """End a host as its Auto Scaling group does: with managed draining, its tasks leave first.
@@ -96,7 +96,7 @@ class HostManager:
             reason = f"Host EC2 (instance {instance.ec2_id}) terminated."
             end = TaskEnd(StopCode.TERMINATION, reason)
             self._life.observe_end(task.identifier, task.containers, now, end)
-        self._remove(identifier)
+        self.remove(identifier)
 
     def set_status(self, instance: EcsInstance, status: str) -> None:
         """Set ACTIVE or DRAINING (API UpdateContainerInstancesState)."""
@@ -150,7 +150,7 @@ class HostManager:
         for each in empty[: max(0, surplus)]:
             idle = now - pool.empty_since[each.identifier]
             if wait >= 0 and idle >= wait and not self._cluster.tasks_on(each.identifier):
-                self._remove(each.identifier)
+                self.remove(each.identifier)
 
     def _is_used(self, instance: EcsInstance) -> bool:
         services = self._cluster.services
@@ -182,7 +182,8 @@ class HostManager:
         self._cluster.instances[identifier] = instance
         self._tell(instance)
 
-    def _remove(self, identifier: str) -> None:
+    def remove(self, identifier: str) -> None:
+        """Let a host without tasks go."""
         instance = self._cluster.instances.pop(identifier)
         instance.status, instance.agent_connected = "INACTIVE", False
         self._tell(instance)

@@ -1,0 +1,78 @@
+"""What ECS refuses about capacity providers. A stand-in that accepts it hides a failed deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from inference_blueprints.local.emulator.api_failures import AwsApiError
+from inference_blueprints.local.emulator.ecs.api.capacity_providers import CapacityProviders, demand_forced
+
+MANAGED = {
+    "name": "managed",
+    "cluster": "arn:aws:ecs:us-west-2:1:cluster/try",
+    "managedInstancesProvider": {"x": 1},
+}
+GROUP = {"name": "group", "autoScalingGroupProvider": {"autoScalingGroupArn": "arn:group"}}
+
+
+@pytest.fixture
+def used() -> set[str]:
+    return set()
+
+
+@pytest.fixture
+def providers(used: set[str]) -> CapacityProviders:
+    found = CapacityProviders(lambda cluster: used if cluster == "try" else ())
+    found.create(MANAGED)
+    found.create(GROUP)
+    found.associate("try", ["FARGATE", "group"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda it: it.associate("try", ["group", "managed"]), "Cannot associate Managed Instances"),
+        (lambda it: it.associate("try", ["group", "absent"]), "absent was not found"),
+        (lambda it: it.associate("try", ["FARGATE"]), "in use and cannot be removed"),
+        (lambda it: it.delete("managed"), "in use and cannot be removed"),
+        (lambda it: it.delete("group"), "associated with cluster: try"),
+        (lambda it: it.create({**MANAGED, "managedInstancesProvider": {"x": 2}}), "already exists"),
+        (lambda it: it.create({**GROUP, "name": "other"}), "already being used"),
+        (lambda it: it.create({**GROUP, "name": "awsome"}), "cannot start with"),
+        (lambda it: it.demand("try", [{"capacityProvider": "FARGATE_SPOT"}]), "not associated"),
+        (lambda it: it.demand("other", [{"capacityProvider": "managed"}]), "not associated"),
+    ],
+)
+def test_it_refuses_what_ecs_refuses(
+    providers: CapacityProviders, used: set[str], call: Callable[[CapacityProviders], object], words: str
+) -> None:
+    used |= {"managed", "group"}
+    with pytest.raises(AwsApiError, match=words):
+        call(providers)
+
+
+def test_a_list_without_managed_instances_leaves_them_usable(
+    providers: CapacityProviders, used: set[str]
+) -> None:
+    """AWS CDK lists the other providers alone too (Cluster.addManagedInstancesCapacityProvider)."""
+    used |= {"managed"}
+    providers.associate("try", ["FARGATE"])
+    providers.demand("try", [{"capacityProvider": "managed"}, {"capacityProvider": "FARGATE"}])
+
+
+def test_a_provider_that_nothing_uses_goes_and_its_name_is_free(providers: CapacityProviders) -> None:
+    providers.associate("try", ["FARGATE"])
+    for request in (GROUP, MANAGED):
+        providers.delete(str(request["name"]))
+        providers.create(request)
+
+
+def test_a_changed_strategy_needs_a_new_deployment() -> None:
+    before = [{"capacityProvider": "a", "weight": 1}]
+    demand_forced(before, [{"capacityProvider": "a", "base": 0, "weight": 1}], forced=False)
+    demand_forced(before, [{"capacityProvider": "b", "weight": 1}], forced=True)
+    with pytest.raises(AwsApiError, match="you must force a new deployment"):
+        demand_forced(before, [{"capacityProvider": "b", "weight": 1}], forced=False)
