@@ -149,12 +149,12 @@ def test_services_wait_for_the_rule_of_their_target_group(templates: Templates) 
         assert rule in service["DependsOn"]
 
 
-def test_frontends_have_private_addresses_and_workers_those_of_their_host(templates: Templates) -> None:
-    network = services(templates)["frontend"]["NetworkConfiguration"]["AwsvpcConfiguration"]
-    assert network["AssignPublicIp"] == "DISABLED"
-    assert len(network["Subnets"]) >= 2
-    assert tasks(templates)["worker"]["NetworkMode"] == "host"
-    assert "NetworkConfiguration" not in services(templates)["worker"]
+def test_frontends_and_workers_of_managed_instances_have_private_addresses(templates: Templates) -> None:
+    for role in ("frontend", "worker"):
+        network = services(templates)[role]["NetworkConfiguration"]["AwsvpcConfiguration"]
+        assert network["AssignPublicIp"] == "DISABLED"
+        assert len(network["Subnets"]) >= 2
+        assert tasks(templates)[role]["NetworkMode"] == "awsvpc"
 
 
 def test_servers_without_a_router_are_the_targets_of_the_load_balancer(synthesise: Synthesise) -> None:
