@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,8 +109,23 @@ def _prepare_account(account: Account, blueprint: Blueprint, reader: Output) -> 
             print(f"gave API Gateway the role {API_LOG_ROLE}, with which it writes logs", file=stream)
 
 
-def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
-    """Deploy all stacks of a blueprint. This uses the pinned CDK CLI and your current AWS credentials."""
+def deploy(
+    name_or_path: NameOrPath,
+    cdk_arguments: CdkArguments = None,
+    expire_existing: Annotated[  # noqa: FBT002 - an option
+        bool,
+        typer.Option(
+            "--expire-existing", help="Agree that objects that exist are deleted by new expiration rules."
+        ),
+    ] = False,
+    output: CdkOutput = None,
+) -> None:
+    """Deploy all stacks of a blueprint. This uses the pinned CDK CLI and your current AWS credentials.
+
+    What AWS would refuse, and what would lose data, is an error before anything is changed. A change that
+    would break what runs is made in a second step, or by a later deployment.
+    """
+    from inference_blueprints.deployment.changes.deployment_steps import deploy_in_steps
     from inference_blueprints.deployment.ownership.platform_operation import (
         demand_owner,
         file_identity,
@@ -141,17 +157,18 @@ def deploy(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output:
         say=lambda line: print(line, file=stream),
         owns=True,
     ):
-        _deploy_stacks(name_or_path, words, reader, lock)
+        steps = partial(deploy_in_steps, name_or_path, platform, account, expires_existing=expire_existing)
+        _deploy_stacks(name_or_path, words, reader, lock, steps)
 
 
-def _deploy_stacks(name_or_path: str, words: list[str], reader: Output, lock: Path | None) -> None:
+def _deploy_stacks(
+    name_or_path: str, words: list[str], reader: Output, lock: Path | None, deploy_stacks: Callable[..., None]
+) -> None:
     """Run `cdk deploy`, and report its result."""
     from rich.console import Console
 
-    from inference_blueprints.deployment.cloudformation.cdk_deploy import deploy as deploy_stacks
-
     if reader is Output.TEXT:
-        deploy_stacks(name_or_path, words, Console())
+        deploy_stacks(words, Console())
         return
     with tempfile.TemporaryDirectory() as folder:
         asked = option_value(words, "--outputs-file", "-O")
@@ -159,7 +176,7 @@ def _deploy_stacks(name_or_path: str, words: list[str], reader: Output, lock: Pa
         if asked is None:
             words = [*words, "--outputs-file", str(file)]
         # Without a terminal the CDK prints its own lines and asks no question.
-        deploy_stacks(name_or_path, words, Console(stderr=True, force_terminal=False))
+        deploy_stacks(words, Console(stderr=True, force_terminal=False))
         outputs = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     print_json(_deployed(name_or_path, outputs, lock))
 

@@ -20,7 +20,7 @@ from inference_blueprints.spec.types import Pool
 from inference_blueprints.targets.eks.chart_values import chart_values
 from inference_blueprints.targets.eks.scaled_kinds import ScaledKind
 from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.eks.pod_scaler import PodScaler
+from inference_constructs.eks.pod_scaler import SCALER_ACCOUNT, PodScaler
 from inference_constructs.eks.secret_sync import SecretSync
 from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.load_balancer_controller_identity import LoadBalancerControllerIdentity
@@ -158,7 +158,11 @@ class PlatformStack(cdk.Stack):
         chart = self._charts["keda"]
         custom = sorted((each.group, each.resource) for each in kinds if each.group != "apps")
         values = chart_values(
-            "keda", cluster_name=cluster_name, namespace=MODEL_NAMESPACE, scaled_kinds=custom
+            "keda",
+            cluster_name=cluster_name,
+            namespace=MODEL_NAMESPACE,
+            scaled_kinds=custom,
+            service_account=SCALER_ACCOUNT,
         )
         return PodScaler(
             self, "Scaler", cluster_name=cluster_name, cluster=self._cluster, chart=chart, values=values

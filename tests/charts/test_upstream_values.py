@@ -63,6 +63,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
         {
             "clusterName",
             "watchNamespace",
+            "serviceAccount.operator.name",
             "crds.additionalAnnotations",
             "rbac.enabledCustomScaledRefKinds",
             "rbac.scaledRefKinds",
@@ -159,6 +160,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "cluster_name": "quickstart",
         "namespace": "inference",
         "scaled_kinds": [("nvidia.com", "dynamographdeploymentscalingadapters")],
+        "service_account": "keda-scaler",
     },
     "kueue": {"namespace": "inference"},
     "prometheus": {

@@ -64,6 +64,9 @@ class RecordedRelease:
         for file in folder.glob("*.assets.json"):
             for asset in json.loads(file.read_text("utf-8"))["files"].values():
                 _restore(asset["source"]["path"], unpacked / "assets", folder, packages)
+        for artefact in json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"].values():
+            if name := artefact.get("additionalMetadataFile"):
+                (folder / name).write_text("{}")
         shutil.rmtree(unpacked)
         return folder
 

@@ -118,6 +118,7 @@ def test_keda_comes_with_elastic_workers_and_may_scale_only_their_kind(
         for each in templates.properties("AWS::EKS::PodIdentityAssociation", "Platform")
         if each["Namespace"] == keda["Namespace"]
     ]
+    assert association["ServiceAccount"] == values["serviceAccount"]["operator"]["name"]
     role = templates.by_stack["Platform"]["Resources"][association["RoleArn"]["Fn::GetAtt"][0]]
     assert "Policies" not in role["Properties"], "Prometheus needs no AWS permission"
     [model] = templates.charts("Model-qwen3-8b").values()

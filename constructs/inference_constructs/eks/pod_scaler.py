@@ -13,8 +13,9 @@ from inference_blueprints.catalog.charts import Chart
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.helm.release import HelmRelease
 
-#: Service account of the chart's operator. Only the operator reads queues.
-_SERVICE_ACCOUNT = "keda-operator"
+#: Service account of the chart's operator. Only the operator reads queues. It is not the chart's default:
+#: in early releases another stack has that one's pod identity, and EKS refuses a second one.
+SCALER_ACCOUNT = "keda-scaler"
 
 
 class PodScaler(Construct):
@@ -48,7 +49,7 @@ class PodScaler(Construct):
             "Identity",
             cluster_name=cluster_name,
             namespace=chart.namespace,
-            service_accounts=[_SERVICE_ACCOUNT],
+            service_accounts=[SCALER_ACCOUNT],
         )
         self._role_name = identity.role_name
         # A pod that starts before its identity exists never gets it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -10,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from inference_blueprints import tools
 from inference_blueprints.deployment.cloudformation.cdk_process import run_cdk
 from inference_blueprints.deployment.cloudformation.failure_advice import advice
 from inference_blueprints.deployment.cloudformation.stack_events import (
@@ -23,17 +25,53 @@ from inference_blueprints.errors import UserError
 from inference_blueprints.synthesis import app_command, app_environment
 
 _DEFAULT_OUTPUT = "cdk.out"
+_OUTPUT_OPTIONS = ("--output", "-o")
+#: Options of ``cdk deploy`` that count for the synthesis, too.
+_SYNTHESIS_OPTIONS = ("--context", "-c", "--profile")
 _FAILURE_MARKS = ("❌", "Error:", "failed:")
 _LINES_KEPT = 3
 
 
-def deploy(name_or_path: str, arguments: Sequence[str], console: Console) -> None:
-    """Deploy every stack of a blueprint.
+def synthesise_for_deploy(name_or_path: str, arguments: Sequence[str]) -> Path:
+    """Write the assembly that ``cdk deploy`` would write, with the CDK's own context.
 
     Parameters
     ----------
     name_or_path
         Name of a shipped blueprint, or path of a YAML file.
+    arguments
+        Arguments for ``cdk deploy``.
+
+    Returns
+    -------
+    Path
+        The folder: that of ``--output``, else ``cdk.out``.
+
+    Raises
+    ------
+    UserError
+        If the app fails, with its messages.
+    """
+    folder = _output_directory(arguments)
+    shared = [word for option in _SYNTHESIS_OPTIONS for word in _given(arguments, option)]
+    command = [*tools.cdk(), "synth", "--app", app_command(), "--output", str(folder), "--quiet", *shared]
+    result = subprocess.run(
+        command, env=app_environment(name_or_path), capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        raise UserError(result.stderr.strip() or f"cdk synth failed with code {result.returncode}")
+    return folder
+
+
+def deploy_assembly(name_or_path: str, assembly: Path, arguments: Sequence[str], console: Console) -> None:
+    """Deploy every stack of an assembly.
+
+    Parameters
+    ----------
+    name_or_path
+        The blueprint, for commands in messages.
+    assembly
+        The folder that ``cdk synth`` wrote.
     arguments
         Arguments for ``cdk deploy``.
     console
@@ -44,8 +82,9 @@ def deploy(name_or_path: str, arguments: Sequence[str], console: Console) -> Non
     UserError
         If it fails, with each failed resource, the reason and what to do.
     """
-    words = ["deploy", "--app", app_command(), "--all", "--progress", "events", *arguments]
-    with DeploymentProgress(console, _output_directory(arguments)) as progress:
+    others = _without(arguments, _OUTPUT_OPTIONS)
+    words = ["deploy", "--app", str(assembly.resolve()), "--all", "--progress", "events", *others]
+    with DeploymentProgress(console, assembly) as progress:
         code = run_cdk(words, app_environment(name_or_path), progress, terminal=console.is_terminal)
     if code:
         raise UserError(
@@ -55,12 +94,33 @@ def deploy(name_or_path: str, arguments: Sequence[str], console: Console) -> Non
 
 def _output_directory(arguments: Sequence[str]) -> Path:
     """Return the folder of the CDK's templates."""
-    for option, value in pairwise([*arguments, ""]):
-        if option in ("--output", "-o"):
-            return Path(value)
-        if option.startswith("--output="):
-            return Path(option.removeprefix("--output="))
-    return Path(_DEFAULT_OUTPUT)
+    given = [
+        words[-1].rpartition("=")[2] for option in _OUTPUT_OPTIONS if (words := _given(arguments, option))
+    ]
+    return Path(given[0] if given else _DEFAULT_OUTPUT)
+
+
+def _given(arguments: Sequence[str], option: str) -> list[str]:
+    """Return every use of an option, with its value."""
+    words: list[str] = []
+    for word, following in pairwise([*arguments, ""]):
+        if word == option:
+            words += [word, following]
+        elif option.startswith("--") and word.startswith(f"{option}="):
+            words.append(word)
+    return words
+
+
+def _without(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Return arguments without some options and their values."""
+    others = []
+    words = iter(arguments)
+    for word in words:
+        if word in options:
+            next(words, None)
+        elif word.partition("=")[0] not in options:
+            others.append(word)
+    return others
 
 
 class DeploymentProgress:

@@ -1,0 +1,43 @@
+"""Every check of a change, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from inference_blueprints.deployment.changes.denied_roles import denied_roles
+from inference_blueprints.deployment.changes.existing_log_groups import existing_log_groups
+from inference_blueprints.deployment.changes.expired_objects import expired_objects
+from inference_blueprints.deployment.changes.failed_stacks import failed_stacks
+from inference_blueprints.deployment.changes.findings import Finding
+from inference_blueprints.deployment.changes.moved_releases import moved_releases
+from inference_blueprints.deployment.changes.moved_resources import moved_resources
+from inference_blueprints.deployment.changes.platform_change import PlatformChange
+from inference_blueprints.deployment.changes.removed_data import removed_data
+from inference_blueprints.deployment.changes.replaced_resources import replaced_resources
+from inference_blueprints.deployment.changes.running_jobs import running_jobs
+from inference_blueprints.deployment.changes.topic_partitions import topic_partitions
+
+#: Checks in the order of the output. Later edits of a template see those of earlier ones.
+CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
+    failed_stacks,
+    replaced_resources,
+    moved_resources,
+    removed_data,
+    existing_log_groups,
+    moved_releases,
+    running_jobs,
+    denied_roles,
+    expired_objects,
+    topic_partitions,
+)
+
+
+def check_change(change: PlatformChange) -> list[Finding]:
+    """Return everything that is found.
+
+    Raises
+    ------
+    UserError
+        If AWS refuses a request: what cannot be compared is not deployed.
+    """
+    return [finding for check in CHECKS for finding in check(change)]
