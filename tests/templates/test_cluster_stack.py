@@ -94,7 +94,10 @@ def test_add_ons_and_their_order(base_templates: Templates) -> None:
     assert before == {"vpc-cni", "kube-proxy", "eks-pod-identity-agent", "eks-node-monitoring-agent"}
     assert after == {"coredns", "metrics-server"}
     (plug_in,) = [a for a in base_templates.properties("AWS::EKS::Addon") if a["AddonName"] == "vpc-cni"]
-    assert json.loads(plug_in["ConfigurationValues"])["env"]["ENABLE_PREFIX_DELEGATION"] == "true"
+    configuration = json.loads(plug_in["ConfigurationValues"])
+    assert configuration["env"]["ENABLE_PREFIX_DELEGATION"] == "true"
+    # Without it, network policies have no effect; the add-on's schema wants a text.
+    assert configuration["enableNetworkPolicy"] == "true"
 
 
 def test_secrets_are_read_only_where_a_model_has_one(synthesise: Synthesise) -> None:
