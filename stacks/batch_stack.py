@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from inference_blueprints import resources
+from inference_blueprints import catalog, resources
 from inference_blueprints.contracts import batch_environment
 from inference_blueprints.contracts.batch_limits import (
     LATENCY_PERCENT_BEHIND,
@@ -227,6 +227,7 @@ def queue_document(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Ba
             "places": batch.workers.max * SHARDS_PER_WORKER,
         },
         "limits": {"requestTokens": _longest_request(plan, model)},
+        "requestLimits": catalog.request_limits(model.engine.chosen).as_record(),
         **({"imageSteps": images.steps} if (images := workload.images) else {}),
     }
 

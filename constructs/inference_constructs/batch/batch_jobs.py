@@ -125,6 +125,7 @@ class BatchJobs(Construct):
             batch_environment.BUCKET: store.bucket_name,
             batch_environment.PROGRESS_TABLE: store.progress_table_name,
             batch_environment.PLATFORM: platform,
+            batch_environment.CONFIGURATION: _CONFIGURATION,
         }
         layer = parquet_layers().get(self._stack.region)
         self._parquet_layers = (layer,) if layer else ()
@@ -135,7 +136,6 @@ class BatchJobs(Construct):
         self.state_machine = self._add_state_machine(functions)
         environment |= {
             batch_environment.STATE_MACHINE_ARN: self.state_machine.state_machine_arn,
-            batch_environment.CONFIGURATION: _CONFIGURATION,
             batch_environment.ACCOUNT: self._stack.account,
             batch_environment.QUEUE_URLS: self._stack.to_json_string(
                 {model: queue.queue_url for model, queue in self.shard_queues.items()}

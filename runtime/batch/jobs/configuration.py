@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -27,6 +27,7 @@ from batch.contracts.request import Capacity, JobLimits
 from batch.jobs import principals
 from batch.json_record import JsonRecord
 from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
+from inference_blueprints.contracts.request_limits import RequestLimits
 
 _IMAGES: Final = (IMAGES_PATH,)
 _TEXT: Final = tuple(path for path in BODY_FIELDS if path != IMAGES_PATH)
@@ -56,6 +57,9 @@ class Queue(JsonRecord):
         Days after which the results of a job are deleted.
     image_steps
         Steps of an image whose line names none; 0 if its model makes no images.
+    request_limits
+        Limits of a request, beyond which it ends an engine or is compiled for minutes, as `RequestLimits`
+        records them. None if the engine has none.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Queue(JsonRecord):
     limits: JobLimits = field(default_factory=JobLimits)
     keep_days: int = 30
     image_steps: int = 0
+    request_limits: Mapping[str, Any] | None = None
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -146,6 +151,12 @@ class Configuration(JsonRecord):
     def places(self, model: str) -> int:
         """Return the shards that a model's workers run at the same time; 0 if no queue has the model."""
         return max((queue.capacity.places for queue in self.queues if queue.model == model), default=0)
+
+    def request_limits(self, model: str) -> RequestLimits | None:
+        """Return the limits of a model's requests; None if no queue has any for the model."""
+        records = (queue.request_limits for queue in self.queues if queue.model == model)
+        record = next(records, None)
+        return None if record is None else RequestLimits.from_record(record)
 
     def signals_of(self, team: str) -> dict[str, DeclaredSignal]:
         """Return the signals that a team's jobs may write, by name."""

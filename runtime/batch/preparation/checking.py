@@ -29,6 +29,7 @@ from batch.preparation.segments import Segment
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import LINE_BUFFER_BYTES, LINE_OVERHEAD_BYTES
 from inference_blueprints.contracts.prompt_template import RenderingError
+from inference_blueprints.contracts.request_limits import RequestLimits
 
 #: One function checks this many of the shortest rows in well under its fifteen minutes.
 _MOST_CSV_BYTES = 512 * 2**20
@@ -55,7 +56,9 @@ class _Found:
     code: str = "invalid_line"
 
 
-def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> SegmentReport:
+def check_segment(
+    request: JobRequest, segment: Segment, objects: Objects, limits: RequestLimits | None = None
+) -> SegmentReport:
     """Check a segment, and write its shards and error rows. A repeated call writes the same.
 
     Parameters
@@ -64,6 +67,8 @@ def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> Se
         Segment of the input.
     objects
         Objects to read and write.
+    limits
+        Limits of the model's requests; None if its engine has none.
 
     Raises
     ------
@@ -71,7 +76,7 @@ def check_segment(request: JobRequest, segment: Segment, objects: Objects) -> Se
         If S3 cannot answer now.
     """
     keys = JobKeys(request.job)
-    check = _Check(request, segment, objects)
+    check = _Check(request, segment, objects, limits)
     objects.write_stream(keys.segment_errors(segment.number), check.error_rows())
     objects.write_stream(
         keys.segment_ids(segment.number), merged(check.digests), content_type="application/octet-stream"
@@ -90,9 +95,14 @@ class _Check:
         The job, and the segment of its input.
     objects
         Objects to read and write.
+    limits
+        Limits of the model's requests.
     """
 
-    def __init__(self, request: JobRequest, segment: Segment, objects: Objects) -> None:
+    def __init__(
+        self, request: JobRequest, segment: Segment, objects: Objects, limits: RequestLimits | None
+    ) -> None:
+        self._limits = limits
         self._request = request
         self._segment = segment
         self._objects = objects
@@ -209,7 +219,7 @@ class _Check:
     def _found_in_rows(self) -> Iterator[_Found]:
         """Check rows of CSV or Parquet."""
         limit = self._request.limits.line_bytes
-        with closing(RowChecks(self._request)) as checks:
+        with closing(RowChecks(self._request, self._limits)) as checks:
             for row in self._rows():
                 self._lines = row.line
                 if isinstance(row.content, BadLine):
@@ -258,9 +268,9 @@ class _Check:
     def _checker(self) -> Iterator[Callable[[bytes, int], CheckedLine | BadLine]]:
         """Yield the function that checks a line of JSON, as a request or as a row for the template."""
         if self._request.template is None:
-            yield lambda content, _: check_request(content, self._request)
+            yield lambda content, _: check_request(content, self._request, self._limits)
             return
-        with closing(RowChecks(self._request)) as checks:
+        with closing(RowChecks(self._request, self._limits)) as checks:
             yield lambda content, number: checks.check_json(content, self._place(number))
 
     def _place(self, number: int) -> str:

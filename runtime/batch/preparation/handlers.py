@@ -1,7 +1,8 @@
 """Functions of the state machine: `segment`, `check` and `plan`.
 
 The event of each contains the job's identifier. Each reads the job's request from the batch bucket, whose
-name is in the environment variable ``BATCH_BUCKET``.
+name is in the environment variable ``BATCH_BUCKET``. `check` also reads the limits of requests from the file
+that ``BATCH_CONFIGURATION`` names.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 from batch.aws_failures import repeatable
 from batch.contracts.request import Input, JobRequest
+from batch.jobs.configuration import Configuration
+from batch.jobs.settings import read_configuration
 from batch.objects import InputFaultError, Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.input_text import UnreadableInputError
@@ -28,6 +31,11 @@ from inference_blueprints.contracts.batch_keys import JobKeys
 def _objects() -> Objects:
     """Return the batch bucket. The process uses one client for all events."""
     return Objects(os.environ[batch_environment.BUCKET])
+
+
+@cache
+def _configuration() -> Configuration:
+    return read_configuration(os.environ)
 
 
 def _request(job: str) -> JobRequest:
@@ -83,7 +91,9 @@ def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     dict
         ``lines`` and ``invalid`` of the segment.
     """
-    report = check_segment(_request(event["job"]), Segment(**event["segment"]), _objects())
+    request = _request(event["job"])
+    limits = _configuration().request_limits(request.model)
+    report = check_segment(request, Segment(**event["segment"]), _objects(), limits)
     return {"lines": report.lines, "invalid": report.invalid}
 
 

@@ -15,6 +15,7 @@ from batch.preparation.estimate import image_request_tokens, input_tokens, outpu
 from batch.preparation.image_line_checks import image_request_faults, shown
 from batch.preparation.json_values import read_json
 from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH, PART_TYPES
+from inference_blueprints.contracts.request_limits import RequestLimits, body_faults
 
 _LONGEST_ID = 512
 _KEYS = {"custom_id", "method", "url", "body"}
@@ -26,6 +27,13 @@ _QUESTIONS: Mapping[str, str] = {
     IMAGES_PATH: "prompt",
 }
 _MOST_ANSWERS = 128
+#: Largest numbers of the fields that decide the price of a line.
+_WHOLE_NUMBERS: Mapping[str, int] = {
+    "max_tokens": 10_000_000,
+    "max_completion_tokens": 10_000_000,
+    "n": _MOST_ANSWERS,
+    "best_of": _MOST_ANSWERS,
+}
 _BEGINNING = 1024
 # Without it, vllm-omni 0.30.0 computes 50 steps of an image, whatever the model was made for
 # (`entrypoints/openai/stage_params.py`).
@@ -74,13 +82,22 @@ class BadLine:
     reasons: tuple[str, ...]
 
 
-def check_request(content: bytes, request: JobRequest) -> CheckedLine | BadLine:
+def check_request(
+    content: bytes, request: JobRequest, limits: RequestLimits | None = None
+) -> CheckedLine | BadLine:
+    """Check a line with a request.
+
+    Parameters
+    ----------
+    limits
+        Limits of the model's requests; None if its engine has none.
+    """
     line = read_object(content, f"with {', '.join(sorted(_KEYS))}")
     if isinstance(line, BadLine):
         return line
     custom_id = line.get("custom_id")
     body = line.get("body")
-    reasons = [*_envelope_faults(line, request), *_body_faults(body, request)]
+    reasons = [*_envelope_faults(line, request), *_body_faults(body, request), *limit_faults(body, limits)]
     if reasons or not isinstance(body, dict):
         return BadLine(custom_id if isinstance(custom_id, str) else None, tuple(reasons))
     return checked(str(custom_id), body, request)
@@ -190,15 +207,19 @@ def parameter_faults(body: Mapping[str, Any], endpoint: str) -> Iterator[str]:
         return
     if body.get("stream"):
         yield "body.stream: a batch is not streamed; leave it out"
-    for field, most in (
-        ("max_tokens", 10_000_000),
-        ("max_completion_tokens", 10_000_000),
-        ("n", _MOST_ANSWERS),
-        ("best_of", _MOST_ANSWERS),
-    ):
+    for field, most in _WHOLE_NUMBERS.items():
         value = body.get(field)
         if value is not None and (type(value) is not int or not 1 <= value <= most):
             yield f"body.{field}: must be a whole number from 1 to {most:,}; got {shown(value)}"
+
+
+def limit_faults(body: object, limits: RequestLimits | None) -> Iterator[str]:
+    """Iterate over the fields of a body that would end the engine, or that it would compile for minutes."""
+    if limits is None or not isinstance(body, dict):
+        return
+    for fault in body_faults(body, limits):
+        if fault.param not in _WHOLE_NUMBERS:
+            yield f"body.{fault.message}" if fault.param else fault.message
 
 
 def _message_faults(messages: object) -> Iterator[str]:

@@ -11,12 +11,14 @@ from batch.preparation.line_checks import (
     CheckedLine,
     checked,
     id_faults,
+    limit_faults,
     parameter_faults,
     read_object,
 )
 from batch.preparation.prompt_renderer import PromptRenderer
 from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 from inference_blueprints.contracts.prompt_template import RenderingError
+from inference_blueprints.contracts.request_limits import RequestLimits
 
 _CHAT = "/v1/chat/completions"
 _PROMPT_FIELDS = {"/v1/completions": "prompt", "/v1/embeddings": "input", IMAGES_PATH: "prompt"}
@@ -32,6 +34,8 @@ class RowChecks:
     ----------
     request
         A job with a template.
+    limits
+        Limits of the model's requests; None if its engine has none.
 
     Raises
     ------
@@ -41,11 +45,17 @@ class RowChecks:
         If a limit of memory or time is exceeded, now or at a row.
     """
 
-    def __init__(self, request: JobRequest) -> None:
+    def __init__(self, request: JobRequest, limits: RequestLimits | None = None) -> None:
         template = request.template
         if template is None:
             raise RenderingError("template: the job has none")
-        faults = [*_template_faults(template, request.endpoint)]
+        faults = [
+            *_template_faults(template, request.endpoint),
+            *(
+                f"template.parameters: {fault.removeprefix('body.')}"
+                for fault in limit_faults(template.parameters, limits)
+            ),
+        ]
         if faults:
             raise RenderingError("; ".join(faults))
         self._request = request

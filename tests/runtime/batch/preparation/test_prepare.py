@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -19,8 +21,10 @@ from batch.aws_failures import AwsBusyError
 from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
 from batch.objects import Objects
 from batch.preparation import checking, handlers, segments
+from inference_blueprints import catalog
 from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.contracts.batch_limits import OBJECTS_PER_SEGMENT
+from tests.runtime.batch.resources import CONFIGURATION, write_configuration
 
 KEYS = JobKeys("j1")
 REQUEST = JobRequest(
@@ -38,19 +42,24 @@ REQUEST = JobRequest(
 
 
 @pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
     monkeypatch.setenv("BATCH_BUCKET", "batch")
     monkeypatch.setattr(segments, "SEGMENT_BYTES", 1_000)
+    document = copy.deepcopy(CONFIGURATION)
+    document["queues"][0] |= {"model": "qwen", "requestLimits": catalog.request_limits("vllm").as_record()}
+    monkeypatch.setenv("BATCH_CONFIGURATION", str(write_configuration(tmp_path, document)))
     with mock_aws():
         client = boto3.client("s3")
         for bucket in ("batch", "inputs"):
             client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
         handlers._objects.cache_clear()
+        handlers._configuration.cache_clear()
         yield client
         handlers._objects.cache_clear()
+        handlers._configuration.cache_clear()
 
 
 def line(number: int, content: str = "hello") -> bytes:
@@ -162,6 +171,23 @@ def test_bad_lines_may_be_left_out(s3: Any) -> None:
     planned = prepare(s3, content, replace(REQUEST, skip_invalid=True))
     assert planned["accepted"]
     assert len(rows(s3, KEYS.invalid)) == 1
+
+
+@pytest.mark.parametrize("template", [None, RequestTemplate("{{ text }}")])
+def test_a_line_that_would_end_the_engine_is_refused_at_its_place(
+    s3: Any, template: RequestTemplate | None
+) -> None:
+    """Red if a request reaches the workers beyond a bound at which vLLM's GPU worker raises."""
+    body = json.loads(line(2))["body"] | {"allowed_token_ids": list(range(1025))}
+    content = json.dumps({**json.loads(line(2)), "body": body}).encode()
+    if template:
+        template = replace(template, parameters={"allowed_token_ids": list(range(1025))})
+        content = b'{"text": "x"}'
+    request = replace(REQUEST, template=template, limits=JobLimits(line_bytes=100_000))
+    assert not prepare(s3, content if template else b"\n".join([line(1), content]), request)["accepted"]
+    [row] = rows(s3, KEYS.invalid)
+    assert "allowed_token_ids: got 1,025 entries; the maximum is 1,024 entries" in row["error"]["message"]
+    assert (row["error"]["line"], row["custom_id"]) == ((1, None) if template else (2, "id-2"))
 
 
 def test_lines_are_counted_anew_in_each_input(s3: Any) -> None:
