@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -23,6 +24,7 @@ from moto import mock_aws
 from moto.stepfunctions import models as emulated_executions
 
 from batch.jobs import identifiers
+from inference_blueprints.contracts import batch_keys
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import NOW
 
@@ -170,12 +172,11 @@ class Stage:
         def call(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
             return process.call(plain, client, operation, parameters)
 
-        def new(kind: identifiers.Kind) -> str:
-            return f"{kind}{identifiers._SEPARATORS[kind]}{next(numbers):032x}"
-
+        made = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"{next(numbers):032x}"))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(BaseClient, "_make_api_call", call)
-            patch.setattr(identifiers, "new", new)
+            patch.setattr(identifiers, "uuid", made)
+            patch.setattr(batch_keys, "uuid", made)
             forget()
             yield
             forget()
