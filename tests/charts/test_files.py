@@ -20,9 +20,18 @@ def deployment() -> DeploymentPlan:
     return DEPLOYMENTS["qwen3-8b-main"]
 
 
+def without_files(deployment: DeploymentPlan) -> DeploymentPlan:
+    """Return the deployment without the files of its frontend's filter."""
+    frontend, *others = deployment.processes
+    environment = {
+        name: value for name, value in frontend.environment.items() if not isinstance(value, FilePath)
+    }
+    return replace(deployment, processes=(replace(frontend, environment=environment), *others))
+
+
 def with_file(deployment: DeploymentPlan, text: str) -> DeploymentPlan:
     """Return the deployment with a file of its frontend."""
-    frontend, *others = deployment.processes
+    frontend, *others = without_files(deployment).processes
     environment = {**frontend.environment, "POLICY": FilePath("policy.yaml", text)}
     return replace(deployment, processes=(replace(frontend, environment=environment), *others))
 
@@ -56,6 +65,6 @@ def test_another_content_starts_the_pods_again(deployment: DeploymentPlan, rende
 
 
 def test_without_files_there_is_no_config_map(deployment: DeploymentPlan, render: Render) -> None:
-    maps, pods = rendered(deployment, render)
+    maps, pods = rendered(without_files(deployment), render)
     assert not maps
     assert all(volume["name"] != "files" for pod in pods for volume in pod["volumes"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE
 from inference_blueprints.serving.engines.owned_arguments import REMOTE_CODE, TOPOLOGY
 
 _CONNECTIONS = "the plan and Dynamo's operator connect the processes"
@@ -27,6 +28,7 @@ _WEIGHTS = "set 'weights' of the model"
 _OPERATOR_ENDPOINTS = "it opens endpoints for operators to every caller"
 _PICKLE = "it lets whoever reaches a worker run code in it"
 _TRACES = "set 'observability.traces'"
+_FILTER = "the plan decides what the filter of requests checks; set 'REQUEST_FILTER_ALLOWED' to pass more on"
 _NO_WAY_OUT = "frontends fetch nothing that a request names, so the plan closes their way out"
 
 #: Variables of any process.
@@ -59,6 +61,7 @@ OWNED: Mapping[str, str] = MappingProxyType(
             ),
             _CONNECTIONS,
         ),
+        **dict.fromkeys((PROGRAM_VARIABLE, SETTINGS_VARIABLE), _FILTER),
         **dict.fromkeys(
             (
                 "OTEL_EXPORTER_OTLP_ENDPOINT",

@@ -1,45 +1,22 @@
 """Our programs inside a task definition: as a variable of a container, and the command that runs them.
 
-Serving thereby needs no image of ours: the programs run with the Python of an engine's image. They are a zip
-archive, which Python imports without unpacking it (PEP 273), from memory (memfd_create(2)), so the file
-system of the container may be read-only. A task definition has at most 64 KiB (Amazon ECS Developer Guide,
-"Service quotas"), so the archive holds only the modules that a program imports, without docstrings and
-comments, and is compressed as one piece.
+Serving thereby needs no image of ours: the programs run with the Python of an engine's image.
 """
 
 from __future__ import annotations
 
-import ast
-import base64
-import io
-import zipfile
-import zlib
-from functools import cache
-from pathlib import Path
-
-from inference_blueprints.resources import root, runtime_directory
+from inference_blueprints.serving.packed_program import LOADER, packed_program
 
 #: Variable that holds the archive.
 TASK_PROGRAM = "TASK_PROGRAM"
-#: Packages that may be in the archive: those of `runtime/`, and the contracts.
-_PACKAGES = ("task_start", "task_targets", "weights", "inference_blueprints")
 #: Entry point of a container that runs a program, in place of that of its image. That of AWS's images for
 #: Neuron does not pass SIGTERM on (``common/vllm_entrypoint.py`` of aws-neuron/deep-learning-containers at
 #: 2be9ed1).
 PROGRAM_ENTRY_POINT = ("python3",)
-#: Python text that imports the archive and runs the module that the first word names. The process that the
-#: module starts or becomes does not inherit the variable.
-_LOADER = (
-    "import base64,os,runpy,sys,zlib;"
-    'f=os.memfd_create("task");'
-    f'os.write(f,zlib.decompress(base64.b64decode(os.environ.pop("{TASK_PROGRAM}"))));'
-    'sys.path.insert(0,f"/proc/self/fd/{f}");'
-    "del sys.argv[0];"
-    'runpy.run_module(sys.argv[0],run_name="__main__",alter_sys=True)'
-)
+# The process that the module starts or becomes does not inherit the variable.
+_LOADER = LOADER.format(text=f'os.environ.pop("{TASK_PROGRAM}")')
 
 
-@cache
 def task_program(module: str) -> str:
     """Return the value of the variable: the same for the same files, so that it changes no task needlessly.
 
@@ -49,13 +26,7 @@ def task_program(module: str) -> str:
         The module that the container runs: ``task_start``, also for its health check, or
         ``task_start.node_fill``. ``task_targets`` needs an image with boto3.
     """
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-        for file in sorted(_needed(module)):
-            # Without a date, which differs between checkouts.
-            entry = zipfile.ZipInfo(str(file.relative_to(_source(file))))
-            archive.writestr(entry, _code_of(file))
-    return base64.b64encode(zlib.compress(content.getvalue(), 9)).decode("ascii")
+    return packed_program(module)
 
 
 def program_arguments(module: str, *words: str) -> tuple[str, ...]:
@@ -80,51 +51,3 @@ def program_command(module: str, *words: str) -> list[str]:
         Its arguments.
     """
     return [*PROGRAM_ENTRY_POINT, "-c", _LOADER, module, *words]
-
-
-def _needed(module: str) -> set[Path]:
-    """Return the files of a module and of all modules that it imports, with their packages."""
-    waiting, found = [module], set[Path]()
-    while waiting:
-        name = waiting.pop()
-        for file in _files(name):
-            if file not in found:
-                found.add(file)
-                waiting += _imported(file)
-    return found
-
-
-def _files(module: str) -> list[Path]:
-    """Return the file of a module after that of its package. A package is run by its ``__main__``."""
-    source = root() if module.startswith("inference_blueprints") else runtime_directory()
-    place = source.joinpath(*module.split("."))
-    packages = [each / "__init__.py" for each in reversed(place.parents) if each.is_relative_to(source)]
-    if place.is_dir():
-        packages += [place / "__init__.py", place / "__main__.py"]
-    return [file for file in (*packages, place.with_suffix(".py")) if file.is_file()]
-
-
-def _source(file: Path) -> Path:
-    """Return the folder from which a file's module is imported."""
-    return runtime_directory() if file.is_relative_to(runtime_directory()) else root()
-
-
-def _imported(file: Path) -> list[str]:
-    return [
-        name
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in _PACKAGES
-        # `from package import module` names a module, and `from module import name` does not.
-        for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names))
-    ]
-
-
-def _code_of(file: Path) -> str:
-    """Return a module's code without comments and docstrings."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(
-            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        ) and ast.get_docstring(node):
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from task_start import live_check
 
+from inference_blueprints.serving.packed_program import packed_program
 from inference_blueprints.targets.ecs.task_program import TASK_PROGRAM, program_command, task_program
 from tests.runtime.task_start.conftest import Agent
 
@@ -43,7 +44,7 @@ def test_an_engine_starts_from_the_variable(
 @pytest.mark.parametrize("module", ["task_start", "task_start.node_fill"])
 def test_a_program_leaves_room_in_the_task_definition(module: str) -> None:
     assert len(task_program(module)) < LARGEST
-    assert task_program.__wrapped__(module) == task_program(module)
+    assert packed_program.__wrapped__(module) == task_program(module)
 
 
 @pytest.mark.clock

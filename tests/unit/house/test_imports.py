@@ -23,6 +23,7 @@ ALLOWED = {
     "runtime/benchmark": {"benchmark"},
     "runtime/image_build": {"image_build"},
     "runtime/canary": {"canary", f"{LIBRARY}.contracts"},
+    "runtime/request_filter": {"request_filter", f"{LIBRARY}.contracts"},
     "runtime/batch": {"batch", "signals", f"{LIBRARY}.contracts"},
     "runtime/streaming": {"streaming", "signals", f"{LIBRARY}.contracts"},
     # What the controllers share, and the controllers, which bring their pure decisions.

@@ -190,7 +190,7 @@ def test_what_is_no_json_is_refused(served: Served) -> None:
     connection.request("POST", "/v1/chat/completions", b"{", {"Content-Type": "application/json"})
     answer = connection.getresponse()
     assert answer.status == http.client.BAD_REQUEST
-    assert json.loads(answer.read())["message"]
+    assert json.loads(answer.read())["error"]["message"]
     connection.close()
 
 

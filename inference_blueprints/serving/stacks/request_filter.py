@@ -1,0 +1,80 @@
+"""The filter in front of an entry point: a program of ours in its container, which starts it.
+
+It is in every way to the model, also that of batch, and of pods and tasks that do not ask the load balancer:
+the program of the entry point listens at the loopback address only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from inference_blueprints import catalog
+from inference_blueprints.contracts.request_filter import (
+    PROGRAM_VARIABLE,
+    SETTINGS_VARIABLE,
+    FilterSettings,
+    WorkerDiscovery,
+)
+from inference_blueprints.serving.packed_program import LOADER, packed_program
+from inference_blueprints.serving.types import FilePath, Process
+
+_MODULE: Final = "request_filter"
+_LOADER: Final = LOADER.format(text=f'open(os.environ["{PROGRAM_VARIABLE}"]).read()')
+_COMMAND: Final = ("python3", "-c", _LOADER, _MODULE)
+#: A worker that ends sooner after it has left discovery has died.
+_DRAIN_SECONDS: Final = 10.0
+
+
+def filtered(
+    process: Process,
+    engine: str,
+    *,
+    host_option: str,
+    port_option: str,
+    discovery: WorkerDiscovery,
+    finish_seconds: float,
+    priority_headers: Mapping[str, str],
+) -> Process:
+    """Return an entry point that is started by its filter.
+
+    Parameters
+    ----------
+    process
+        The entry point.
+    engine
+        Engine of its workers, by the blueprint's key.
+    host_option, port_option
+        Options of its program.
+    discovery
+        How the filter learns of the deaths of workers.
+    finish_seconds
+        Time for which a worker answers after it has left discovery.
+    priority_headers
+        Headers with which requests of batch give way.
+    """
+    settings = FilterSettings(
+        host_option=host_option,
+        port_option=port_option,
+        discovery=discovery,
+        drain_seconds=min(_DRAIN_SECONDS, finish_seconds / 2),
+        limits=catalog.request_limits(engine),
+        priority_headers=dict(priority_headers),
+    )
+    return replace(
+        process,
+        command=_COMMAND,
+        arguments=("--", *process.command, *process.arguments),
+        environment={
+            **process.environment,
+            SETTINGS_VARIABLE: FilePath("request-filter.json", settings.as_text()),
+            PROGRAM_VARIABLE: FilePath("request-filter.txt", packed_program(_MODULE)),
+        },
+    )
+
+
+def words_behind_filter(process: Process) -> tuple[str, ...]:
+    """Return the command and the arguments of the program of a process, without its filter."""
+    words = (*process.command, *process.arguments)
+    return words[len(_COMMAND) + 1 :] if words[: len(_COMMAND)] == _COMMAND else words

@@ -1,0 +1,101 @@
+"""Which requests are refused after deaths of workers, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+from request_filter.refused_request import RefusedRequestError
+from request_filter.suspects import Suspects
+
+POISON, OTHER = b"poison", b"other"
+
+
+@pytest.fixture
+def suspects() -> Suspects:
+    return Suspects(deaths=2, refused_seconds=100, most_refused_seconds=300)
+
+
+def _refused(suspects: Suspects, digest: bytes, now: float) -> int | None:
+    """Return the seconds after which a request may be asked again; None if it is passed on."""
+    try:
+        suspects.answered(suspects.start(digest, now))
+    except RefusedRequestError as refused:
+        return refused.retry_after
+    return None
+
+
+def test_a_request_that_fails_with_two_deaths_is_refused_for_a_time(suspects: Suspects) -> None:
+    """Red if a request that ends its worker, and the one it moves to, may do so again at once."""
+    run = suspects.start(POISON, 10)
+    suspects.failed(run, 12)
+    # Both deaths are found after the answer.
+    suspects.died(11, 13)
+    suspects.died(11, 13)
+    assert _refused(suspects, POISON, 14) == 100
+    assert _refused(suspects, OTHER, 14) is None
+    # A request that is answered afterwards is no longer suspected.
+    assert _refused(suspects, POISON, 114) is None
+
+
+def test_two_attempts_count_together_whatever_their_status(suspects: Suspects) -> None:
+    """Red if a caller that hangs up, or gets no error, is never blamed."""
+    for start in (10, 30):
+        suspects.failed(suspects.start(POISON, start), start + 1)
+        suspects.died(start, start + 2)
+    assert _refused(suspects, POISON, 33) is not None
+
+
+def test_the_time_doubles_up_to_a_maximum(suspects: Suspects) -> None:
+    """Red if a caller who tries without end costs two workers every time."""
+    now, seconds = 0.0, []
+    for _ in range(4):
+        suspects.failed(suspects.start(POISON, now), now + 1)
+        suspects.died(now, now + 1)
+        suspects.died(now, now + 1)
+        waits = _refused(suspects, POISON, now + 1) or 0
+        seconds.append(waits - 1)
+        now += waits + 1
+    assert seconds == [100, 200, 300, 300]
+
+
+def test_bystanders_are_cleared_by_their_answer(suspects: Suspects) -> None:
+    """Red if one of 200 requests that shared workers with the poison is refused for good."""
+    runs = {str(each).encode(): suspects.start(str(each).encode(), 0) for each in range(200)}
+    poison = suspects.start(POISON, 1)
+    suspects.died(0, 2)
+    # All but ten have moved to another worker; these moved to the one that dies now.
+    suspects.failed(poison, 3)
+    lost = [f"{each}".encode() for each in range(10)]
+    for digest in lost:
+        suspects.failed(runs[digest], 3)
+    suspects.died(2, 4)
+    for digest in runs.keys() - set(lost):
+        suspects.answered(runs[digest])
+    assert [digest for digest in runs if _refused(suspects, digest, 5) is not None] == lost
+    assert _refused(suspects, POISON, 5) is not None
+    assert not [digest for digest in runs if _refused(suspects, digest, 105) is not None]
+
+
+def test_requests_that_ended_before_a_worker_was_last_seen_are_not_concerned(suspects: Suspects) -> None:
+    """Red if a request that failed earlier, for another reason, counts as a cause."""
+    suspects.failed(suspects.start(OTHER, 1), 2)
+    assert suspects.died(3, 4) == 0
+
+
+def test_a_failed_request_waits_until_its_worker_has_been_checked(suspects: Suspects) -> None:
+    """Red if a caller that repeats at once ends further workers before the first death is known."""
+    run = suspects.start(POISON, 1)
+    suspects.failed(run, 2)
+    suspects.check(run, 5)
+    assert _refused(suspects, POISON, 3) == 3
+    assert _refused(suspects, POISON, 5.5) is None
+
+
+def test_the_memory_survives_a_start(suspects: Suspects) -> None:
+    """Red if a container that starts again, as after the death of its engine, forgets why it died."""
+    suspects.start(POISON, 10)
+    suspects.died(9, 11)
+    again = Suspects(deaths=2, refused_seconds=100, most_refused_seconds=300)
+    again.restore(suspects.as_record(now=11, wall=1_000_011), now=1, wall=1_000_021)
+    again.failed(again.start(POISON, 2), 3)
+    again.died(2, 3)
+    assert _refused(again, POISON, 4) == 100
