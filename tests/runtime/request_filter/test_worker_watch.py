@@ -59,7 +59,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
     monkeypatch.setattr(worker_watch, "_page", page)
     monkeypatch.setattr(worker_watch, "_probe", probe)
-    monkeypatch.setattr(worker_watch.asyncio, "get_running_loop", Loop)
+    monkeypatch.setattr(asyncio, "get_running_loop", Loop)
     found.add(a="10.0.0.1:1", b="10.0.0.2:1")
     found.look()
     return found
