@@ -9,7 +9,8 @@ CloudFormation "updates resources based on differences between what you submit a
 template"
 (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-update-behaviors.html).
 So a deployment that changes the target writes the smallest capacity of the blueprint again, and any other
-does not. A lower smallest capacity removes no task by itself, and the next run sets the floor again.
+does not. A lower smallest capacity removes no task by itself, but a scaling policy may remove some until the
+next run sets the floor again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Floors of KEDA's ScaledObjects and quotas of Kueue's ClusterQueues."""
+"""Floors of KEDA's ScaledObjects and quotas of Kueue's ClusterQueues.
+
+The chart of a model sets the floor when it creates the ScaledObject. From then on it keeps what is live,
+within the range of the blueprint, and Helm overwrites fields of its charts whoever has set them
+(`inference_constructs.eks.forcing_helm`). So no deployment fails because of a floor, and none lowers it.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -47,6 +47,8 @@ class CapacityStack(cdk.Stack):
         Sections of the blueprint.
     plan
         The serving plan. The queues' quotas exclude the models' processes.
+    shifted_queues
+        Pools whose quota the capacity shift raises and lowers.
     image
         Image that nodes boot.
     held_images
@@ -75,6 +77,7 @@ class CapacityStack(cdk.Stack):
         pools: Sequence[Pool],
         queueing: Queueing | None,
         plan: ServingPlan,
+        shifted_queues: Collection[str],
         image: NodeImage,
         held_images: Mapping[str, NodeImage],
         vpc: ec2.IVpc,
@@ -106,7 +109,7 @@ class CapacityStack(cdk.Stack):
         for each in properties:
             KarpenterPool(self, f"Pool-{each.name}", cluster=cluster, pool=each, nodes=nodes)
         if queueing and queueing.kueue:
-            queues = _queues(queueing.kueue, pools, properties, plan)
+            queues = _queues(queueing.kueue, pools, properties, plan, shifted_queues)
             self._add_queues(queues, cluster=cluster, chart=charts["kueue"], cohort=access.cluster_name)
 
     def _add_queues(
@@ -169,7 +172,11 @@ def _pool_properties(pool: Pool, image: NodeImage, system: SystemName) -> PoolPr
 
 
 def _queues(
-    kueue: Kueue, pools: Sequence[Pool], properties: Sequence[PoolProperties], plan: ServingPlan
+    kueue: Kueue,
+    pools: Sequence[Pool],
+    properties: Sequence[PoolProperties],
+    plan: ServingPlan,
+    shifted: Collection[str],
 ) -> list[QueueProperties]:
     """Return a queue per pool, with the capacity that models leave. Only pools of one kind lend quota."""
     quotas = {pool.name: pool_quota(pool, plan).resources for pool in pools}
@@ -183,6 +190,7 @@ def _queues(
                 for name, quota in quotas.items()
                 if kueue.borrowing and name != pool.name and quota.keys() == quotas[pool.name].keys()
             ],
+            shifted=pool.name in shifted,
         )
         for pool, nodes in zip(pools, properties, strict=True)
     ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import aws_cdk as cdk
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog import image_cache
 from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster
@@ -66,6 +69,12 @@ class EksStacks(TargetStacks):
             env=self._foundation.env,
         )
 
+    @cached_property
+    def _acting_shift(self) -> ShiftConfiguration | None:
+        """What the capacity shift moves. None if it only observes, or the blueprint has none."""
+        shift = shift_configuration_of(self._foundation.blueprint, self._foundation.plan)
+        return shift if shift and shift.action == "shift" else None
+
     def _has_secrets(self) -> bool:
         """Return whether pods read secrets of Secrets Manager."""
         environments = self._foundation.plan.environments
@@ -99,6 +108,7 @@ class EksStacks(TargetStacks):
             pools=self._foundation.blueprint.spec.pools,
             queueing=self._foundation.blueprint.spec.queueing,
             plan=self._foundation.plan,
+            shifted_queues=[each.pool for each in self._acting_shift.queues] if self._acting_shift else (),
             image=self._node_image(eks),
             held_images=self._foundation.blueprint.releases.held_pools,
             vpc=self._foundation.network.vpc,
@@ -148,7 +158,6 @@ class EksStacks(TargetStacks):
     def _add_models(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
         """Add one stack per model."""
         priorities = listener_priorities([model.name for model in self._foundation.blueprint.spec.models])
-        shift = shift_configuration_of(self._foundation.blueprint, self._foundation.plan)
         for model in self._foundation.blueprint.spec.models:
             stack = ModelStack(
                 self._foundation.app,
@@ -163,7 +172,7 @@ class EksStacks(TargetStacks):
                 observed_platform=self._foundation.blueprint.metadata.name
                 if self._foundation.blueprint.spec.observability
                 else None,
-                shifted=shift is not None and shift.action == "shift",
+                shifted=self._acting_shift is not None,
                 env=self._foundation.env,
             )
             stack.add_stack_dependency(after)

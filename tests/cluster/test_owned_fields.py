@@ -8,8 +8,9 @@ for KEDA, one for a Deployment.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ import pytest
 from capacity_shift.kubernetes_numbers import KubernetesNumbers
 
 from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.contracts.shift_configuration import ShiftedWorkers
+from inference_blueprints.contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.resources import charts_directory
 from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_constructs.capacity.queue_manifests import QueueProperties, cluster_queue
 from operations.kubernetes_api import KubernetesApi
 from tests.charts import direct, dynamo, llm_d
 from tests.cluster.helm import HelmError, deployed_helm, helm
@@ -86,14 +88,15 @@ def release_of(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> C
 
 
 @pytest.fixture
-def numbers(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> KubernetesNumbers:
+def numbers(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> Iterator[KubernetesNumbers]:
     """The numbers of the cluster as the capacity shift sets them."""
     kubectl.run("create", "serviceaccount", "shift", "--namespace", namespace)
     subject = f"--serviceaccount={namespace}:shift"
-    kubectl.run("create", "rolebinding", "shift", "--clusterrole=cluster-admin", subject, "-n", namespace)
+    kubectl.run("create", "clusterrolebinding", namespace, "--clusterrole=cluster-admin", subject)
     token = kubectl.run("create", "token", "shift", "--namespace", namespace).strip()
     authority = control_plane.authority.certificate.read_text()
-    return KubernetesNumbers(KubernetesApi(control_plane.address, lambda: token, authority=authority))
+    yield KubernetesNumbers(KubernetesApi(control_plane.address, lambda: token, authority=authority))
+    kubectl.run("delete", "clusterrolebinding", namespace)
 
 
 def _values(*, shifted: bool, least: int = 4, most: int = 12) -> Values:
@@ -105,14 +108,7 @@ def _values(*, shifted: bool, least: int = 4, most: int = 12) -> Values:
 
 def _workers(release: Release) -> ShiftedWorkers:
     name = release.only("scaledobjects")["metadata"]["name"]
-    workers = shifted_workers()
-    return ShiftedWorkers(
-        **{
-            **{each: getattr(workers, each) for each in workers.__slots__},
-            "name": name,
-            "namespace": release.namespace,
-        }
-    )
+    return dataclasses.replace(shifted_workers(), name=name, namespace=release.namespace)
 
 
 #: Who made the release, by the options of the Helm of that time: Helm 3 applied in the client.
@@ -138,8 +134,11 @@ def test_a_deployment_keeps_the_floor_that_the_shift_has_set(
         with pytest.raises(HelmError, match=r"conflict(.|\n)*minReplicaCount"):
             release.plain(of_today)
 
+    generation = release.only("scaledobjects")["metadata"]["generation"]
     release.deploy(_values(shifted=True))
     assert release.range == (floor, 12)
+    changed = release.only("scaledobjects")["metadata"]["generation"] != generation
+    assert not changed, "nothing fell for a moment and came back"
     # The shift goes on, and each later deployment keeps what it set.
     numbers.set_floor(_workers(release), 9)
     release.deploy(_values(shifted=True, most=11))
@@ -232,3 +231,28 @@ def _scale(release: Release, kind: str, replicas: int) -> None:
     last = len(release.only(kind)["spec"]["components"]) - 1
     change = [{"op": "replace", "path": f"/spec/components/{last}/replicas", "value": replicas}]
     release.kubectl.run("patch", kind, name, *where, "--type=json", f"--patch={json.dumps(change)}")
+
+
+def test_a_changed_queue_is_applied_over_the_quota_that_the_shift_has_set(
+    kubectl: Kubectl, numbers: KubernetesNumbers, tmp_path: Path
+) -> None:
+    """Red if turning the shift off fails, or leaves the quota that it has lent."""
+    name = "owned-fields"
+    properties = QueueProperties(name, (), {"nvidia.com/gpu": "2"}, shifted=True)
+    path = tmp_path / "queue.json"
+
+    def apply(properties: QueueProperties, *options: str) -> None:
+        """Run kubectl as CDK's handler does when a manifest is created or changed."""
+        path.write_text(json.dumps(cluster_queue(properties, cohort=name, namespace="inference")))
+        verb = "create" if options else "apply"
+        kubectl.run(verb, "-f", str(path), *options)
+
+    apply(properties, "--save-config")
+    queue = ShiftedQueue(pool=name, resource="nvidia.com/gpu", accelerators=12, quota=2)
+    try:
+        numbers.queue(queue).set_quota(9)
+        assert numbers.queue(queue).quota == 9
+        apply(dataclasses.replace(properties, shifted=False))
+        assert numbers.queue(queue).quota == 2
+    finally:
+        kubectl.run("delete", "clusterqueue", name, "--wait=false")

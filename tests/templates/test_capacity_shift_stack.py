@@ -218,7 +218,7 @@ def test_the_function_runs_each_minute_and_once_at_a_time(lending: Templates) ->
 
 
 def test_a_deployment_keeps_floors_only_while_the_shift_acts(lending: Templates, watching: Templates) -> None:
-    """Red if a deployment ends workers that the forecast needs, or never sets the blueprint's number."""
+    """Red if a deployment ends workers that the forecast needs, or leaves a number of the shift for good."""
     stack = f"Model-{configuration().workers[0].model}"
     for templates, kept in ((lending, True), (watching, False)):
         (chart,) = templates.charts(stack).values()
@@ -228,3 +228,6 @@ def test_a_deployment_keeps_floors_only_while_the_shift_acts(lending: Templates,
             if "scaling" in each
         )
         assert worker.get("shifted", False) is kept
+        # The manifest of a queue is applied again only if it changes.
+        queue = templates.manifest("Capacity", "ClusterQueue", configuration().queues[0].pool)
+        assert ("annotations" in queue["metadata"]) is kept

@@ -13,6 +13,9 @@ from inference_blueprints.catalog import placement
 
 Manifest = dict[str, Any]
 
+# The manifest is applied only when it changes. So the deployment that turns the shift off applies the quota
+# of the blueprint, because it removes this annotation.
+_SHIFTED = {"annotations": {"inference-blueprints/quota": "capacity-shift"}}
 _API_VERSION = "kueue.x-k8s.io/v1beta2"
 
 
@@ -30,12 +33,15 @@ class QueueProperties:
         Total that jobs may request from the pool: Kubernetes quantities by resource.
     lenders
         Pools whose idle nodes the queue's jobs may also use, in order of preference.
+    shifted
+        Whether the capacity shift raises and lowers the quota.
     """
 
     pool: str
     taints: Sequence[Mapping[str, str]]
     quota: Mapping[str, str]
     lenders: Sequence[str] = ()
+    shifted: bool = False
 
 
 def resource_flavor(queue: QueueProperties) -> Manifest:
@@ -72,7 +78,7 @@ def cluster_queue(queue: QueueProperties, *, cohort: str, namespace: str) -> Man
     quotas = {queue.pool: queue.quota, **dict.fromkeys(queue.lenders, nothing)}
     return _object(
         "ClusterQueue",
-        {"name": queue.pool},
+        {"name": queue.pool, **(_SHIFTED if queue.shifted else {})},
         {
             "cohortName": cohort,
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},

@@ -84,7 +84,11 @@ class ControllerPlace(Construct):
         }
 
     def _add_freeze_switch(self) -> ssm.StringParameter:
-        """Add the freeze switch. An update of the stack leaves the value that people set."""
+        """Add the freeze switch. An update of the stack leaves the value that people set.
+
+        This holds only while no property of the parameter changes, its tags included: CloudFormation writes
+        the whole parameter (aws-cloudformation-resource-providers-ssm, UpdateHandler.java).
+        """
         values = "|".join(operations_names.FREEZE_VALUES)
         return ssm.StringParameter(
             self,
