@@ -20,6 +20,8 @@ CaseState = Literal[
 ]
 #: States that nothing follows.
 ENDED_CASES: Final[frozenset[CaseState]] = frozenset({"done", "cleared", "refused", "gave_up"})
+#: Of them, those after which people have to act.
+LEFT_TO_PEOPLE: Final[frozenset[CaseState]] = frozenset({"refused", "gave_up"})
 #: States in which the node is being taken out of service. They count as one replacement in flight.
 CASES_IN_FLIGHT: Final[frozenset[CaseState]] = frozenset({"cordoned", "draining", "replacing", "verifying"})
 
@@ -40,6 +42,7 @@ FaultKind = Literal[
     "neuron",
     "dcgm",
     "gpus_missing",
+    "node_condition",
     "slow_worker",
     "failing_worker",
 ]
@@ -89,6 +92,9 @@ def hardware_alarm_prefix(platform: str, cell: str) -> str:
     return f"{platform}-{cell}-hardware-"
 
 
+#: Karpenter's NodePool for pods without a pool that do not fit on the system nodes. Names in a blueprint have
+#: no dot.
+OVERFLOW_POOL: Final = "inference-blueprints.system"
 #: Annotation of a node that GPU health cordoned: its case, as JSON.
 CORDON_ANNOTATION: Final = "inference-blueprints/gpu-health"
 #: Attribute of a host of ECS that GPU health drains: the beginning of its case, as text.
@@ -127,5 +133,9 @@ OLDEST_CASE_SECONDS: Final = "OldestCaseSeconds"
 WORKERS_COMPARED: Final = "WorkersCompared"
 WORKERS_SUSPICIOUS: Final = "WorkersSuspicious"
 UNITS_MOVED: Final = "UnitsMoved"
+#: Cases that the breaker holds: too many nodes of their pool are unhealthy.
+CASES_HELD: Final = "CasesHeld"
+#: Age of the newest window in which workers reported, in seconds.
+METRICS_AGE_SECONDS: Final = "MetricsAgeSeconds"
 #: Seconds from the arrival of a hardware event to the decision.
 DECISION_SECONDS: Final = "DecisionSeconds"

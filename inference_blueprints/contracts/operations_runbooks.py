@@ -9,6 +9,8 @@ CONTROLLER_FAILING_RUNBOOK: Final = "docs/runbooks/controller-failing.md"
 CONTROLLER_STOPPED_RUNBOOK: Final = "docs/runbooks/controller-stopped.md"
 EVENTS_LOST_RUNBOOK: Final = "docs/runbooks/controller-events-lost.md"
 REPLACEMENT_STUCK_RUNBOOK: Final = "docs/runbooks/replacement-stuck.md"
+REPLACEMENTS_HELD_RUNBOOK: Final = "docs/runbooks/replacements-held.md"
+HEALTH_UNMEASURED_RUNBOOK: Final = "docs/runbooks/health-unmeasured.md"
 SHIFT_INCOMPLETE_RUNBOOK: Final = "docs/runbooks/shift-incomplete.md"
 SHIFT_UNMEASURED_RUNBOOK: Final = "docs/runbooks/shift-unmeasured.md"
 OPERATIONS_RUNBOOKS: Final = (
@@ -17,6 +19,8 @@ OPERATIONS_RUNBOOKS: Final = (
     CONTROLLER_STOPPED_RUNBOOK,
     EVENTS_LOST_RUNBOOK,
     REPLACEMENT_STUCK_RUNBOOK,
+    REPLACEMENTS_HELD_RUNBOOK,
+    HEALTH_UNMEASURED_RUNBOOK,
     SHIFT_INCOMPLETE_RUNBOOK,
     SHIFT_UNMEASURED_RUNBOOK,
 )

@@ -19,7 +19,7 @@ from inference_blueprints.gpu_health.fault_rules import FaultRules, HardwareSign
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.peer_comparison import PeerComparison, compare, joined
 from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase, opened_case
-from inference_blueprints.gpu_health.repair_guards import FleetView
+from inference_blueprints.gpu_health.repair_guards import FleetView, has_same_cause
 from inference_blueprints.gpu_health.repair_progress import advance
 from inference_blueprints.gpu_health.slow_workers import judge
 from inference_blueprints.gpu_health.verdicts import Verdicts
@@ -251,7 +251,7 @@ class HealthSimulation:
         return FleetView(
             pool=case.pool,
             nodes=int(self._pool_nodes[int(case.pool)]),
-            unhealthy=sum(each.state != "suspected" for each in others),
+            unhealthy=sum(each.state != "suspected" or has_same_cause(case, each) for each in others),
             in_flight=sum(each.state in CASES_IN_FLIGHT and each.node != case.node for each in others),
             started_last_hour=sum(each == cell for _, each in self._started),
             metrics_at=self._metrics_at,

@@ -52,6 +52,8 @@ class FaultRule:
         Whether it counts as evidence at all. Errors of applications do not.
     source
         Where that is documented.
+    seconds
+        How long it has to last to prove that, if it is a condition of a node. Zero if time proves nothing.
     """
 
     kind: FaultKind
@@ -60,6 +62,7 @@ class FaultRule:
     fatal: bool
     counts: bool
     source: str
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class FaultRules:
                 fatal=entry["meaning"] == "fatal",
                 counts=entry["meaning"] != "ignored",
                 source=sources[entry["source"]],
+                seconds=float(entry.get("seconds", 0.0)),
             )
             for entry in content["faults"]
             for code in entry["codes"]
@@ -115,5 +119,10 @@ class FaultRules:
         if rule is None or not rule.counts:
             return None
         return Evidence(
-            kind=signal.kind, code=signal.code, at=signal.at, source=signal.source, fatal=rule.fatal
+            kind=signal.kind,
+            code=signal.code,
+            at=signal.at,
+            source=signal.source,
+            fatal=rule.fatal,
+            figure=rule.seconds,
         )

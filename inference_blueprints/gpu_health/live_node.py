@@ -32,6 +32,11 @@ class LiveCondition:
     reason: str
     since: float
 
+    @property
+    def code(self) -> str:
+        """Type and status, as the table of faults writes them: ``KernelReady.False``."""
+        return f"{self.kind}.{'Unknown' if self.healthy is None else self.healthy}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DcgmReading:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode
@@ -13,8 +13,9 @@ from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase
 #: decided.
 Outcome = Literal["proved", "contradicted", "open"]
 
-#: Verdicts on workers: they prove something only while they last.
-_SEEN_FROM_OUTSIDE = ("slow_worker", "failing_worker")
+#: What a node often reports for a moment: with another signal it proves no more than alone.
+_HAVE_TO_LAST: Final = ("gpus_missing", "node_condition")
+_ACCELERATORS: Final = "AcceleratedHardwareReady"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def assess(case: RepairCase, live: LiveNode, settings: HealthSettings, now: floa
     """
     if live.uid != case.node_uid:
         return Assessment("contradicted", "another_node")
-    answers = [_one(each, case, live, settings, now) for each in case.evidence]
+    answers = [_one(each, live, settings, now) for each in case.evidence]
     return next((answer for answer in answers if answer.outcome == "proved"), None) or _together(
         case, answers, settings, now
     )
@@ -68,25 +69,31 @@ def _together(
     left = [(evidence, answer) for evidence, answer in pairs if answer.outcome != "contradicted"]
     if not left:
         return answers[-1]
-    if len({evidence.kind for evidence, _ in left} - {"gpus_missing"}) > 1:
+    if len({evidence.kind for evidence, _ in left} - set(_HAVE_TO_LAST)) > 1:
         return Assessment("proved", "several_signals")
     if now - max(evidence.at for evidence, _ in left) > settings.forget_seconds:
         return Assessment("contradicted", "nothing_further")
     return left[0][1]
 
 
-def _one(
-    evidence: Evidence, case: RepairCase, live: LiveNode, settings: HealthSettings, now: float
-) -> Assessment:
+def _one(evidence: Evidence, live: LiveNode, settings: HealthSettings, now: float) -> Assessment:
     """Return what the reading says about one piece of evidence."""
-    if evidence.at < live.booted_at:
+    if evidence.at < live.booted_at and evidence.kind != "node_condition":
         return Assessment("contradicted", "older_than_boot")
-    if evidence.kind in _SEEN_FROM_OUTSIDE:
-        return _seen_from_outside(evidence, live)
-    if evidence.kind == "gpus_missing":
-        return _missing(case, live, settings, now)
-    if evidence.kind == "dcgm":
-        return _dcgm(evidence, live, settings, now)
+    match evidence.kind:
+        case "node_condition":
+            return _node_condition(evidence, live, now)
+        case "slow_worker" | "failing_worker":
+            return _seen_from_outside(evidence, live)
+        case "gpus_missing":
+            return _missing(evidence, live, settings, now)
+        case "dcgm":
+            return _dcgm(evidence, live, settings, now)
+        case _:
+            return _of_hardware(evidence)
+
+
+def _of_hardware(evidence: Evidence) -> Assessment:
     if evidence.fatal:
         return Assessment("proved", f"{evidence.kind}_{evidence.code}")
     return Assessment("open", "one_signal")
@@ -101,12 +108,57 @@ def _seen_from_outside(evidence: Evidence, live: LiveNode) -> Assessment:
     return Assessment("contradicted", "recovered")
 
 
-def _missing(case: RepairCase, live: LiveNode, settings: HealthSettings, now: float) -> Assessment:
+def _missing(evidence: Evidence, live: LiveNode, settings: HealthSettings, now: float) -> Assessment:
     if not gpus_missing(live, settings, now):
         return Assessment("contradicted", "recovered")
-    if now - case.opened_at >= settings.confirm_seconds:
+    if now - evidence.since >= settings.confirm_seconds:
         return Assessment("proved", "gpus_missing")
     return Assessment("open", "not_long_enough")
+
+
+def _node_condition(evidence: Evidence, live: LiveNode, now: float) -> Assessment:
+    """Count from the first report: each further one may move the time of the condition."""
+    if not any(evidence.code == each.code for each in live.conditions):
+        return Assessment("contradicted", "recovered")
+    if now - evidence.since >= evidence.figure:
+        return Assessment("proved", "node_condition")
+    return Assessment("open", "not_long_enough")
+
+
+def without_recovered(case: RepairCase, live: LiveNode, settings: HealthSettings, now: float) -> RepairCase:
+    """Return a case without evidence of what had to last and ended, unless it has no other.
+
+    If the same comes again later, its time begins anew.
+
+    Parameters
+    ----------
+    case
+        The case.
+    live
+        The node, read just now.
+    settings
+        Limits.
+    now
+        Seconds since the epoch.
+    """
+    left = tuple(
+        each
+        for each in case.evidence
+        if each.kind not in _HAVE_TO_LAST or _one(each, live, settings, now).outcome != "contradicted"
+    )
+    return replace(case, evidence=left) if left else case
+
+
+def unproved_condition(live: LiveNode) -> str:
+    """Return the reason of a condition that calls the node's accelerators broken. Empty if none does.
+
+    Parameters
+    ----------
+    live
+        The node, read just now.
+    """
+    found = (each.reason for each in live.conditions if each.kind == _ACCELERATORS and each.healthy is False)
+    return next(found, "")
 
 
 def _dcgm(evidence: Evidence, live: LiveNode, settings: HealthSettings, now: float) -> Assessment:

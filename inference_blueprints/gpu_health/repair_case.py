@@ -26,7 +26,10 @@ class Evidence:
     fatal
         Whether it alone proves that the hardware is broken.
     figure
-        Size, such as the slowdown as a share. Zero if it has none.
+        Size: the slowdown as a share, or the seconds for which a condition of a node has to last. Zero if it
+        has none.
+    first_at
+        When the same was first seen, in seconds since the epoch. Zero if `at` is the first time.
     """
 
     kind: FaultKind
@@ -35,6 +38,17 @@ class Evidence:
     source: str
     fatal: bool
     figure: float = 0.0
+    first_at: float = 0.0
+
+    @property
+    def mark(self) -> tuple[str, str, str]:
+        """What makes two sightings the same evidence."""
+        return self.kind, self.code, self.source
+
+    @property
+    def since(self) -> float:
+        """When the same was first seen."""
+        return self.first_at or self.at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +111,14 @@ class RepairCase:
 
     @property
     def fatal(self) -> bool:
-        """Whether one piece of evidence alone proves broken hardware."""
-        return any(each.fatal for each in self.evidence)
+        """Whether the node itself reports what proves it broken: no comparison with others does."""
+        return any(each.fatal or each.kind == "node_condition" for each in self.evidence)
 
     def with_evidence(self, evidence: Evidence) -> Self:
         """Return the case with more evidence. The same evidence again replaces its older sighting."""
-        mark = (evidence.kind, evidence.code, evidence.source)
-        others = tuple(each for each in self.evidence if (each.kind, each.code, each.source) != mark)
-        return replace(self, evidence=(*others, evidence))
+        others = tuple(each for each in self.evidence if each.mark != evidence.mark)
+        first = min((each.since for each in self.evidence if each.mark == evidence.mark), default=0.0)
+        return replace(self, evidence=(*others, replace(evidence, first_at=first)))
 
     def moved(self, state: CaseState, now: float, reason: str) -> Self:
         """Return the case in another state, with the time of the change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.live_node import LiveNode
@@ -21,7 +21,10 @@ class FleetView:
     nodes
         Nodes of the pool that have joined.
     unhealthy
-        Nodes of the pool that are not ready, or whose case is confirmed or in flight. With this one.
+        Nodes of the pool that are not ready, or whose case is confirmed, in flight or of the same cause
+        (`has_same_cause`). With this one.
+    counted
+        Each of them with its reason, for people.
     in_flight
         Other nodes of the pool that are being replaced.
     started_last_hour
@@ -38,8 +41,22 @@ class FleetView:
     in_flight: int
     started_last_hour: int
     metrics_at: float
+    counted: tuple[str, ...] = ()
     shifted: frozenset[tuple[str, str]] = field(default_factory=frozenset)
 
+
+#: The reason of the breaker.
+TOO_MANY_UNHEALTHY: Final = "too_many_unhealthy"
+#: Reasons that stop a repair at any step. A drain that one of them held has its whole time again afterwards.
+HOLDS: Final = frozenset({"frozen", "observe", TOO_MANY_UNHEALTHY})
+#: As many unhealthy nodes never hold a pool of three or more, so that a small pool can be repaired: one node
+#: after the other, because one is replaced at a time. Not all nodes of a pool: that is no single fault.
+_ALWAYS_FEW: Final = 2
+#: Within how many seconds the same kind of fault on several nodes has one cause. An alarm is evaluated each
+#: minute, and some wait ten minutes before they are raised.
+_SAME_CAUSE_SECONDS: Final = 900.0
+#: Nodes that a message names.
+_NAMED: Final = 20
 
 #: ``wait``: asked again at the next decision. ``refuse``: people have to act.
 GuardOutcome = Literal["allow", "wait", "refuse"]
@@ -111,16 +128,41 @@ def moved_together(case: RepairCase, live: LiveNode, fleet: FleetView) -> GuardA
 def breaker(fleet: FleetView, settings: HealthSettings) -> GuardAnswer | None:
     """Return that too many nodes of the pool are unhealthy for replacements to be the remedy.
 
-    One unhealthy node is always few: 5 % of a pool of 16 is less than a node.
+    One unhealthy node is always few, and so are two of three or more: 5 % of 16 nodes is less than one.
     """
-    most = max(1, int(fleet.nodes * settings.max_unhealthy_percent / 100))
+    least = max(1, min(_ALWAYS_FEW, fleet.nodes - 1))
+    most = max(least, int(fleet.nodes * settings.max_unhealthy_percent / 100))
     if fleet.unhealthy <= most:
         return None
+    named = [*fleet.counted[:_NAMED], *(["…"] if len(fleet.counted) > _NAMED else [])]
     return GuardAnswer(
         "wait",
         "too_many_unhealthy",
         f"{fleet.unhealthy} of {fleet.nodes} nodes of pool `{fleet.pool}` are unhealthy, more than {most}"
-        f" (gpuHealth.maxUnhealthyPercent: {settings.max_unhealthy_percent:g})",
+        f" (gpuHealth.maxUnhealthyPercent: {settings.max_unhealthy_percent:g})"
+        + "".join(f"\n- {each}" for each in named),
+    )
+
+
+def has_same_cause(case: RepairCase, other: RepairCase) -> bool:
+    """Return whether another node was seen with the same kind of fault at about the same time.
+
+    Such a node counts for the breaker before its own fault is proved: when many nodes break at once, the
+    first whose fault is proved must not be replaced as if it were alone. If a fault is fatal, only its kind
+    counts.
+
+    Parameters
+    ----------
+    case
+        The case that wants to go on.
+    other
+        An open case of another node of the pool.
+    """
+    decisive = [each for each in case.evidence if each.fatal] or case.evidence
+    return any(
+        each.kind == seen.kind and abs(each.at - seen.at) <= _SAME_CAUSE_SECONDS
+        for each in decisive
+        for seen in other.evidence
     )
 
 

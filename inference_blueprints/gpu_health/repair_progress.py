@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.live_node import LiveNode
+from inference_blueprints.gpu_health.node_assessment import without_recovered
 from inference_blueprints.gpu_health.repair_actions import RepairActionError, RepairActions
 from inference_blueprints.gpu_health.repair_case import RepairCase
-from inference_blueprints.gpu_health.repair_guards import FleetView
+from inference_blueprints.gpu_health.repair_guards import HOLDS, FleetView
 from inference_blueprints.gpu_health.repair_steps import RepairStep, next_step
 
 
@@ -37,6 +38,8 @@ def advance(
         live = actions.read_live(case.node)
     except RepairActionError:
         return case.moved(case.state, now, "live_unreadable")
+    if live is not None and live.uid == case.node_uid and case.state in ("suspected", "confirmed"):
+        case = without_recovered(case, live, settings, now)
     step = next_step(case, live, fleet, settings, now)
     try:
         if step.act == "cordon" and not actions.reserve(case):
@@ -75,6 +78,8 @@ def _moved(
 ) -> RepairCase:
     """Return the case after a step that succeeded."""
     after = replace(case.moved(step.state, now, step.reason), attempts=0)
+    if step.act == "drain" and case.reason in HOLDS:
+        after = replace(after, changed_at=now)
     if step.act == "cordon" and live is not None:
         after = replace(after, owner_name=live.owner_name, instance=live.instance)
     if after.ended:

@@ -8,9 +8,10 @@ from typing import Literal
 from inference_blueprints.contracts.health_names import CaseState
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.live_node import LiveNode
-from inference_blueprints.gpu_health.node_assessment import assess
+from inference_blueprints.gpu_health.node_assessment import Assessment, assess, unproved_condition
 from inference_blueprints.gpu_health.repair_case import RepairCase
 from inference_blueprints.gpu_health.repair_guards import (
+    HOLDS,
     FleetView,
     GuardAnswer,
     breaker,
@@ -81,9 +82,7 @@ def _suspected(
 ) -> RepairStep:
     found = assess(case, live, settings, now)
     if found.outcome == "contradicted":
-        # A run that was killed after its cordon stored nothing: the cordon is taken back.
-        act: Act = "uncordon" if live.cordoned_by_us else "none"
-        return RepairStep(act, "cleared", found.reason, "nothing speaks against the node any more")
+        return _cleared(found, live, settings)
     if found.outcome != "proved":
         return RepairStep("none", case.state, found.reason, "the evidence does not suffice")
     if case.state == "suspected":
@@ -96,15 +95,30 @@ def _suspected(
     return _held(case, answer)
 
 
+def _cleared(found: Assessment, live: LiveNode, settings: HealthSettings) -> RepairStep:
+    if found.reason == "nothing_further" and (condition := unproved_condition(live)):
+        return RepairStep(
+            "notify",
+            "cleared",
+            "condition_stands",
+            f"the node monitoring agent reports `{condition}`, and nothing else has confirmed it for"
+            f" {settings.forget_seconds:g} s; the node stays in service",
+        )
+    # A run that was killed after its cordon stored nothing: the cordon is taken back.
+    act: Act = "uncordon" if live.cordoned_by_us else "none"
+    return RepairStep(act, "cleared", found.reason, "nothing speaks against the node any more")
+
+
 def _draining(
     case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
 ) -> RepairStep:
     """Return the step of a node that is cordoned.
 
     Whether it is still slow is not asked: a node without requests is not slow, and a GPU that stalls DCGM
-    under load looks healthy when it is idle (NVIDIA/NVSentinel#1748).
+    under load looks healthy when it is idle (NVIDIA/NVSentinel#1748). The breaker keeps requests where they
+    are. A node that has none left goes on: to stop there would only leave less capacity.
     """
-    held = stopped(settings) or breaker(fleet, settings)
+    held = stopped(settings) or (breaker(fleet, settings) if live.serving_pods else None)
     if held is not None:
         return _held(case, held)
     if (answer := moved_together(case, live, fleet)) is not None:
@@ -118,7 +132,8 @@ def _emptying(case: RepairCase, live: LiveNode, settings: HealthSettings, now: f
     """Return the step of a cordoned node that nothing keeps from being replaced."""
     if live.serving_pods == 0:
         return RepairStep("replace", "replacing", "empty", "no serving pod is left on the node")
-    if case.state == "cordoned" or now - case.changed_at <= settings.drain_seconds:
+    begins = case.state == "cordoned" or case.reason in HOLDS
+    if begins or now - case.changed_at <= settings.drain_seconds:
         return RepairStep("drain", "draining", "drain", f"{live.serving_pods} serving pods have not ended")
     return RepairStep(
         "notify",

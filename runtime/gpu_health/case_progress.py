@@ -10,19 +10,30 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from gpu_health.case_store import CaseStore, Observation
-from gpu_health.cell_repairs import CellRepairs
+from gpu_health.cell_repairs import CellRepairs, acting
 from gpu_health.watched_node import WatchedNode
 from inference_blueprints.contracts import health_names as names
-from inference_blueprints.contracts.health_names import CASES_IN_FLIGHT
+from inference_blueprints.contracts.health_names import CASES_IN_FLIGHT, LEFT_TO_PEOPLE
 from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
+from inference_blueprints.contracts.operations_runbooks import REPLACEMENTS_HELD_RUNBOOK
 from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase, opened_case
-from inference_blueprints.gpu_health.repair_guards import FleetView
+from inference_blueprints.gpu_health.repair_guards import (
+    TOO_MANY_UNHEALTHY,
+    FleetView,
+    breaker,
+    has_same_cause,
+)
 from inference_blueprints.gpu_health.repair_progress import advance
 from operations.operations_errors import VersionConflictError
 
 #: How long a shift is remembered: workers of one rack do not cross a limit in the same minute.
 SHIFT_SECONDS: Final = 300.0
+#: How long the breaker may hold a pool before people are told. Runs are a minute apart, so they know within
+#: ten minutes, also if one run failed.
+HELD_SECONDS: Final = 240.0
+#: How long a case that was left to people is not opened again by more evidence.
+_SETTLED_SECONDS: Final = 3600.0
 _ATTEMPTS: Final = 6
 #: Metric of each state that a case comes to.
 _COUNTED: Final = {
@@ -52,6 +63,8 @@ class CaseProgress:
         What the newest comparison of workers saw.
     counts
         How many cases came to each state in this run, as metrics.
+    held
+        How many cases the breaker holds after this run.
     """
 
     store: CaseStore
@@ -59,18 +72,7 @@ class CaseProgress:
     settings: HealthSettings
     observation: Observation
     counts: Counter[str] = field(default_factory=Counter)
-
-    def find(self, name: str, instance: str) -> WatchedNode | None:
-        """Return a node by its name, or that of an EC2 instance. None if there is none.
-
-        Raises
-        ------
-        OperationsError
-            If the cluster does not answer.
-        """
-        if name:
-            return self.repairs.node(name)
-        return next((node for node in self.repairs.nodes() if node.instance == instance), None)
+    held: int = 0
 
     def add(self, node: WatchedNode, evidence: Evidence, now: float) -> RepairCase | None:
         """Add evidence to the case of a node, or open one. None if it is old news, or the case has ended.
@@ -88,7 +90,7 @@ class CaseProgress:
             return None  # it is about the machine that was there before
         for _ in range(_ATTEMPTS):
             known = self.store.read(node.uid, now)
-            if known is not None and ((known.ended and known.state != "cleared") or _has(known, evidence)):
+            if known is not None and (_is_settled(known, node, evidence) or _has(known, evidence)):
                 return None if known.ended else known
             case = self._with(known, node, evidence)
             try:
@@ -191,17 +193,17 @@ class CaseProgress:
 
     def _view(self, case: RepairCase, nodes: Sequence[WatchedNode], now: float) -> FleetView:
         """Return what the guards ask, read now: other runs may have moved other cases."""
-        open_cases = [each for each in self.store.cases(now) if not each.ended and each.pool == case.pool]
+        cases = [each for each in self.store.cases(now) if each.pool == case.pool]
+        left = {each.node_uid for each in cases if each.ended}
         marked = {node.uid for node in nodes if node.cordoned and node.mark}
-        in_flight = {each.node_uid for each in open_cases if each.state in CASES_IN_FLIGHT} | marked
-        confirmed = {each.node_uid for each in open_cases if each.state != "suspected"} | {case.node_uid}
-        grown = now - self.settings.boot_seconds
-        not_ready = {node.uid for node in nodes if not node.ready and node.created_at < grown}
+        in_flight = {each.node_uid for each in cases if each.state in CASES_IN_FLIGHT} | (marked - left)
+        counted = self._unhealthy(case, [each for each in cases if not each.ended], nodes, now)
         _, starts = self.store.places(now)
         return FleetView(
             pool=case.pool,
             nodes=len(nodes),
-            unhealthy=len(confirmed | not_ready | marked),
+            unhealthy=len(counted),
+            counted=tuple(sorted(counted.values())),
             in_flight=len(in_flight - {case.node_uid}),
             started_last_hour=sum(uid != case.node_uid for uid, _ in starts),
             metrics_at=self.observation.metrics_at,
@@ -209,6 +211,77 @@ class CaseProgress:
                 unit for unit, at in self.observation.shifts.items() if now - at < SHIFT_SECONDS
             ),
         )
+
+    def _unhealthy(
+        self, case: RepairCase, open_cases: Iterable[RepairCase], nodes: Iterable[WatchedNode], now: float
+    ) -> dict[str, str]:
+        """Return the nodes that count for the breaker, each with its reason, by their identifiers."""
+        counted = {
+            each.node_uid: f"{each.node}: {each.state}, "
+            + ", ".join(f"{one.kind} {one.code}" for one in each.evidence)
+            for each in (case, *open_cases)
+            if each.node_uid == case.node_uid or each.state != "suspected" or has_same_cause(case, each)
+        }
+        grown = now - self.settings.boot_seconds
+        for node in nodes:
+            if node.cordoned and node.mark:
+                counted.setdefault(node.uid, f"{node.name}: closed by GPU health, left to people")
+            elif not node.ready and node.created_at < grown:
+                counted.setdefault(node.uid, f"{node.name}: not ready")
+        return counted
+
+    def tell_held(self, nodes: Sequence[WatchedNode], now: float) -> None:
+        """Tell people of each pool that the breaker holds for some minutes, once, with what holds it.
+
+        Parameters
+        ----------
+        nodes
+            All nodes.
+        now
+            Seconds since the epoch.
+
+        Raises
+        ------
+        RepairActionError
+            If they could not be told. The next run tries again.
+        """
+        waiting = [
+            each for each in self.store.cases(now) if not each.ended and each.reason == TOO_MANY_UNHEALTHY
+        ]
+        self.held = len(waiting)
+        by_pool = {each.pool: each for each in waiting}
+        for pool in sorted({*self.settings.repaired_by, *by_pool}):
+            known = self.store.held(pool, now)
+            if pool not in by_pool:
+                if known.since:
+                    self.store.note_held(replace(known, since=0.0, told=False), now)
+            elif not known.since:
+                self.store.note_held(replace(known, since=now), now)
+            elif not known.told and now - known.since >= HELD_SECONDS:
+                self._tell_held(by_pool[pool], nodes, now)
+                self.store.note_held(replace(known, told=True), now)
+
+    def _tell_held(self, case: RepairCase, nodes: Sequence[WatchedNode], now: float) -> None:
+        view = self._view(case, [node for node in nodes if node.pool == case.pool], now)
+        answer = breaker(view, self.settings)
+        if answer is not None:
+            with acting("tell people"):
+                self.repairs.tell(
+                    f"pool {case.pool}",
+                    f"Nothing is replaced in pool {case.pool}, cell {self.repairs.platform.cell.name}:"
+                    f" {answer.text}\nRunbook: {REPLACEMENTS_HELD_RUNBOOK}",
+                )
+
+
+def _is_settled(case: RepairCase, node: WatchedNode, evidence: Evidence) -> bool:
+    """Return whether a case has ended, and more evidence does not open it again.
+
+    A case that was left to people opens again if the same node is seen broken an hour later: there may be a
+    spare place now, or somebody opened the node again. A node that is still closed is left to them.
+    """
+    if case.state not in LEFT_TO_PEOPLE:
+        return case.ended and case.state != "cleared"
+    return bool(node.cordoned and node.mark) or evidence.at <= case.changed_at + _SETTLED_SECONDS
 
 
 def _has(case: RepairCase, evidence: Evidence) -> bool:

@@ -16,6 +16,7 @@ _CASE: Final = "case#"
 _PLACES: Final = "places"
 _OBSERVED: Final = "observed"
 _TOLD: Final = "told#"
+_HELD: Final = "held#"
 _HOUR: Final = 3600.0
 #: How long an ended case still counts: until then the same report does not open another one.
 _KEPT_SECONDS: Final = 86400.0
@@ -37,6 +38,28 @@ class Observation:
 
     metrics_at: float = 0.0
     shifts: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPool:
+    """Whether the breaker holds the replacements of a pool.
+
+    Parameters
+    ----------
+    pool
+        Name of the pool.
+    since
+        Since when, in seconds since the epoch. Zero if it does not.
+    told
+        Whether people were told of it.
+    version
+        Number of writes.
+    """
+
+    pool: str
+    since: float = 0.0
+    told: bool = False
+    version: int = 0
 
 
 class CaseStore:
@@ -163,6 +186,21 @@ class CaseStore:
         entry = f"{_TOLD}{case.node_uid}#{reason}"
         try:
             self._table.write(entry, {"at": now}, version=0, now=now, expires=now + _KEPT_SECONDS)
+        except VersionConflictError:
+            return
+
+    def held(self, pool: str, now: float) -> HeldPool:
+        """Return whether the breaker holds a pool, as the newest run noted it."""
+        stored = self._table.read(f"{_HELD}{pool}", now)
+        if stored is None:
+            return HeldPool(pool)
+        return HeldPool(pool, float(stored.content["since"]), bool(stored.content["told"]), stored.version)
+
+    def note_held(self, held: HeldPool, now: float) -> None:
+        """Note whether the breaker holds a pool. Of two runs at once, the first is stored."""
+        content = {"since": held.since, "told": held.told}
+        try:
+            self._table.write(f"{_HELD}{held.pool}", content, version=held.version, now=now)
         except VersionConflictError:
             return
 

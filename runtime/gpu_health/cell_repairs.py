@@ -11,13 +11,14 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from gpu_health.case_store import CaseStore
+from gpu_health.dcgm_readings import dcgm_readings
 from gpu_health.health_platform import HealthPlatform
 from gpu_health.watched_node import WatchedNode, WatchedWorker
-from inference_blueprints.gpu_health.live_node import LiveNode
+from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode
 from inference_blueprints.gpu_health.repair_actions import RepairActionError, Verification
 from inference_blueprints.gpu_health.repair_case import RepairCase
 from operations import aws_clients
-from operations.operations_errors import OperationsError
+from operations.operations_errors import MetricsError, OperationsError
 
 #: Longest subject of a message: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 _SUBJECT: Final = 100
@@ -60,6 +61,8 @@ class CellRepairs(ABC):
         What is known about the workers of nodes, by name of the node.
     boots
         Identifiers of the boots in which cases were opened, by name of the node.
+    readings
+        What the exporters of some nodes said in this run, None if one was silent. Others are asked.
     """
 
     platform: HealthPlatform
@@ -67,6 +70,7 @@ class CellRepairs(ABC):
     clock: Callable[[], float]
     figures: Mapping[str, WorkerFigures] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
+    readings: dict[str, DcgmReading | None] = field(default_factory=dict)
 
     @abstractmethod
     def nodes(self) -> Sequence[WatchedNode]:
@@ -137,6 +141,27 @@ class CellRepairs(ABC):
     def verify(self, case: RepairCase) -> Verification:
         """Return whether a replacement serves."""
 
+    def read_dcgm(self, nodes: Sequence[str]) -> None:
+        """Read what the exporters of some nodes say, with few queries for many nodes.
+
+        Parameters
+        ----------
+        nodes
+            Names of nodes.
+        """
+        cell, rules = self.platform.cell, self.platform.rules
+        try:
+            found = dcgm_readings(cell.metrics, cell.platform, nodes, rules, self.clock())
+        except MetricsError:
+            found = {}  # as if no exporter answered: nothing is proved or contradicted by it
+        self.readings |= {node: found.get(node) for node in nodes}
+
+    def dcgm(self, node: str) -> DcgmReading | None:
+        """Return what the exporter of a node says. None if it is silent."""
+        if node not in self.readings:
+            self.read_dcgm([node])
+        return self.readings[node]
+
     def pool_nodes(self, pool: str) -> Sequence[WatchedNode]:
         """Return the nodes of a pool."""
         return [node for node in self.nodes() if node.pool == pool]
@@ -156,17 +181,30 @@ class CellRepairs(ABC):
         with acting("tell people"):
             if self.store.was_told(case, case.state, self.clock()):
                 return
-            cell = self.platform.cell
-            aws_clients.client("sns").publish(
-                TopicArn=cell.topic_arn,
-                Subject=f"GPU health of {cell.platform}: {case.node}"[:_SUBJECT],
-                Message=(
-                    f"Node {case.node} ({case.instance or 'instance not known'}) of pool {case.pool}, cell"
-                    f" {cell.name}: {text}\n"
-                    + "\n".join(f"- {each.kind} {each.code} by {each.source}" for each in case.evidence)
-                ),
+            self.tell(
+                case.node,
+                f"Node {case.node} ({case.instance or 'instance not known'}) of pool {case.pool}, cell"
+                f" {self.platform.cell.name}: {text}\n"
+                + "\n".join(f"- {each.kind} {each.code} by {each.source}" for each in case.evidence),
             )
             self.store.told(case, case.state, self.clock())
+
+    def tell(self, about: str, text: str) -> None:
+        """Tell people by the topic.
+
+        Parameters
+        ----------
+        about
+            Node or pool, for the subject.
+        text
+            The message.
+        """
+        cell = self.platform.cell
+        aws_clients.client("sns").publish(
+            TopicArn=cell.topic_arn,
+            Subject=f"GPU health of {cell.platform}: {about}"[:_SUBJECT],
+            Message=text,
+        )
 
 
 def has_spare_place(reservation: str) -> bool:

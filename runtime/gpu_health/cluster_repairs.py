@@ -16,23 +16,23 @@ from gpu_health.cell_repairs import (
     has_spare_place,
     terminate_in_group,
 )
-from gpu_health.dcgm_readings import dcgm_readings
 from gpu_health.node_reading import (
     RESERVATION_LABEL,
     KubernetesObject,
     NodeObject,
     host_engines,
     is_running,
+    is_stuck,
     ready_since,
     worker_pods,
 )
 from gpu_health.watched_node import WatchedNode, WatchedWorker
-from inference_blueprints.contracts.health_names import CORDON_ANNOTATION
+from inference_blueprints.contracts.health_names import CORDON_ANNOTATION, OVERFLOW_POOL
 from inference_blueprints.contracts.metric_labels import RELEASE_LABEL_OF_PODS
 from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode, NodeOwner
 from inference_blueprints.gpu_health.repair_actions import RepairActionError, Verification
 from inference_blueprints.gpu_health.repair_case import RepairCase
-from operations.operations_errors import KubernetesError, MetricsError
+from operations.operations_errors import KubernetesError
 
 _NODES: Final = "/api/v1/nodes"
 _CLAIMS: Final = "/apis/karpenter.sh/v1/nodeclaims"
@@ -71,11 +71,11 @@ class ClusterRepairs(CellRepairs):
                 gpus_expected=found.gpus_expected(self.platform.accelerators),
                 gpus_allocatable=found.gpus_allocatable,
                 conditions=found.conditions,
-                dcgm=self._dcgm(node, pods),
+                dcgm=self._dcgm_on(node, pods),
                 slower=figures.slower,
                 failing=figures.failing,
                 peers=figures.peers,
-                serving_pods=sum(map(_serves, pods)),
+                serving_pods=sum(self._serves(pod) for pod in pods),
             )
 
     def cordon(self, case: RepairCase) -> None:
@@ -104,7 +104,7 @@ class ClusterRepairs(CellRepairs):
         """
         with acting(f"drain {case.node}"):
             for pod in self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={case.node}"):
-                if _serves(pod) and "deletionTimestamp" not in pod["metadata"]:
+                if self._serves(pod) and "deletionTimestamp" not in pod["metadata"]:
                     self._evict(pod)
 
     def replace(self, case: RepairCase, live: LiveNode) -> None:
@@ -126,12 +126,15 @@ class ClusterRepairs(CellRepairs):
         """Return whether a node that joined after the cordon runs a ready serving pod.
 
         A node that replaced that of another case does not count. Times are those of the API server, which
-        are corrected by the difference of the clocks.
+        are corrected by the difference of the clocks. Pods without a pool fit on any node, so the NodePool
+        that takes them when the system nodes are full needs no other node.
         """
+        if case.pool == OVERFLOW_POOL:
+            return Verification(serving=True)
         with acting("look for a replacement"):
             taken = {each.replacement for each in self.store.cases(self.clock()) if each.replacement}
             since = case.times.get("cordoned", case.opened_at)
-            for node in self._pool_objects(case.pool):
+            for node in self.pool_nodes(case.pool):
                 young = node.created_at > since and node.name not in taken and node.uid != case.node_uid
                 if young and node.ready and not node.cordoned and self._serves_on(node):
                     return Verification(serving=True, replacement=node.name)
@@ -165,12 +168,14 @@ class ClusterRepairs(CellRepairs):
         except (KeyError, TypeError) as error:
             raise ValueError(f"the mark of {node.name} is no case: {error!r}") from error
 
-    def _pool_objects(self, pool: str) -> list[NodeObject]:
-        return [node for node in self.nodes() if node.pool == pool]
-
-    def _serves_on(self, node: NodeObject) -> bool:
+    def _serves_on(self, node: WatchedNode) -> bool:
         pods = self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node.name}")
-        return any(_serves(pod) and ready_since(pod) is not None for pod in pods)
+        return any(self._serves(pod) and ready_since(pod) is not None for pod in pods)
+
+    def _serves(self, pod: KubernetesObject) -> bool:
+        if RELEASE_LABEL_OF_PODS not in pod["metadata"].get("labels", {}) or not is_running(pod):
+            return False
+        return not is_stuck(pod, self.clock() + self._api.clock_skew_seconds)
 
     def _booted_at(self, node: NodeObject) -> float:
         """Return when a node was booted: it joined then, or became ready again after another boot."""
@@ -192,13 +197,8 @@ class ClusterRepairs(CellRepairs):
         identifier = node.labels.get(RESERVATION_LABEL)
         return identifier is not None and has_spare_place(identifier)
 
-    def _dcgm(self, node: str, pods: list[KubernetesObject]) -> DcgmReading | None:
-        try:
-            cell, rules = self.platform.cell, self.platform.rules
-            found = dcgm_readings(cell.metrics, cell.platform, [node], rules, self.clock())
-        except MetricsError:
-            return None  # as if the exporter did not answer: nothing is proved or contradicted by it
-        reading = found.get(node)
+    def _dcgm_on(self, node: str, pods: list[KubernetesObject]) -> DcgmReading | None:
+        reading = self.dcgm(node)
         return None if reading is None else replace(reading, host_engines=host_engines(pods))
 
     # --- Acting. ---
@@ -233,7 +233,3 @@ class ClusterRepairs(CellRepairs):
         if not str(claim.get("status", {}).get("providerID", "")).endswith(live.instance):
             raise RepairActionError(f"the NodeClaim {live.owner_name} has another instance now")
         self._api.delete(f"{_CLAIMS}/{live.owner_name}", uid=claim["metadata"]["uid"])
-
-
-def _serves(pod: KubernetesObject) -> bool:
-    return is_running(pod) and RELEASE_LABEL_OF_PODS in pod["metadata"].get("labels", {})

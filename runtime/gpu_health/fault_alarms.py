@@ -1,14 +1,13 @@
 """Function that handles the events of alarms on hardware: it opens cases and takes their first steps.
 
-It is called by a queue of EventBridge events, with ReportBatchItemFailures, or by EventBridge itself. An
-event that could not be handled comes again, and goes to the dead-letter queue in the end; `minute` reads
-raised alarms too, so nothing depends on one event.
+It is called by EventBridge, or by a queue of its events with ReportBatchItemFailures. An event that could
+not be handled does not come again: `minute` reads raised alarms too, so nothing depends on one event.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
@@ -18,12 +17,14 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import BotoCoreError, ClientError
 
 from gpu_health.case_progress import CaseProgress
-from gpu_health.hardware_events import AlarmReport, NodeSignal, alarm_report, signal_of
+from gpu_health.hardware_events import NodeSignal, alarm_report, signal_of
 from gpu_health.health_platform import health_platform
 from gpu_health.health_run import begin
+from gpu_health.watched_node import WatchedNode
 from inference_blueprints.contracts import health_names, operations_names
 from inference_blueprints.contracts.health_names import hardware_alarm_prefix
 from inference_blueprints.gpu_health.fault_rules import HardwareSignal
+from inference_blueprints.gpu_health.repair_case import RepairCase
 from operations import aws_clients
 from operations.operations_errors import OperationsError
 
@@ -63,7 +64,7 @@ def handle_event(event: Mapping[str, Any]) -> None:
     Raises
     ------
     OperationsError
-        If a service does not answer. The event has to come again.
+        If a service does not answer. The next minute's run does the same.
     """
     started, clock = time.monotonic(), time.time
     platform = health_platform()
@@ -73,20 +74,18 @@ def handle_event(event: Mapping[str, Any]) -> None:
     except ValueError:
         _logger.exception("an event that cannot be read is dropped", extra={"event": event})
         return
-    signals = list(_signals(report, prefix, clock()))
-    if signals:
-        run = begin(platform, clock)
-        try:
-            for signal in signals:
-                handle_signal(run, signal, clock)
-        finally:
-            _count(run, time.monotonic() - started)
-
-
-def _signals(report: AlarmReport, prefix: str, now: float) -> Iterator[NodeSignal]:
-    yield from report.signals
-    if report.names_no_node:
-        yield from alarm_signals(report.alarm, prefix, now)
+    if not report.alarm:
+        return
+    run = begin(platform, clock)
+    try:
+        nodes = run.repairs.nodes()
+        named = add_signals(run, report.signals, nodes, clock())
+        # All nodes in alarm count before the first of them is touched: they may have one cause.
+        others = add_signals(run, alarm_signals(report.alarm, prefix, clock()), nodes, clock())
+        for case in (others if report.names_no_node else named).values():
+            run.advance(case, [node for node in nodes if node.pool == case.pool], clock())
+    finally:
+        _count(run, time.monotonic() - started)
 
 
 def alarm_signals(alarm: str, prefix: str, now: float) -> Iterator[NodeSignal]:
@@ -125,35 +124,43 @@ def alarm_signals(alarm: str, prefix: str, now: float) -> Iterator[NodeSignal]:
         query["NextToken"] = answer["NextToken"]
 
 
-def handle_signal(run: CaseProgress, signal: NodeSignal, clock: Callable[[], float]) -> None:
-    """Add what a signal proves to the node's case, and take the case's next steps.
+def add_signals(
+    run: CaseProgress, signals: Iterable[NodeSignal], nodes: Iterable[WatchedNode], now: float
+) -> Mapping[str, RepairCase]:
+    """Add what signals prove to the cases of their nodes, and return the open ones, by identifiers of nodes.
 
     Parameters
     ----------
     run
         The cases.
-    signal
-        The signal.
-    clock
-        Returns the time, in seconds since the epoch.
+    signals
+        The signals.
+    nodes
+        All nodes, as they are now.
+    now
+        Seconds since the epoch.
 
     Raises
     ------
     OperationsError
         If a service does not answer.
     """
-    node = run.find(signal.node, signal.instance)
-    if node is None:
-        _logger.info("a signal is about a node that is gone", extra={"node": signal.node or signal.instance})
-        return
-    evidence = run.repairs.platform.rules.evidence(
-        HardwareSignal(kind=signal.kind, code=signal.code, node=node.name, at=signal.at, source=_SOURCE)
-    )
-    if evidence is None:
-        return
-    case = run.add(node, evidence, clock())
-    if case is not None:
-        run.advance(case, run.repairs.pool_nodes(case.pool), clock())
+    known = {name: node for node in nodes for name in (node.instance, node.name)}
+    found = dict[str, RepairCase]()
+    for signal in signals:
+        node = known.get(signal.node or signal.instance)
+        if node is None:
+            _logger.info(
+                "a signal is about a node that is gone", extra={"node": signal.node or signal.instance}
+            )
+            continue
+        evidence = run.repairs.platform.rules.evidence(
+            HardwareSignal(kind=signal.kind, code=signal.code, node=node.name, at=signal.at, source=_SOURCE)
+        )
+        case = None if evidence is None else run.add(node, evidence, now)
+        if case is not None:
+            found[node.uid] = case
+    return found
 
 
 def _count(run: CaseProgress, seconds: float) -> None:

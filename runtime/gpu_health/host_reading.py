@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from inference_blueprints.contracts.metric_labels import WORKER_ROLES
 from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
 from inference_blueprints.contracts.task_tags import LABEL_TAGS
 from inference_blueprints.gpu_health.fault_rules import HardwareSignal
+from inference_blueprints.gpu_health.live_node import LiveCondition
 from operations import aws_clients
 from operations.operations_errors import EcsError
 
@@ -50,12 +52,15 @@ class ContainerHost:
         What DescribeContainerInstances says.
     pool
         Name of its pool. Empty if it is of none.
+    read_at
+        When it was read, in seconds since the epoch.
     rack
         The network node that it hangs on, the lowest of its layers, as on EKS. Empty if it is not known.
     """
 
     content: EcsObject
     pool: str
+    read_at: float
     rack: str = ""
 
     @property
@@ -126,8 +131,20 @@ class ContainerHost:
         """Return the GPUs of its instance type. 0 if it has none, or is not known."""
         return accelerators.get(self.instance_type, 0)
 
+    @property
+    def conditions(self) -> tuple[LiveCondition, ...]:
+        """A condition while its agent is disconnected, which is usual for a moment. ECS tells no time.
+
+        https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_container_instance_events.html
+        """
+        return () if self.ready else (LiveCondition("Ready", None, "AgentDisconnected", self.read_at),)
+
     def signals(self) -> Iterator[HardwareSignal]:
-        """Return what ECS' own check of GPUs says."""
+        """Return what ECS' own check of GPUs says, and whether the agent is disconnected."""
+        for condition in self.conditions:
+            yield HardwareSignal(
+                kind="node_condition", code=condition.code, node=self.name, at=condition.since, source="agent"
+            )
         for check in self.content.get("healthStatus", {}).get("details", []):
             if check.get("type") == _GPU_CHECK and check.get("status") == _IMPAIRED:
                 yield HardwareSignal(
@@ -231,10 +248,11 @@ class ClusterReading:
                     cluster=self._cluster, containerInstances=some, include=["CONTAINER_INSTANCE_HEALTH"]
                 )["containerInstances"]
             ]
-        known = [each for each in described if each.get("ec2InstanceId")]
+        known, now = [each for each in described if each.get("ec2InstanceId")], time.time()
         racks = _racks([str(each["ec2InstanceId"]) for each in known])
         return [
-            ContainerHost(each, self._pool(each), racks.get(str(each["ec2InstanceId"]), "")) for each in known
+            ContainerHost(each, self._pool(each), now, racks.get(str(each["ec2InstanceId"]), ""))
+            for each in known
         ]
 
     def tasks(self, host: ContainerHost | None = None) -> list[HostTask]:

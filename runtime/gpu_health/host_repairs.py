@@ -25,17 +25,16 @@ from gpu_health.cell_repairs import (
     has_spare_place,
     terminate_in_group,
 )
-from gpu_health.dcgm_readings import dcgm_readings, listed_gpus
+from gpu_health.dcgm_readings import listed_gpus
 from gpu_health.host_reading import ClusterReading, ContainerHost, HostTask
 from gpu_health.watched_node import WatchedNode, WatchedWorker
 from inference_blueprints.contracts.health_names import DRAIN_ATTRIBUTE, FAULT_KINDS
 from inference_blueprints.contracts.metric_labels import WORKER_ROLES
-from inference_blueprints.gpu_health.live_node import DcgmReading, LiveNode, Purchase
+from inference_blueprints.gpu_health.live_node import LiveNode, Purchase
 from inference_blueprints.gpu_health.repair_actions import RepairActionError, Verification
 from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase, opened_case
 from inference_blueprints.gpu_health.worker_windows import peer_name
 from operations import aws_clients
-from operations.operations_errors import MetricsError
 
 #: The mark of a drain: when the case was opened and cordoned, and its strongest evidence. A value has at most
 #: 128 letters, digits, spaces and ``-_.@/:``:
@@ -128,7 +127,8 @@ class HostRepairs(CellRepairs):
                 spare=spare,
                 gpus_expected=found.gpus_expected(self.platform.accelerators),
                 gpus_allocatable=found.gpus_allocatable,
-                dcgm=self._dcgm(node),
+                conditions=found.conditions,
+                dcgm=self.dcgm(node),
                 slower=figures.slower,
                 failing=figures.failing,
                 peers=figures.peers,
@@ -222,14 +222,6 @@ class HostRepairs(CellRepairs):
         if answer.get("failures"):
             reasons = ", ".join(str(each.get("reason", "no reason")) for each in answer["failures"])
             raise RepairActionError(f"ECS did not set {host.name} to {state}: {reasons}")
-
-    def _dcgm(self, node: str) -> DcgmReading | None:
-        try:
-            cell, rules = self.platform.cell, self.platform.rules
-            found = dcgm_readings(cell.metrics, cell.platform, [node], rules, self.clock())
-        except MetricsError:
-            return None  # as if the exporter did not answer: nothing is proved or contradicted by it
-        return found.get(node)
 
     def _workers_serve(self, case: RepairCase) -> bool:
         """Return whether every service of the pool has its tasks, and all are healthy on other hosts."""

@@ -15,11 +15,11 @@ from gpu_health.case_progress import SHIFT_SECONDS, CaseProgress
 from gpu_health.case_store import Observation
 from gpu_health.cell_repairs import WorkerFigures
 from gpu_health.dcgm_readings import listed_gpus
-from gpu_health.fault_alarms import alarm_signals, handle_signal
+from gpu_health.fault_alarms import add_signals, alarm_signals
 from gpu_health.health_platform import health_platform
 from gpu_health.health_run import begin
 from gpu_health.watched_node import WatchedNode, WatchedWorker
-from gpu_health.worker_metrics import LAG_SECONDS, read_windows
+from gpu_health.worker_metrics import read_windows
 from inference_blueprints.contracts import health_names as names
 from inference_blueprints.contracts import operations_names
 from inference_blueprints.contracts.health_names import (
@@ -56,10 +56,12 @@ def handle(event: Mapping[str, Any], context: Any) -> None:
         nodes = run.repairs.nodes()
         run.recover(nodes, clock())
         run.give_back_orphans(clock())
+        # Everything that is known counts before the first node is touched.
         _compare_workers(run, nodes, clock)
         _read_nodes(run, nodes, clock)
-        _read_alarms(run, clock)
+        _read_alarms(run, nodes, clock)
         _advance_all(run, nodes, clock)
+        run.tell_held(nodes, clock())
     finally:
         _count_work(run)
     _count(run, clock(), time.monotonic() - started)
@@ -76,26 +78,34 @@ def _compare_workers(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Cal
     if not workers:
         return
     try:
-        windows = read_windows(cell.metrics, cell.platform, workers, run.settings.detection, now)
+        read = read_windows(cell.metrics, cell.platform, workers, run.settings, now)
     except MetricsError as error:
         _logger.warning("metrics cannot be read, so no worker is judged", extra={"error": str(error)})
         _metrics.add_metric(operations_names.METRICS_UNREADABLE, MetricUnit.Count, 1)
+        _count_age(run, now)
         return
+    windows = read.windows
     comparison = compare(windows, run.settings.detection)
     verdicts = judge(windows, comparison, run.settings.detection)
     run.repairs.figures = _figures(workers, comparison.slower[-1], comparison.excess)
-    reported = numpy.isfinite(comparison.requests[-1]).any()
     shifts = {unit: at for unit, at in run.observation.shifts.items() if now - at < SHIFT_SECONDS}
     shifts |= {(shift.unit, shift.name): now for shift in verdicts.shifts}
-    metrics_at = now - LAG_SECONDS if reported else run.observation.metrics_at
-    run.observation = Observation(metrics_at, shifts)
+    run.observation = Observation(read.end or run.observation.metrics_at, shifts)
     run.store.observe(run.observation, now)
-    _add_suspicious(run, workers, verdicts, now)
+    _count_age(run, now)
+    _add_suspicious(run, workers, verdicts, at=read.end, now=now)
     _count_workers(verdicts)
 
 
+def _count_age(run: CaseProgress, now: float) -> None:
+    """Count how old the newest window is that workers reported. Some engines never report one."""
+    if run.observation.metrics_at:
+        age = now - run.observation.metrics_at
+        _metrics.add_metric(names.METRICS_AGE_SECONDS, MetricUnit.Seconds, age)
+
+
 def _add_suspicious(
-    run: CaseProgress, workers: Sequence[WatchedWorker], verdicts: Verdicts, now: float
+    run: CaseProgress, workers: Sequence[WatchedWorker], verdicts: Verdicts, *, at: float, now: float
 ) -> None:
     for place in numpy.flatnonzero(verdicts.suspicious).tolist():
         code = str(verdicts.kind[place])
@@ -104,7 +114,7 @@ def _add_suspicious(
         evidence = Evidence(
             kind=kind,
             code=code,
-            at=now,
+            at=at,
             source=_PEERS,
             fatal=False,
             figure=slower if kind == "slow_worker" else run.settings.detection.excess_share,
@@ -134,8 +144,13 @@ def _worst(before: float | None, new: Sequence[float]) -> float | None:
 
 
 def _read_nodes(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable[[], float]) -> None:
-    """Open cases about what the nodes report: conditions, and fewer GPUs than they have."""
+    """Open cases about what the nodes of pools report: conditions, and fewer GPUs than they have."""
     now, platform = clock(), run.repairs.platform
+    for node in nodes:
+        for signal in node.signals() if node.pool else ():
+            evidence = platform.rules.evidence(signal)
+            if evidence is not None:
+                run.add(node, evidence, now)
     expected = {node.name: node.gpus_expected(platform.accelerators) for node in nodes}
     equipped = [node for node in nodes if node.pool and expected[node.name]]
     try:
@@ -145,10 +160,6 @@ def _read_nodes(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable
         _logger.warning("GPUs cannot be counted", extra={"error": str(error)})
         listed = {}
     for node in equipped:
-        for signal in node.signals():
-            evidence = platform.rules.evidence(signal)
-            if evidence is not None:
-                run.add(node, evidence, now)
         offered = min(node.gpus_allocatable, listed.get(node.name, expected[node.name]))
         # A node that boots, or boots again, has no GPUs yet.
         started = max(node.created_at, node.ready_since)
@@ -160,7 +171,7 @@ def _read_nodes(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable
             )
 
 
-def _read_alarms(run: CaseProgress, clock: Callable[[], float]) -> None:
+def _read_alarms(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable[[], float]) -> None:
     """Read raised alarms: an event that was lost, or came while a service was away, is made up for."""
     cell = run.repairs.platform.cell
     prefix = hardware_alarm_prefix(cell.platform, cell.name)
@@ -172,16 +183,17 @@ def _read_alarms(run: CaseProgress, clock: Callable[[], float]) -> None:
             for alarm in page["MetricAlarms"]
         ]
         for alarm in alarms:
-            for signal in alarm_signals(alarm, prefix, clock()):
-                handle_signal(run, signal, clock)
+            add_signals(run, alarm_signals(alarm, prefix, clock()), nodes, clock())
     except (ClientError, BotoCoreError, OperationsError) as error:
         _logger.warning("raised alarms cannot be read", extra={"error": str(error)})
 
 
 def _advance_all(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable[[], float]) -> None:
-    for case in list(run.store.cases(clock())):
-        if not case.ended:
-            run.advance(case, [node for node in nodes if node.pool == case.pool], clock())
+    cases = [case for case in run.store.cases(clock()) if not case.ended]
+    here = {node.name for node in nodes}
+    run.repairs.read_dcgm([case.node for case in cases if case.node in here])
+    for case in cases:
+        run.advance(case, [node for node in nodes if node.pool == case.pool], clock())
 
 
 def _count_workers(verdicts: Verdicts) -> None:
@@ -213,6 +225,7 @@ def _count(run: CaseProgress, now: float, seconds: float) -> None:
         operations_names.FROZEN: (MetricUnit.Count, int(run.settings.frozen)),
         names.CASES_OPEN: (MetricUnit.Count, len(open_cases)),
         names.CASES_IN_FLIGHT_METRIC: (MetricUnit.Count, len(in_flight)),
+        names.CASES_HELD: (MetricUnit.Count, run.held),
         names.OLDEST_CASE_SECONDS: (MetricUnit.Seconds, oldest),
     }
     for name, (unit, value) in figures.items():

@@ -51,6 +51,7 @@ _PURCHASES: Final[Mapping[str, Purchase]] = {
 _XID_REASON: Final = re.compile(r"NvidiaXID(\d+)(?:Error|Warning)?")
 _DCGM_REASON: Final = re.compile(r"DCGM\w*?(\d+)")
 _ACCELERATORS: Final = "AcceleratedHardwareReady"
+_STUCK_SECONDS: Final = 60.0
 #: Labels of a pod that change with each revision: of a Deployment, a LeaderWorkerSet and a StatefulSet.
 _REVISION_LABELS: Final = (
     "pod-template-hash",
@@ -91,8 +92,11 @@ class NodeObject:
 
     @property
     def pool(self) -> str:
-        """Name of its pool. Empty if it is of none."""
-        return self.labels.get(_NODEPOOL_LABEL) or self.labels.get(POOL_LABEL_OF_PODS, "")
+        """Name of its pool, else of its NodePool. Empty if it is of none.
+
+        A pool with a minimum has two NodePools, and nodes of both have its label.
+        """
+        return self.labels.get(POOL_LABEL_OF_PODS) or self.labels.get(_NODEPOOL_LABEL, "")
 
     @property
     def rack(self) -> str:
@@ -185,13 +189,16 @@ class NodeObject:
         )
 
     def signals(self) -> Iterator[HardwareSignal]:
-        """Return what the node monitoring agent reports about the accelerators."""
+        """Return what the kubelet and the node monitoring agent report: of accelerators by kind and code."""
         for condition in self.conditions:
+            if condition.healthy:
+                continue
+            kind: FaultKind = "node_condition"
+            # A node that was never well has conditions from just before it joined.
+            code, at = condition.code, max(condition.since, self.created_at)
             if condition.kind == _ACCELERATORS and condition.healthy is False:
-                kind, code = fault_of(condition.reason)
-                yield HardwareSignal(
-                    kind=kind, code=code, node=self.name, at=condition.since, source="node-condition"
-                )
+                (kind, code), at = fault_of(condition.reason), condition.since
+            yield HardwareSignal(kind=kind, code=code, node=self.name, at=at, source="node-condition")
 
     def _conditions(self) -> Sequence[Mapping[str, str]]:
         return self.content["status"].get("conditions", [])  # type: ignore[no-any-return]
@@ -225,6 +232,24 @@ def ready_since(pod: KubernetesObject) -> float | None:
 def is_running(pod: KubernetesObject) -> bool:
     """Return whether a pod has not ended."""
     return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
+def is_stuck(pod: KubernetesObject, now: float) -> bool:
+    """Return whether a pod should have ended by its grace period, and a minute more, and is still there.
+
+    Its kubelet is dead, or a finalizer or a volume holds the object. Its requests have ended in any case.
+    Karpenter waits for such a pod no longer either (``IsStuckTerminating`` in pkg/utils/pod/scheduling.go of
+    kubernetes-sigs/karpenter). The time of deletion includes the grace period.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    now
+        Seconds since the epoch, by the API server's clock.
+    """
+    deleted = pod["metadata"].get("deletionTimestamp")
+    return deleted is not None and now - seconds_of(deleted) > _STUCK_SECONDS
 
 
 def worker_pods(

@@ -68,7 +68,7 @@ class WatchedNode(Protocol):
         """Return the accelerators of its instance type. 0 if it has none, or is not known."""
 
     def signals(self) -> Iterable[HardwareSignal]:
-        """Return what the cluster reports about its accelerators."""
+        """Return what the cluster reports about it and its accelerators."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """What workers did in the newest windows: recorded series of CloudWatch.
 
 Each run asks for all windows again. So a run that was killed loses nothing, and metrics that come late are
-seen by the next run.
+seen by the next run: the newest window is the newest that has data, if it is not too old to decide by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy
@@ -15,7 +16,7 @@ import numpy
 from gpu_health.watched_node import WatchedWorker
 from inference_blueprints.contracts import health_names as names
 from inference_blueprints.contracts.operations_names import QUERIES_AT_ONCE
-from inference_blueprints.gpu_health.health_settings import DetectionSettings
+from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.gpu_health.worker_windows import Numbers, WorkerWindows
 from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
 from operations.promql import name_matchers, text_literal
@@ -24,14 +25,31 @@ from operations.promql import name_matchers, text_literal
 LAG_SECONDS: Final = 20.0
 
 
+@dataclass(frozen=True, slots=True)
+class ReadWindows:
+    """The newest windows that have data.
+
+    Parameters
+    ----------
+    windows
+        What workers did in them.
+    end
+        When the newest of them ended, in seconds since the epoch. Zero if no worker reported in one that is
+        young enough: then all are empty.
+    """
+
+    windows: WorkerWindows
+    end: float
+
+
 def read_windows(
     metrics: CloudWatchPromql,
     platform: str,
     workers: Sequence[WatchedWorker],
-    settings: DetectionSettings,
+    settings: HealthSettings,
     now: float,
-) -> WorkerWindows:
-    """Return what workers did in the newest windows.
+) -> ReadWindows:
+    """Return what workers did in the newest windows that have data.
 
     Parameters
     ----------
@@ -42,7 +60,7 @@ def read_windows(
     workers
         The workers.
     settings
-        Number and length of the windows.
+        Number and length of the windows, and the age from which data decides nothing.
     now
         Seconds since the epoch.
 
@@ -51,20 +69,21 @@ def read_windows(
     MetricsError
         If CloudWatch does not answer a query completely: with a part of the workers, nobody is judged.
     """
+    detection, step = settings.detection, settings.detection.window_seconds
+    late = int((settings.stale_seconds - LAG_SECONDS) // step)
+    rows = detection.windows + late
     end = now - LAG_SECONDS
-    start = end - settings.window_seconds * (settings.windows - 1)
+    start = end - step * (rows - 1)
     place = {worker.name: number for number, worker in enumerate(workers)}
     queries = [
-        (series, _query(series, platform, pods, settings.window_seconds))
+        (series, _query(series, platform, pods, step))
         for series in names.WORKER_SERIES
         for pods in name_matchers("pod", place)
     ]
-    matrices = {
-        series: numpy.full((settings.windows, len(workers)), numpy.nan) for series in names.WORKER_SERIES
-    }
+    matrices = {series: numpy.full((rows, len(workers)), numpy.nan) for series in names.WORKER_SERIES}
 
     def ask(query: str) -> Any:
-        return metrics.range(query, start, end, settings.window_seconds)
+        return metrics.range(query, start, end, step)
 
     with ThreadPoolExecutor(QUERIES_AT_ONCE) as pool:
         answers = list(pool.map(ask, [query for _, query in queries]))
@@ -74,10 +93,27 @@ def read_windows(
             if column is None:
                 continue
             for at, value in series.points:
-                row = round((at - start) / settings.window_seconds)
-                if 0 <= row < settings.windows:
+                row = round((at - start) / step)
+                if 0 <= row < rows:
                     matrices[name][row, column] = value
-    return _windows(workers, matrices, end, settings.window_seconds)
+    newest = _newest(matrices[names.WORKER_REQUESTS], late)
+    missing = late if newest is None else rows - 1 - newest
+    kept = slice(late - missing, rows - missing)
+    windows = {series: matrix[kept] for series, matrix in matrices.items()}
+    reported = end - step * missing
+    return ReadWindows(_windows(workers, windows, reported, step), 0.0 if newest is None else reported)
+
+
+def _newest(requests: Numbers, late: int) -> int | None:
+    """Return the newest row that has data, of the last rows that are young enough. None if none has.
+
+    Samples of one minute may arrive in parts. With less than half of the workers that reported in the fullest
+    window, a window has not arrived.
+    """
+    counts = numpy.isfinite(requests).sum(axis=1)
+    enough = max(1.0, counts.max() / 2)
+    young = range(len(counts) - 1, len(counts) - 2 - late, -1)
+    return next((row for row in young if counts[row] >= enough), None)
 
 
 def _windows(

@@ -15,6 +15,7 @@ from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.catalog.charts import Chart
 from inference_blueprints.catalog.operating_system import SystemName
 from inference_blueprints.catalog.releases import NodeImage
+from inference_blueprints.contracts.health_names import OVERFLOW_POOL
 from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Kueue, Pool, Purchase, Queueing
@@ -137,9 +138,9 @@ class CapacityStack(cdk.Stack):
 
 
 def _system_pool(image: NodeImage) -> PoolProperties:
-    """Return the pool of routers that do not fit on the system nodes. Names in a blueprint have no dot."""
+    """Return the pool of routers that do not fit on the system nodes."""
     return PoolProperties(
-        name="inference-blueprints.system",
+        name=OVERFLOW_POOL,
         instance_types=[catalog.instance_type(name) for name in system_nodes.OVERFLOW_INSTANCE_TYPES],
         system=shipped().operating_systems["bottlerocket"],
         image=image,

@@ -12,6 +12,7 @@ from constructs import Construct
 
 from inference_blueprints import catalog
 from inference_blueprints.contracts import health_names
+from inference_blueprints.contracts.health_names import RepairOwner
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.batch.batch_store import BatchStore
@@ -121,9 +122,21 @@ class OperationsStack(ControllersStack):
                 replaces=gpu_health.action == "replace",
             ),
             code=health_code(),
-            environment={health_names.HEALTH_SETTINGS: json.dumps(health_settings(gpu_health, pools))},
+            environment={health_names.HEALTH_SETTINGS: json.dumps(_settings(gpu_health, pools))},
             # Beside pyarrow, the layer has numpy.
             layer_arns=[catalog.parquet_layers()[self.region]],
             queries=hardware_queries(self._platform, pools),
             reservations=any(pool.purchase.reservation or pool.purchase.capacity_block for pool in pools),
         )
+
+
+def _settings(gpu_health: GpuHealth, pools: Sequence[Pool]) -> dict[str, object]:
+    """Return the settings, with the NodePool that no blueprint names.
+
+    Karpenter's node repair is off for all NodePools or for none, so GPU health repairs that one too.
+    """
+    settings = health_settings(gpu_health, pools)
+    owners: dict[str, RepairOwner] = {pool.name: pool.repaired_by for pool in pools}
+    if "gpuHealth" in owners.values():
+        owners[health_names.OVERFLOW_POOL] = "gpuHealth"
+    return {**settings, "repairedBy": owners}

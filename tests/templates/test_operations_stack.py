@@ -13,6 +13,7 @@ import pytest
 from inference_blueprints.contracts import health_names, operations_names
 from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
 from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
+from inference_blueprints.gpu_health.health_settings import HealthSettings
 from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.resources import root
 from inference_blueprints.spec.types import Pool
@@ -218,7 +219,7 @@ def test_the_functions_know_their_cell_and_the_section(replacing: Templates) -> 
         assert {operations_names.CLUSTER_ENDPOINT, operations_names.CLUSTER_AUTHORITY} <= variables.keys()
         assert json.loads(variables[health_names.HEALTH_SETTINGS]) == {
             "action": "replace",
-            "repairedBy": {"l40s": "gpuHealth"},
+            "repairedBy": {"l40s": "gpuHealth", health_names.OVERFLOW_POOL: "gpuHealth"},
             "maxUnhealthyPercent": 5,
             "replacementsPerHour": 2,
             "slowGpus": True,
@@ -334,6 +335,12 @@ def test_alarms_wait_as_long_as_they_say(replacing: Templates) -> None:
         "Calls of health-minute were throttled for five minutes.": ("GreaterThan", 0, 5, 5),
         "health-minute did not end a run for five minutes.": ("LessThan", 1, 5, 5),
         "A replacement of a node did not end within an hour.": ("GreaterThan", 3600, 5, 5),
+        "Too many nodes of a pool were unhealthy for five minutes, so none of them is replaced.": (
+            *("GreaterThan", 0, 5, 5),
+        ),
+        "Workers have reported nothing younger than three minutes, so slow ones are not found.": (
+            *("GreaterThan", HealthSettings().stale_seconds, 5, 5),
+        ),
         "health-signals failed in three of five minutes.": ("GreaterThan", 0, 3, 5),
         "Calls of health-signals were throttled for five minutes.": ("GreaterThan", 0, 5, 5),
         "An event or a call did not reach its controller.": ("GreaterThan", 0, 1, 1),

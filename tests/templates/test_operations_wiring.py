@@ -224,6 +224,8 @@ def test_alarms_are_about_what_is_there(operations: Templates) -> None:
         (operations_names.RUNS, health): (own, "Sum"),
         (operations_names.RUNS, shift): (own, "Sum"),
         (health_names.OLDEST_CASE_SECONDS, health): (own, "Maximum"),
+        (health_names.CASES_HELD, health): (own, "Maximum"),
+        (health_names.METRICS_AGE_SECONDS, health): (own, "Maximum"),
         (shift_names.SHIFT_FAILURES, shift): (own, "Sum"),
         (shift_names.SHIFT_UNMEASURED, shift): (own, "Maximum"),
         ("ApproximateNumberOfMessagesVisible", queue): ("AWS/SQS", "Maximum"),

@@ -22,6 +22,8 @@ from inference_constructs.operations.controller_place import ControllerPlace
 _MINUTE: Final = cdk.Duration.minutes(1)
 #: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`). Then it should have ended.
 _OLDEST_CASE_SECONDS: Final = 3600
+#: The age from which what workers report decides nothing (`HealthSettings.stale_seconds`).
+_OLDEST_METRICS_SECONDS: Final = 180
 #: Name of the function that runs each minute, by what it writes as `service`.
 _EACH_MINUTE: Final = {
     "health-minute": operations_names.HEALTH_SERVICE,
@@ -116,6 +118,21 @@ class ControllerAlarms(Construct):
                 "A replacement of a node did not end within an hour.",
                 runbook=operations_runbooks.REPLACEMENT_STUCK_RUNBOOK,
                 above=_OLDEST_CASE_SECONDS,
+                periods=5,
+            )
+            self._add(
+                "replacements-held",
+                self._metric(health_names.CASES_HELD, service, "Maximum"),
+                "Too many nodes of a pool were unhealthy for five minutes, so none of them is replaced.",
+                runbook=operations_runbooks.REPLACEMENTS_HELD_RUNBOOK,
+                periods=5,
+            )
+            self._add(
+                "health-unmeasured",
+                self._metric(health_names.METRICS_AGE_SECONDS, service, "Maximum"),
+                "Workers have reported nothing younger than three minutes, so slow ones are not found.",
+                runbook=operations_runbooks.HEALTH_UNMEASURED_RUNBOOK,
+                above=_OLDEST_METRICS_SECONDS,
                 periods=5,
             )
 

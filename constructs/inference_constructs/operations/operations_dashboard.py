@@ -73,9 +73,13 @@ class OperationsDashboard(Construct):
                     ],
                 ),
                 self._graph(
-                    "Cases open and in flight",
+                    "Cases open, in flight, and held because too many nodes are unhealthy",
                     service,
-                    [health_names.CASES_OPEN, health_names.CASES_IN_FLIGHT_METRIC],
+                    [
+                        health_names.CASES_OPEN,
+                        health_names.CASES_IN_FLIGHT_METRIC,
+                        health_names.CASES_HELD,
+                    ],
                     statistic="Maximum",
                 ),
             ],
@@ -91,9 +95,13 @@ class OperationsDashboard(Construct):
                     statistic="Maximum",
                 ),
                 self._graph(
-                    "Seconds from a hardware event to the decision, and of a run",
+                    "Seconds from a hardware event to the decision, of a run, and since workers reported",
                     service,
-                    [health_names.DECISION_SECONDS, operations_names.RUN_SECONDS],
+                    [
+                        health_names.DECISION_SECONDS,
+                        operations_names.RUN_SECONDS,
+                        health_names.METRICS_AGE_SECONDS,
+                    ],
                     statistic="p99",
                 ),
                 self._graph(

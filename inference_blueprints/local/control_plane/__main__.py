@@ -14,6 +14,7 @@ _FILES = (
     artefacts.KWOK_STAGES,
     artefacts.LEADER_WORKER_SET_WEBHOOKS,
     artefacts.KARPENTER_EXAMPLES,
+    artefacts.KARPENTER_REPAIR,
     *artefacts.CUSTOM_RESOURCES,
     *artefacts.CHARTS,
 )

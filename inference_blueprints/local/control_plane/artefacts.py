@@ -199,6 +199,13 @@ KARPENTER_EXAMPLES = ModuleFiles(
     KARPENTER_VERSION,
     ("examples/v1/general-purpose.yaml",),
 )
+#: What its node repair acts on, in source: `tests/cluster/test_repair_policies.py` reads it.
+KARPENTER_REPAIR = ModuleFiles(
+    "karpenter-repair",
+    "github.com/aws/karpenter-provider-aws",
+    KARPENTER_VERSION,
+    ("pkg/cloudprovider/cloudprovider.go",),
+)
 CUSTOM_RESOURCES = (
     ModuleFiles(
         "karpenter-crds",
@@ -238,7 +245,8 @@ CHARTS = (
 
 def modules() -> Mapping[str, str]:
     """Return every pinned Go module and its version."""
-    files = (KWOK_STAGES, LEADER_WORKER_SET_WEBHOOKS, KARPENTER_EXAMPLES, *CUSTOM_RESOURCES, *CHARTS)
+    karpenter = (KARPENTER_EXAMPLES, KARPENTER_REPAIR)
+    files = (KWOK_STAGES, LEADER_WORKER_SET_WEBHOOKS, *karpenter, *CUSTOM_RESOURCES, *CHARTS)
     programs = (*PROGRAMS, PROMETHEUS, *KEDA_PROGRAMS)
     found = {row.module: row.version for row in (*programs, *files)}
     for row in programs:

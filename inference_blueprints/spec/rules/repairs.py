@@ -63,25 +63,14 @@ def replacing_has_a_pool(spec: Spec) -> Iterator[Finding]:
 
 
 def health_has_devices(spec: Spec) -> Iterator[Finding]:
-    """Check that GPU health has accelerators to watch, on the platform and in each pool that it repairs."""
-    if spec.gpu_health is None:
+    """Check that GPU health has accelerators to watch. Of other pools it watches the conditions of nodes."""
+    if spec.gpu_health is None or not spec.pools:
         return
-    without = {
-        pool.name
-        for _, pool in usable(spec.pools)
-        if (known := known_instance_types(pool)) and not any(each.device_count for each in known)
-    }
-    if spec.pools and len(without) == len(spec.pools):
+    types = [known_instance_types(pool) for _, pool in usable(spec.pools)]
+    without = [known for known in types if known and not any(each.device_count for each in known)]
+    if len(without) == len(spec.pools):
         message = "no pool has accelerators, so there is nothing to watch; remove this section"
         yield Finding(("spec", "gpuHealth"), message)
-        return
-    for index, pool in usable(spec.pools):
-        if pool.repaired_by == "gpuHealth" and pool.name in without:
-            message = (
-                f"got 'gpuHealth', but the nodes of {quote(pool.name)} have no accelerators that it could "
-                "watch; say 'nobody', and replace broken nodes by hand"
-            )
-            yield Finding(("spec", "pools", index, "repairedBy"), message)
 
 
 def blocks_have_a_spare(spec: Spec) -> Iterator[Finding]:

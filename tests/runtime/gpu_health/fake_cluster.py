@@ -152,6 +152,8 @@ class FakeCluster:
         self.acts: list[str] = []
         #: Status that is answered instead, by the beginning of "METHOD path".
         self.failing: dict[str, int] = {}
+        #: Queries of metrics.
+        self.queries = 0
         #: Whether an eviction lets the pod end at once.
         self.pods_end = True
         #: What happens when a NodeClaim is deleted.
@@ -224,6 +226,7 @@ class FakeCluster:
         return [text]
 
     def _series(self, path: str, form: dict[str, str]) -> list[dict[str, Any]]:
+        self.queries += 1
         if form["query"].startswith("topk("):  # as all queries of alarms on hardware do
             return self.alarm_query(form["query"], float(form["time"]))
         return self.samples.answer(path, form)

@@ -388,3 +388,20 @@ def test_a_function_on_eks_still_needs_the_address_of_its_cluster(
     health_platform.cache_clear()
     with pytest.raises(Exception, match=operations_names.CLUSTER_ENDPOINT):
         world.minute()
+
+
+def test_a_host_whose_agent_is_away_for_long_reaches_people(world: HealthWorld, ecs: FakeEcs) -> None:
+    """Red if nobody owns a host that ECS cannot reach, or if an agent that connects anew is a fault."""
+    ecs.hosts["i-3"].connected = False
+    world.minutes(1)
+    ecs.hosts["i-3"].connected = True
+    world.minutes(1)
+    assert world.state("i-3") == "cleared"
+    ecs.hosts["i-3"].connected = ecs.tasks_end = False
+    world.minutes(1)
+    world.now += 1740
+    world.minutes(2)
+    assert (world.state("i-3"), ecs.draining()) == ("draining", ["i-3"])
+    world.now += 900
+    world.minutes(1)
+    assert (world.state("i-3"), len(world.messages)) == ("gave_up", 1)

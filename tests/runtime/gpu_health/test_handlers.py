@@ -138,7 +138,13 @@ def test_of_a_batch_of_events_only_those_that_failed_come_again(world: HealthWor
         {"messageId": str(number), "body": json.dumps(event), "eventSource": "aws:sqs"}
         for number, event in enumerate(events)
     ]
-    world.cluster.failing["GET /api/v1/nodes/node-4"] = 503
+    made = world.cluster.on_claim_deleted
+
+    def deleted(claim: str) -> None:
+        made(claim)
+        world.failing["DescribeAlarmContributors"] = ReadTimeoutError(endpoint_url="cloudwatch")
+
+    world.cluster.on_claim_deleted = deleted
     answer = world.hardware({"Records": records})
     assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
     assert world.state("node-3") == "done"

@@ -97,7 +97,9 @@ class HealthWorld:
     #: Errors of AWS after it did what was asked: the answer was lost.
     lost: dict[str, BaseException] = field(default_factory=dict)
     #: Answers of AWS that the emulation has not got, by operation.
-    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    answers: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: {"DescribeAlarmContributors": {"AlarmContributors": []}}
+    )
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     def minute(self) -> None:

@@ -16,7 +16,7 @@ from inference_blueprints.gpu_health.live_node import DcgmReading, LiveCondition
 from inference_blueprints.gpu_health.node_assessment import assess, gpus_missing
 from inference_blueprints.gpu_health.repair_actions import RepairActionError, Verification
 from inference_blueprints.gpu_health.repair_case import Evidence, RepairCase, opened_case
-from inference_blueprints.gpu_health.repair_guards import FleetView, guard
+from inference_blueprints.gpu_health.repair_guards import FleetView, guard, has_same_cause
 from inference_blueprints.gpu_health.repair_progress import advance
 from inference_blueprints.gpu_health.repair_steps import next_step
 
@@ -82,6 +82,13 @@ def dcgm_evidence(code: str, at: float = NOW - 10) -> Evidence:
         (NODE, replace(FLEET, shifted=frozenset({("peers", "chat/2")})), SETTINGS, "allow", "allowed"),
         (NODE, replace(FLEET, unhealthy=3), SETTINGS, "wait", "too_many_unhealthy"),
         (NODE, replace(FLEET, unhealthy=2), SETTINGS, "allow", "allowed"),
+        # Two of three or more, and never the whole pool.
+        (NODE, replace(FLEET, nodes=3, unhealthy=2), SETTINGS, "allow", "allowed"),
+        (NODE, replace(FLEET, nodes=3, unhealthy=3), SETTINGS, "wait", "too_many_unhealthy"),
+        (NODE, replace(FLEET, nodes=2, unhealthy=1), SETTINGS, "allow", "allowed"),
+        (NODE, replace(FLEET, nodes=2, unhealthy=2), SETTINGS, "wait", "too_many_unhealthy"),
+        (NODE, replace(FLEET, nodes=100, unhealthy=5), SETTINGS, "allow", "allowed"),
+        (NODE, replace(FLEET, nodes=100, unhealthy=6), SETTINGS, "wait", "too_many_unhealthy"),
         (NODE, replace(FLEET, in_flight=1), SETTINGS, "wait", "in_flight"),
         (NODE, replace(FLEET, started_last_hour=4), SETTINGS, "wait", "hourly_cap"),
     ],
@@ -160,7 +167,8 @@ def test_no_code_has_two_meanings_and_each_source_exists() -> None:
     codes = [(entry["kind"], str(code)) for entry in content["faults"] for code in entry["codes"]]
     assert len(codes) == len(set(codes))
     assert {entry["source"] for entry in content["faults"]} <= content["sources"].keys()
-    assert {entry["meaning"] for entry in content["faults"]} == {"fatal", "suspicious", "ignored"}
+    assert {entry["meaning"] for entry in content["faults"]} == {"fatal", "suspicious", "ignored", "lasting"}
+    assert all(("seconds" in entry) == (entry["meaning"] == "lasting") for entry in content["faults"])
 
 
 @dataclass
@@ -227,6 +235,48 @@ def test_a_freeze_stops_every_act_of_a_repair_under_way() -> None:
         case = case_of(SLOW).moved(state, NOW - 60, "before")
         after = advance(case, FLEET, frozen, nodes, NOW)
         assert (after.state, after.reason, nodes.acts) == (state, "frozen", [])
+
+
+def test_the_breaker_keeps_requests_where_they_are_and_lets_an_empty_node_go() -> None:
+    """Red if a drain goes on while many nodes are broken, or if a node that is empty waits with them."""
+    fleet = replace(FLEET, unhealthy=9)
+    for state in ("cordoned", "draining"):
+        case = case_of(FATAL).moved(state, NOW - 60, "drain")
+        closed = replace(NODE, cordoned=True, cordoned_by_us=True)
+        nodes = Nodes(live=closed)
+        after = advance(case, fleet, SETTINGS, nodes, NOW)
+        assert (after.state, after.reason, nodes.acts) == (state, "too_many_unhealthy", [])
+        empty = next_step(case, replace(closed, serving_pods=0), fleet, SETTINGS, NOW)
+        assert (empty.act, empty.state) == ("replace", "replacing")
+
+
+@pytest.mark.parametrize("state", ["cordoned", "draining", "replacing"])
+def test_a_node_that_came_back_under_the_same_name_is_another_one(state: CaseState) -> None:
+    """Red if the new node, of another instance, is drained or replaced for the fault of the old one."""
+    nodes = Nodes(live=replace(NODE, uid="new", instance="i-2", cordoned=True, cordoned_by_us=True))
+    after = advance(case_of(FATAL).moved(state, NOW - 60, "drain"), FLEET, SETTINGS, nodes, NOW)
+    assert (after.state, after.reason, nodes.acts) == ("verifying", "node_gone", [])
+
+
+def test_a_suspicion_has_the_same_cause_if_it_is_of_the_same_kind_and_time() -> None:
+    """Red if any old suspicion in the pool holds a fatal fault, or if one of now does not count."""
+    other = replace(FATAL, code="94", fatal=False)
+    assert has_same_cause(case_of(FATAL), case_of(other))
+    assert not has_same_cause(case_of(FATAL), case_of(replace(other, at=NOW - 1000)))
+    assert not has_same_cause(case_of(FATAL, SLOW), case_of(SLOW))
+    assert has_same_cause(case_of(dcgm_evidence("101"), SLOW), case_of(SLOW))
+
+
+def test_a_condition_of_a_node_proves_no_more_with_another_signal() -> None:
+    """Red if a kubelet that is away for a moment makes a small suspicion a proof."""
+    late = LiveCondition("Ready", healthy=None, reason="NodeStatusUnknown", since=NOW - 60)
+    away = Evidence(
+        kind="node_condition", code="Ready.Unknown", at=NOW - 60, source="node", fatal=False, figure=1800.0
+    )
+    found = assess(
+        case_of(dcgm_evidence("stalled"), away), replace(NODE, dcgm=None, conditions=(late,)), SETTINGS, NOW
+    )
+    assert found.outcome == "open"
 
 
 def test_a_replacement_that_was_asked_for_before_the_crash_is_not_asked_for_twice() -> None:
