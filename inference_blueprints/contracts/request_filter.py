@@ -16,6 +16,8 @@ PROGRAM_VARIABLE: Final = "REQUEST_FILTER_PROGRAM"
 ALLOWED_VARIABLE: Final = "REQUEST_FILTER_ALLOWED"
 #: Header of an answer that names what was removed from its request.
 REMOVED_HEADER: Final = "x-removed-fields"
+#: Paths that the models' load balancer forwards, in the form of its rules.
+API_PATHS: Final = ("/v1/*",)
 #: Code of the error for a request that is suspected of ending workers.
 SUSPECT_CODE: Final = "suspected_of_worker_deaths"
 

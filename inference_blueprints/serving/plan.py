@@ -55,7 +55,6 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
         ),
         shared_kv_cache=shared_cache_plan(model, engine_release(blueprint, model).version),
         batch_headers=STACKS[model.stack.chosen].batch_headers(roles[0][0]),
-        public_paths=STACKS[model.stack.chosen].public_paths,
     )
 
 

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from inference_blueprints.contracts.request_filter import SUSPECT_CODE
 from request_filter.refused_request import RefusedRequestError
 
 #: Requests whose deaths are remembered, and failed requests that a death found late may still concern.
@@ -83,7 +84,7 @@ class Suspects:
                 503,
                 f"this request was in progress when {self.deaths} workers died; it is refused for the time "
                 "that 'retry-after' states. Change it, or ask again after that",
-                "suspected_of_worker_deaths",
+                SUSPECT_CODE,
                 retry_after=1 + int(known.refused_until - now),
             )
         if self._checking.get(digest, 0.0) > now:

@@ -125,7 +125,6 @@ class EcsModelStack(cdk.Stack):
                 _target(planned, deployment.entry_point)
                 for planned, deployment in zip(plan.deployments, rendered, strict=True)
             ],
-            paths=plan.public_paths,
         )
         services = [service for deployment in rendered for service in deployment.services]
         logs = self._logs(services, encryption_key)

@@ -87,7 +87,6 @@ class ModelStack(cdk.Stack):
             gateway=gateway,
             priority=priority,
             backends=[_backend(deployment) for deployment in plan.deployments],
-            paths=plan.public_paths,
         )
         earlier: list[Construct] = [route]
         variables: dict[str, str] = {}

@@ -38,7 +38,7 @@ class ModelRoute(ModelTargets):
         Cluster of the TargetGroupBindings, which attach pods to the target groups.
     namespace
         Kubernetes namespace of the Services.
-    host_name, gateway, priority, paths
+    host_name, gateway, priority
         See `ModelTargets`.
     backends
         The deployments' entry points.
@@ -55,7 +55,6 @@ class ModelRoute(ModelTargets):
         gateway: Gateway,
         priority: int,
         backends: Sequence[Backend],
-        paths: Sequence[str] = (),
     ) -> None:
         super().__init__(
             scope,
@@ -64,7 +63,6 @@ class ModelRoute(ModelTargets):
             gateway=gateway,
             priority=priority,
             targets=backends,
-            paths=paths,
         )
         # One manifest per object: CDK does not delete an object that is only removed from a manifest
         # (https://github.com/aws/aws-cdk/issues/22085).

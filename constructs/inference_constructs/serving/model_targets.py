@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from aws_cdk import aws_elasticloadbalancingv2 as elbv2
 from constructs import Construct
 
+from inference_blueprints.contracts.request_filter import API_PATHS
 from inference_constructs.network.gateway import Gateway
 
 #: Limits of Application Load Balancers
@@ -57,8 +58,6 @@ class ModelTargets(Construct):
         distinct.
     targets
         The deployments' entry points.
-    paths
-        Patterns of the paths that are forwarded. Empty for all. Other paths have the answer of the listener.
 
     Attributes
     ----------
@@ -77,14 +76,11 @@ class ModelTargets(Construct):
         gateway: Gateway,
         priority: int,
         targets: Sequence[ModelTarget],
-        paths: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         self.groups = {target.name: self._target_group(target, gateway.vpc_id) for target in targets}
         weights = listener_weights({target.name: target.weight for target in targets})
-        self.rule = self._rule(
-            gateway.listener_arn, _conditions(host_name, paths), priority, self.groups, weights
-        )
+        self.rule = self._rule(gateway.listener_arn, _conditions(host_name), priority, self.groups, weights)
 
     def _target_group(self, target: ModelTarget, vpc_id: str) -> elbv2.CfnTargetGroup:
         """Add the target group of a deployment. Its targets get time to end their streams."""
@@ -136,16 +132,20 @@ class ModelTargets(Construct):
         )
 
 
-def _conditions(host_name: str, paths: Sequence[str]) -> list[elbv2.CfnListenerRule.RuleConditionProperty]:
-    """Return what a request must match: the host name, and one of the paths if there are any."""
+def _conditions(host_name: str) -> list[elbv2.CfnListenerRule.RuleConditionProperty]:
+    """Return what a request must match: the host name, and a path of the API.
+
+    Entry points have further paths on the same port, for their operator: four requests to ``/busy_threshold``
+    of Dynamo's frontend stop a model. Other paths have the answer of the listener.
+    """
     rule = elbv2.CfnListenerRule
     host = rule.RuleConditionProperty(
         field="host-header", host_header_config=rule.HostHeaderConfigProperty(values=[host_name])
     )
     path = rule.RuleConditionProperty(
-        field="path-pattern", path_pattern_config=rule.PathPatternConfigProperty(values=list(paths))
+        field="path-pattern", path_pattern_config=rule.PathPatternConfigProperty(values=list(API_PATHS))
     )
-    return [host, path] if paths else [host]
+    return [host, path]
 
 
 def listener_priorities(names: Sequence[str]) -> dict[str, int]:

@@ -46,8 +46,6 @@ class Direct(ServingStack):
 
     chart = "direct-model"
     serves_directly = True
-    #: Servers have further paths on the same port: measurements, and what is for their operator.
-    public_paths = ("/v1/*",)
     #: Engines that answer the OpenAI API themselves.
     frameworks: Mapping[str, str] = MappingProxyType(
         {name: name for name, engine in ENGINES.items() if engine.own_server}

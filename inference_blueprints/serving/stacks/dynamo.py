@@ -92,8 +92,6 @@ class Dynamo(ServingStack):
     #: Dynamo's name of each engine is also the name of its worker's Python module.
     frameworks = MappingProxyType({"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "trtllm"})
     chart = "dynamo-model"
-    #: The frontend has pages for its operator: four requests to ``/busy_threshold`` stop a model.
-    public_paths = ("/v1/*",)
     #: ``common/multimodal/image_loader.py`` of Dynamo 1.6. SGLang's workers, and vLLM without Dynamo, keep to
     #: ``allowed_media_domains`` (``srt/utils/common.py`` of SGLang 0.5.21 and
     #: ``multimodal/media/connector.py`` of vLLM 0.31.0).

@@ -27,9 +27,6 @@ class ServingStack(ABC):
     #: Whether requests arrive at the load balancer's choice of a worker, without a process in between.
     serves_directly: bool = False
 
-    #: Paths that the load balancer forwards. Empty for all: then the stack's own process refuses the others.
-    public_paths: tuple[str, ...] = ()
-
     #: Engines whose workers fetch images from any public host on this stack, by the blueprint's key.
     fetching_from_any_host: frozenset[str] = frozenset()
 

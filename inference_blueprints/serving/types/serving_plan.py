@@ -169,8 +169,6 @@ class ModelPlan:
         Bucket of shared KV cache; None without one.
     batch_headers
         Headers with which requests of batch give way to interactive ones. Empty without any.
-    public_paths
-        Paths that the load balancer forwards, in the form of its rules. Empty for all.
     """
 
     name: str
@@ -179,7 +177,6 @@ class ModelPlan:
     weights_mirror: WeightsMirrorPlan | None = None
     shared_kv_cache: SharedKvCachePlan | None = None
     batch_headers: Mapping[str, str] = field(default_factory=dict)
-    public_paths: tuple[str, ...] = ()
 
     @property
     def has_frontends(self) -> bool:
