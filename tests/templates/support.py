@@ -103,6 +103,8 @@ def text(value: Any) -> str:
             spelled = f"${{{name}}}"
         case {"Fn::GetStackOutput": {"StackName": stack, "OutputName": output}}:
             spelled = f"${{{stack}.{output}}}"
+        case {"Fn::Select": [index, _]}:
+            spelled = f"${{Fn::Select.{index}}}"
     return spelled
 
 

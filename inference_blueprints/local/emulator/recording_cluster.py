@@ -23,12 +23,15 @@ from inference_blueprints.local.emulator.records import EmulatorRecords, Recorde
 from inference_blueprints.local.manifests import validate_manifest
 
 _FIRST_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
-# Kinds without a namespace (`kubectl api-resources`; Karpenter's custom resource definitions).
+# Kinds without a namespace (`kubectl api-resources`; the custom resource definitions of Karpenter and Kueue).
 _CLUSTER_KINDS = frozenset(
     {
         "APIService",
+        "AdmissionCheck",
+        "ClusterQueue",
         "ClusterRole",
         "ClusterRoleBinding",
+        "Cohort",
         "CustomResourceDefinition",
         "DeviceClass",
         "EC2NodeClass",
@@ -38,11 +41,14 @@ _CLUSTER_KINDS = frozenset(
         "NodePool",
         "PersistentVolume",
         "PriorityClass",
+        "ResourceFlavor",
         "RuntimeClass",
         "StorageClass",
+        "Topology",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
         "ValidatingWebhookConfiguration",
+        "WorkloadPriorityClass",
     }
 )
 # Kinds that `kubectl apply --prune` removes by default (kubectl, pkg/util/prune). No custom resources.
