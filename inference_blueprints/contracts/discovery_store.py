@@ -14,9 +14,9 @@ DISCOVERY_LIVENESS_PORT: Final = 2381
 #: A member lives if it can read its own data. Unlike ``/readyz`` this needs no other member, so the first
 #: one of a new store is healthy before the second one starts (etcd documentation, "Monitoring etcd").
 DISCOVERY_LIVENESS_PATH: Final = "/livez"
-#: Common names of the certificates of members and of clients: a client cannot pretend to be a member.
+#: Common name of the members' certificate. Clients have the name of their deployment, so none can pretend to
+#: be a member.
 MEMBER_COMMON_NAME: Final = "member"
-CLIENT_COMMON_NAME: Final = "client"
 #: Files of a member's certificates, by their key in the secret.
 MEMBER_FILES: Final = {"ca": "ca.crt", "cert": "member.crt", "key": "member.key"}
 

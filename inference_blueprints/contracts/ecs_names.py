@@ -24,12 +24,6 @@ SHARED_FOLDER: Final = "/mnt/data/inference-blueprints"
 NEURON_LOCKS_FOLDER: Final = f"{SHARED_FOLDER}/neuron"
 #: Keys of tags that a task may set on itself.
 TAG_KEYS: Final = (METRICS_ADDRESS_TAG,)
-#: Keys of the secret with the certificates of clients of the discovery store, by Dynamo's variable.
-DISCOVERY_SECRET_KEYS: Final = {
-    "ETCD_AUTH_CA": "ca",
-    "ETCD_AUTH_CLIENT_CERT": "cert",
-    "ETCD_AUTH_CLIENT_KEY": "key",
-}
 #: Number of members of the discovery store, and the port on which they answer clients.
 DISCOVERY_MEMBERS: Final = 3
 DISCOVERY_PORT: Final = 2379
@@ -80,6 +74,28 @@ def discovery_endpoints(platform: str) -> str:
     """Return the addresses of all members, as Dynamo reads them."""
     members = (discovery_member(platform, index) for index in range(DISCOVERY_MEMBERS))
     return ",".join(f"https://{member}:{DISCOVERY_PORT}" for member in members)
+
+
+def discovery_secret_keys(namespace: str) -> dict[str, str]:
+    """Return the keys of the secret with the certificates of clients of the discovery store.
+
+    The keys ``cert`` and ``key`` are those of one certificate that all clients of earlier releases have.
+
+    Parameters
+    ----------
+    namespace
+        Dynamo's namespace of a deployment, which is the common name of its certificate.
+
+    Returns
+    -------
+    dict
+        Key by Dynamo's variable (``lib/runtime/src/transports/etcd`` of ai-dynamo/dynamo 1.6.1).
+    """
+    return {
+        "ETCD_AUTH_CA": "ca",
+        "ETCD_AUTH_CLIENT_CERT": f"{namespace}-cert",
+        "ETCD_AUTH_CLIENT_KEY": f"{namespace}-key",
+    }
 
 
 def service_name(release: str, process: str) -> str:

@@ -15,6 +15,8 @@ from inference_blueprints.serving.stacks import STACKS
 _UNITS, _MIB = 1024, 1024
 # Size of a member of the discovery store.
 _MEMBER_VCPU, _MEMBER_GIB = 0.5, 1
+# Size of the task that keeps its users and roles.
+_ROLES_VCPU, _ROLES_GIB = 0.25, 0.5
 
 
 def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts: bool) -> Iterator[CostItem]:
@@ -38,9 +40,9 @@ def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts
         usd += wanted.replicas * _task_usd(size.cpu_units / _UNITS, size.memory_mib / _MIB)
     if routed:
         yield CostItem("frontends on Fargate", f"{tasks} tasks all month", round(usd * hours, 2))
-        members = DISCOVERY_MEMBERS * _task_usd(_MEMBER_VCPU, _MEMBER_GIB)
+        store = DISCOVERY_MEMBERS * _task_usd(_MEMBER_VCPU, _MEMBER_GIB) + _task_usd(_ROLES_VCPU, _ROLES_GIB)
         yield CostItem(
-            "discovery store on Fargate", f"{DISCOVERY_MEMBERS} tasks all month", round(members * hours, 2)
+            "discovery store on Fargate", f"{DISCOVERY_MEMBERS + 1} tasks all month", round(store * hours, 2)
         )
         yield CostItem("EFS of the discovery store", "some MiB, and what it writes", None)
     if has_managed_hosts:

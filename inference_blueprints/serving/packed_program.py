@@ -20,7 +20,10 @@ from typing import Final
 from inference_blueprints.resources import root, runtime_directory
 
 #: Packages that may be in the archive: those of `runtime/`, and the contracts.
-_PACKAGES: Final = ("request_filter", "task_start", "task_targets", "weights", "inference_blueprints")
+_PACKAGES: Final = (
+    *("discovery_roles", "request_filter", "task_start", "task_targets", "weights"),
+    "inference_blueprints",
+)
 #: Python text that imports the archive and runs the module that the first word names. What is between the two
 #: parts is an expression for the packed text.
 LOADER: Final = (

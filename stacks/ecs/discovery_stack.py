@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
@@ -10,11 +12,19 @@ from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
 from inference_blueprints.contracts import ecs_names
+from inference_blueprints.contracts.discovery_roles import ENDPOINTS, NAMESPACES
 from inference_blueprints.contracts.discovery_store import DISCOVERY_PEER_PORT
 from inference_blueprints.resources import runtime_directory
+from inference_blueprints.targets.ecs.task_program import (
+    PROGRAM_ENTRY_POINT,
+    TASK_PROGRAM,
+    program_arguments,
+    task_program,
+)
 from inference_constructs.ecs.discovery_certificates import DiscoveryCertificates
 from inference_constructs.ecs.discovery_files import DiscoveryFiles
 from inference_constructs.ecs.discovery_member import DiscoveryMember, MemberPlace
+from inference_constructs.ecs.discovery_roles import DiscoveryRoles
 
 
 class DiscoveryStack(cdk.Stack):
@@ -28,6 +38,8 @@ class DiscoveryStack(cdk.Stack):
     ----------
     platform
         `metadata.name`.
+    releases
+        Deployments with frontends. Each has a certificate, a user and a role of its own.
     cluster_name
         Cluster of the store's services, a plain string.
     vpc
@@ -46,6 +58,7 @@ class DiscoveryStack(cdk.Stack):
         construct_id: str,
         *,
         platform: str,
+        releases: Sequence[str],
         cluster_name: str,
         vpc: ec2.IVpc,
         members: ec2.ISecurityGroup,
@@ -53,11 +66,14 @@ class DiscoveryStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
+        self._platform = platform
         hosts = [ecs_names.discovery_member(platform, index) for index in range(ecs_names.DISCOVERY_MEMBERS)]
+        namespaces = sorted(ecs_names.namespace_of(release) for release in releases)
         certificates = DiscoveryCertificates(
             self,
             "Certificates",
             hosts=hosts,
+            clients=namespaces,
             script=runtime_directory() / "discovery_certificates" / "issue.sh",
             starter=runtime_directory() / "image_build",
         )
@@ -91,10 +107,45 @@ class DiscoveryStack(cdk.Stack):
             )
             member.service.node.add_dependency(*before)
             before = [member.service]
-        #: Secret whose values `DISCOVERY_SECRET_KEYS` name: the certificate of the clients.
+        self._add_roles(place, vpc, namespaces, certificates, hosts_ready=before)
+        #: Secret whose values `discovery_secret_keys` name: the certificates of the clients.
         self.client_secret_arn = certificates.clients.secret_arn
         cdk.CfnOutput(self, "DiscoveryEndpoints", value=ecs_names.discovery_endpoints(platform))
         cdk.CfnOutput(self, "DiscoveryClients", value=self.client_secret_arn)
+
+    def _add_roles(
+        self,
+        place: MemberPlace,
+        vpc: ec2.IVpc,
+        namespaces: Sequence[str],
+        certificates: DiscoveryCertificates,
+        *,
+        hosts_ready: Sequence[Construct],
+    ) -> None:
+        """Add what lets each deployment write only its own entries."""
+        group = ec2.SecurityGroup(
+            self, "RolesAccess", vpc=vpc, allow_all_outbound=False, description="Roles of the discovery store"
+        )
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS, and registries of images")
+        place.security_group.connections.allow_from(
+            group, ec2.Port.tcp(ecs_names.DISCOVERY_PORT), "Users and roles"
+        )
+        roles = DiscoveryRoles(
+            self,
+            "Roles",
+            cluster=place.cluster,
+            vpc=vpc,
+            security_group=group,
+            command=[*PROGRAM_ENTRY_POINT, *program_arguments("discovery_roles")],
+            environment={
+                TASK_PROGRAM: task_program("discovery_roles"),
+                ENDPOINTS: ecs_names.discovery_endpoints(self._platform),
+                NAMESPACES: ",".join(namespaces),
+            },
+            administrator=certificates.administrator,
+        )
+        # Two members must run before anyone can write.
+        roles.service.node.add_dependency(*hosts_ready)
 
     def _security_group(self, vpc: ec2.IVpc, clients: ec2.ISecurityGroup) -> ec2.SecurityGroup:
         """Let clients reach the members, and members reach each other, their files and AWS."""

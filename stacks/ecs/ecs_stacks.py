@@ -81,6 +81,12 @@ class EcsStacks(TargetStacks):
             foundation.app,
             foundation.stack_name("Discovery"),
             platform=foundation.blueprint.metadata.name,
+            releases=[
+                deployment.release
+                for model in foundation.plan.models
+                if model.has_frontends
+                for deployment in model.deployments
+            ],
             cluster_name=cluster.cluster_name,
             vpc=foundation.network.vpc,
             members=cluster.members,

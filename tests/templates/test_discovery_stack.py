@@ -15,7 +15,8 @@ from botocore import session
 from botocore.validate import ParamValidator
 
 import app
-from inference_blueprints.contracts.ecs_names import DISCOVERY_SECRET_KEYS, discovery_endpoints
+from inference_blueprints.contracts import discovery_roles
+from inference_blueprints.contracts.ecs_names import discovery_endpoints, namespace_of
 from stacks.ecs.discovery_stack import DiscoveryStack
 from tests.templates.support import Resource, listed, text
 
@@ -39,6 +40,7 @@ def _synthesise(folder: Path) -> dict[str, Any]:
         stacks,
         "try-Discovery",
         platform=PLATFORM,
+        releases=["chat-main"],
         cluster_name=PLATFORM,
         vpc=vpc,
         members=ec2.SecurityGroup.from_security_group_id(network, "Members", "sg-0123456789abcdef0"),
@@ -63,12 +65,27 @@ def resources(template: dict[str, Any], kind: str) -> dict[str, Resource]:
     return dict(sorted(found.items()))
 
 
+def members(template: dict[str, Any], kind: str) -> dict[str, Resource]:
+    """Return the resources of a kind that belong to members."""
+    return {name: each for name, each in resources(template, kind).items() if name.startswith("Member")}
+
+
+def roles_task(template: dict[str, Any]) -> dict[str, Any]:
+    """Return the container that keeps users and roles."""
+    [task] = [
+        each
+        for name, each in resources(template, "AWS::ECS::TaskDefinition").items()
+        if name.startswith("Roles")
+    ]
+    return containers(task)["main"]
+
+
 def containers(task: Resource) -> dict[str, dict[str, Any]]:
     return {each["Name"]: each for each in task["Properties"]["ContainerDefinitions"]}
 
 
 def test_a_member_is_one_task_and_never_two(template: dict[str, Any]) -> None:
-    services = resources(template, "AWS::ECS::Service").values()
+    services = members(template, "AWS::ECS::Service").values()
     assert len(services) == 3
     for service in services:
         properties = service["Properties"]
@@ -83,14 +100,14 @@ def test_a_member_is_one_task_and_never_two(template: dict[str, Any]) -> None:
 def test_members_are_spread_over_the_zones(template: dict[str, Any]) -> None:
     subnets = [
         each["Properties"]["NetworkConfiguration"]["AwsvpcConfiguration"]["Subnets"][0]
-        for each in resources(template, "AWS::ECS::Service").values()
+        for each in members(template, "AWS::ECS::Service").values()
     ]
     assert subnets[0] != subnets[1]
     assert len(set(subnets)) == len(ZONES)
 
 
 def test_members_change_one_after_the_other_and_after_the_certificates(template: dict[str, Any]) -> None:
-    names = list(resources(template, "AWS::ECS::Service"))
+    names = list(members(template, "AWS::ECS::Service"))
     [made] = resources(template, "Custom::ImageBuild")
     for before, name in zip([made, *names], names, strict=False):
         assert before in template["Resources"][name]["DependsOn"]
@@ -98,7 +115,7 @@ def test_members_change_one_after_the_other_and_after_the_certificates(template:
 
 
 def test_the_health_of_a_member_needs_no_other_member(template: dict[str, Any]) -> None:
-    for task in resources(template, "AWS::ECS::TaskDefinition").values():
+    for task in members(template, "AWS::ECS::TaskDefinition").values():
         found = containers(task)
         assert [name for name, each in found.items() if "HealthCheck" in each] == ["watch"]
         command = found["watch"]["HealthCheck"]["Command"]
@@ -115,7 +132,7 @@ def test_each_member_mounts_its_own_folder_with_its_own_role(template: dict[str,
         "/member-2",
     }
     used = set()
-    for name, task in resources(template, "AWS::ECS::TaskDefinition").items():
+    for name, task in members(template, "AWS::ECS::TaskDefinition").items():
         [volume] = [each for each in task["Properties"]["Volumes"] if "EFSVolumeConfiguration" in each]
         configuration = volume["EFSVolumeConfiguration"]
         assert configuration["TransitEncryption"] == "ENABLED"
@@ -152,23 +169,24 @@ def test_files_are_encrypted_and_reached_only_by_members(template: dict[str, Any
         each["Properties"]["FromPort"]: each["Properties"]
         for each in resources(template, "AWS::EC2::SecurityGroupEgress").values()
     }
-    assert set(ports) == {2049, 2380}
+    # 2379: the task that keeps users and roles, to the members.
+    assert set(ports) == {2049, 2379, 2380}
 
 
 def test_clients_are_the_tasks_and_hosts_of_the_cluster(template: dict[str, Any]) -> None:
     rules = [each["Properties"] for each in resources(template, "AWS::EC2::SecurityGroup").values()]
     inline = [rule for each in rules for rule in each.get("SecurityGroupIngress", [])]
     separate = [each["Properties"] for each in resources(template, "AWS::EC2::SecurityGroupIngress").values()]
-    sources = {
-        rule["FromPort"]: text(rule["SourceSecurityGroupId"])
-        for rule in (*inline, *separate)
-        if rule["FromPort"] == 2379
-    }
-    assert sources == {2379: "sg-0123456789abcdef0"}
+    sources = [
+        text(rule["SourceSecurityGroupId"]) for rule in (*inline, *separate) if rule["FromPort"] == 2379
+    ]
+    assert len(sources) == 2
+    assert "sg-0123456789abcdef0" in sources
+    assert any("RolesAccess" in source for source in sources)
 
 
 def test_certificates_come_from_secrets_and_only_members_read_theirs(template: dict[str, Any]) -> None:
-    for task in resources(template, "AWS::ECS::TaskDefinition").values():
+    for task in members(template, "AWS::ECS::TaskDefinition").values():
         found = containers(task)
         assert {each["Name"] for each in found["files"]["Secrets"]} == {"CA", "CERT", "KEY"}
         assert "Secrets" not in found["main"]
@@ -192,6 +210,8 @@ def test_containers_run_without_rights(template: dict[str, Any]) -> None:
             assert each["ReadonlyRootFilesystem"] is True
             assert each["LinuxParameters"]["Capabilities"] == {"Drop": ["ALL"]}
             assert each["User"] == ("0:0" if name == "files" else "1000:1000")
+    for task in members(template, "AWS::ECS::TaskDefinition").values():
+        for each in containers(task).values():
             assert each["LogConfiguration"]["Options"]["mode"] == "non-blocking"
 
 
@@ -226,7 +246,6 @@ def test_outputs_name_the_store(template: dict[str, Any]) -> None:
     assert outputs["DiscoveryEndpoints"]["Value"] == discovery_endpoints(PLATFORM)
     [clients] = [name for name in resources(template, "AWS::SecretsManager::Secret") if "Clients" in name]
     assert outputs["DiscoveryClients"]["Value"] == {"Ref": clients}
-    assert set(DISCOVERY_SECRET_KEYS.values()) == {"ca", "cert", "key"}
 
 
 def test_the_build_runs_the_script_and_every_month(template: dict[str, Any]) -> None:
@@ -234,8 +253,41 @@ def test_the_build_runs_the_script_and_every_month(template: dict[str, Any]) -> 
     [command] = json.loads(text(project["Properties"]["Source"]["BuildSpec"]))["phases"]["build"]["commands"]
     assert command.startswith("#!/usr/bin/env bash\n# Makes the certificates")
     variables = {each["Name"] for each in project["Properties"]["Environment"]["EnvironmentVariables"]}
-    for name in ("AUTHORITY", "MEMBERS", "CLIENTS", "HOSTS", "DAYS", "LEFT_DAYS", "AUTHORITY_DAYS"):
+    for name in ("AUTHORITY", "MEMBERS", "CLIENTS", "ADMINISTRATOR", "HOSTS", "DAYS", "LEFT_DAYS"):
         assert name in variables
         assert f"${name}" in command
+    assert {"AUTHORITY_DAYS", "CLIENT_NAMES"} <= variables
     [rule] = resources(template, "AWS::Events::Rule").values()
     assert rule["Properties"]["ScheduleExpression"] == "rate(30 days)"
+
+
+def test_a_model_waits_until_the_store_has_its_user(template: dict[str, Any]) -> None:
+    """Dynamo's workers go on without what they may not write, so the user must be there before them."""
+    main = roles_task(template)
+    variables = {each["Name"]: each["Value"] for each in main["Environment"]}
+    assert variables[discovery_roles.NAMESPACES] == namespace_of("chat-main")
+    assert variables[discovery_roles.ENDPOINTS] == discovery_endpoints(PLATFORM)
+    assert discovery_roles.STATUS_FILE in main["HealthCheck"]["Command"][-1]
+    assert {each["Name"] for each in main["Secrets"]} == set(discovery_roles.ADMINISTRATOR.values())
+    [(_, service)] = [
+        (name, each)
+        for name, each in resources(template, "AWS::ECS::Service").items()
+        if name.startswith("Roles")
+    ]
+    last = list(members(template, "AWS::ECS::Service"))[-1]
+    assert last in service["DependsOn"]
+    deployment = service["Properties"]["DeploymentConfiguration"]
+    assert deployment["DeploymentCircuitBreaker"] == {"Enable": True, "Rollback": True}
+
+
+def test_only_the_build_and_the_roles_read_the_administrator(template: dict[str, Any]) -> None:
+    readers = {
+        role["Ref"]
+        for policy in resources(template, "AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if "secretsmanager:GetSecretValue" in listed(statement["Action"])
+        and "Administrator" in json.dumps(statement["Resource"])
+        for role in policy["Properties"]["Roles"]
+    }
+    assert len(readers) == 2
+    assert all("BuildRole" in name or name.startswith("RolesExecutionRole") for name in readers)

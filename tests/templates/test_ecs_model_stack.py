@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from inference_blueprints.contracts.ecs_names import (
-    DISCOVERY_SECRET_KEYS,
     MAIN_CONTAINER,
     NODE_CACHE_CONTAINER,
     TAG_KEYS,
     WEIGHTS_CONTAINER,
+    discovery_secret_keys,
+    namespace_of,
 )
 from tests.templates.checks.lint import lint
 from tests.templates.conftest import Synthesise
@@ -207,8 +208,9 @@ def test_certificates_come_from_the_secret_of_the_store(templates: Templates) ->
     for task in tasks(templates).values():
         [main] = [each for each in task["ContainerDefinitions"] if each["Name"] == "main"]
         names = {each["Name"]: json.dumps(each["ValueFrom"]) for each in main["Secrets"]}
-        assert names.keys() == DISCOVERY_SECRET_KEYS.keys()
-        for name, key in DISCOVERY_SECRET_KEYS.items():
+        keys = discovery_secret_keys(namespace_of("qwen3-8b-main"))
+        assert names.keys() == keys.keys()
+        for name, key in keys.items():
             assert f'":{key}::"' in names[name]
 
 

@@ -15,7 +15,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from inference_blueprints.contracts.discovery_store import CLIENT_COMMON_NAME, MEMBER_COMMON_NAME
+from inference_blueprints.contracts.discovery_store import MEMBER_COMMON_NAME
 from inference_constructs.build_start import start_build
 from inference_constructs.findings import acknowledge, acknowledge_grants
 
@@ -36,6 +36,8 @@ class DiscoveryCertificates(Construct):
     ----------
     hosts
         Names of the members.
+    clients
+        Common names of the clients' certificates.
     script
         The program that makes the certificates, ``runtime/discovery_certificates/issue.sh``.
     starter
@@ -43,20 +45,30 @@ class DiscoveryCertificates(Construct):
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, hosts: Sequence[str], script: Path, starter: Path
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        hosts: Sequence[str],
+        clients: Sequence[str],
+        script: Path,
+        starter: Path,
     ) -> None:
         super().__init__(scope, construct_id)
         self._authority = self._add_secret("Authority", "Certificate authority of the discovery store")
-        #: Values ``ca``, ``cert`` and ``key`` of the members, and of their clients.
+        #: Values ``ca``, ``cert`` and ``key`` of the members.
         self.members = self._add_secret("Members", "Certificate of the members of the discovery store")
-        self.clients = self._add_secret("Clients", "Certificate of the clients of the discovery store")
+        #: Value ``ca``, and values ``NAME-cert`` and ``NAME-key`` of each client.
+        self.clients = self._add_secret("Clients", "Certificates of the clients of the discovery store")
+        #: Values ``ca``, ``cert``, ``key`` and ``password`` of who keeps users and roles.
+        self.administrator = self._add_secret("Administrator", "Administrator of the discovery store")
         text = script.read_text(encoding="utf-8")
-        project = self._add_project(hosts, text)
+        project = self._add_project(hosts, clients, text)
         #: Ends when the certificates exist.
         self.made = start_build(
             self,
             project=project,
-            tag=hashlib.sha256("\n".join([text, *hosts]).encode()).hexdigest()[:16],
+            tag=hashlib.sha256("\n".join([text, *hosts, *clients]).encode()).hexdigest()[:16],
             starter=starter,
             wait=True,
         )
@@ -74,7 +86,7 @@ class DiscoveryCertificates(Construct):
         acknowledge(secret, {"SMG4": "CodeBuild renews the certificates, not a rotation function."})
         return secret
 
-    def _add_project(self, hosts: Sequence[str], script: str) -> codebuild.Project:
+    def _add_project(self, hosts: Sequence[str], clients: Sequence[str], script: str) -> codebuild.Project:
         log = logs.LogGroup(
             self,
             "Log",
@@ -83,16 +95,17 @@ class DiscoveryCertificates(Construct):
         )
         role = iam.Role(self, "BuildRole", assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"))
         grants = [log.grant_write(role)]
-        for secret in (self._authority, self.members, self.clients):
+        for secret in (self._authority, self.members, self.clients, self.administrator):
             grants += [secret.grant_read(role), secret.grant_write(role)]
         acknowledge_grants(role, grants, "CodeBuild names its log streams.")
         values = {
             "AUTHORITY": self._authority.secret_arn,
             "MEMBERS": self.members.secret_arn,
             "CLIENTS": self.clients.secret_arn,
+            "ADMINISTRATOR": self.administrator.secret_arn,
             "HOSTS": ",".join(hosts),
             "MEMBER_NAME": MEMBER_COMMON_NAME,
-            "CLIENT_NAME": CLIENT_COMMON_NAME,
+            "CLIENT_NAMES": ",".join(clients),
             "AUTHORITY_DAYS": str(_AUTHORITY_DAYS),
             "DAYS": str(_DAYS),
             "LEFT_DAYS": str(_LEFT_DAYS),

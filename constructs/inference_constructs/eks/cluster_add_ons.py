@@ -35,10 +35,10 @@ class AddOn:
 
 #: Daemons that a node needs to become ready. With prefix delegation every node can run 110 pods, regardless
 #: of its network interfaces. Without `enableNetworkPolicy`, a text and no boolean, policies have no effect
-#: (Amazon EKS User Guide, "Limit Pod traffic with Kubernetes network policies"). The monitoring agent's program for GPUs, `dcgm-server`, tolerates no taint by
-#: default, so nobody would see broken GPUs on the nodes of pools
-#: (https://github.com/aws/containers-roadmap/issues/2567; charts/eks-node-monitoring-agent/values.yaml and
-#: charts/configuration.schema.json in https://github.com/aws/eks-node-monitoring-agent).
+#: (Amazon EKS User Guide, "Limit Pod traffic with Kubernetes network policies"). The monitoring agent's
+#: program for GPUs, `dcgm-server`, tolerates no taint by default, so nobody would see broken GPUs on nodes of
+#: pools (https://github.com/aws/containers-roadmap/issues/2567; charts/eks-node-monitoring-agent/values.yaml
+#: and charts/configuration.schema.json in https://github.com/aws/eks-node-monitoring-agent).
 BEFORE_NODES = (
     AddOn(
         "VpcCni",

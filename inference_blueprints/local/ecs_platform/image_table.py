@@ -132,9 +132,10 @@ def task_images(
     images[_BUILT_IMAGES] = StandInImage(
         folders=(str(programs),), environment={"PYTHONPATH": str(runtime_directory())}
     )
+    # Of the discovery store's roles, and of the task that measures the platform.
+    images[repository_of(ecs_image("python"))] = StandInImage(folders=(str(programs),))
     if blueprint.spec.observability:
         images |= _metrics_images(directory / "metrics-programs", report)
-        images[repository_of(ecs_image("python"))] = StandInImage(folders=(str(programs),))
     return images
 
 

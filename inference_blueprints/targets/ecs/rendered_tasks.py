@@ -147,7 +147,7 @@ def _with_suffix(task: RenderedTask, suffix: str) -> RenderedTask:
 
 def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> RenderedTask:
     size = fargate_size(process.resources.cpu, process.resources.memory_mib)
-    environment = serving_environment(process.environment, place.platform)
+    environment = serving_environment(process.environment, place.platform, deployment.release)
     port = process.ports[0].number
     start = TaskStart(
         network="awsvpc",
@@ -197,7 +197,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
     environment = (
         server_environment(process.environment)
         if reached
-        else serving_environment(process.environment, place.platform)
+        else serving_environment(process.environment, place.platform, deployment.release)
     )
     discovered = {} if reached else {"DYN_NAMESPACE": namespace_of(deployment.release)}
     hosts = place.neuron_hosts.get(pool)

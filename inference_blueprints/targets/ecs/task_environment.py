@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from inference_blueprints.contracts.ecs_names import (
-    DISCOVERY_SECRET_KEYS,
     LEASE_SECONDS,
     discovery_endpoints,
+    discovery_secret_keys,
+    namespace_of,
 )
 from inference_blueprints.serving.types import (
     EnvironmentValue,
@@ -94,7 +95,9 @@ def server_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironme
     return TaskEnvironment({**_CACHES, **own.values}, own.address, own.files)
 
 
-def serving_environment(planned: Mapping[str, EnvironmentValue], platform: str) -> TaskEnvironment:
+def serving_environment(
+    planned: Mapping[str, EnvironmentValue], platform: str, release: str
+) -> TaskEnvironment:
     """Return the variables of one of Dynamo's processes.
 
     Its address is also that of the events it publishes. The variables of discovery are those of
@@ -106,6 +109,8 @@ def serving_environment(planned: Mapping[str, EnvironmentValue], platform: str) 
         The plan's variables.
     platform
         `metadata.name`.
+    release
+        Name of the deployment, whose certificate it shows to the discovery store.
     """
     own = planned_environment(planned)
     values: dict[str, TaskValue] = {
@@ -116,7 +121,7 @@ def serving_environment(planned: Mapping[str, EnvironmentValue], platform: str) 
         "ETCD_ENDPOINTS": discovery_endpoints(platform),
         "ETCD_LEASE_TTL": str(LEASE_SECONDS),
         "ETCD_STARTUP_CONNECT_TIMEOUT_SECONDS": str(_CONNECT_SECONDS),
-        **{name: DiscoverySecret(key) for name, key in DISCOVERY_SECRET_KEYS.items()},
+        **{name: DiscoverySecret(key) for name, key in discovery_secret_keys(namespace_of(release)).items()},
         **own.values,
     }
     return TaskEnvironment(values, tuple(sorted({*own.address, "DYN_EVENT_PLANE_HOST"})), own.files)

@@ -32,7 +32,7 @@ class DiscoverySecret:
     Parameters
     ----------
     key
-        Key in the secret: one of the values of ``DISCOVERY_SECRET_KEYS``.
+        Key in the secret: one of the values of ``discovery_secret_keys``.
     """
 
     key: str

@@ -17,9 +17,10 @@ from typing import Any
 
 import aiohttp
 
+from inference_blueprints.contracts.discovery_roles import SHARED_CLIENT
 from inference_blueprints.contracts.discovery_store import DISCOVERY_LIVENESS_PATH, DISCOVERY_LIVENESS_PORT
 from tests.local.counted_streams import Streams
-from tests.local.discovery.platform import FRONTENDS, MEMBERS, MODEL, Platform
+from tests.local.discovery.platform import FRONTENDS, MEMBERS, MODEL, NAMESPACE, OTHER, Platform
 
 _PATIENCE_SECONDS = 120.0
 #: How long members are away: well below the lease of the workers, which nobody can renew meanwhile.
@@ -89,6 +90,46 @@ async def first_member_alone(platform: Platform) -> dict[str, Any]:
     return {"alive": found}
 
 
+async def roles_turned_on(platform: Platform, streams: Streams) -> dict[str, Any]:
+    """Processes of an earlier release share one certificate, and run on when each deployment gets its own."""
+    platform.start_roles()
+    await lines(platform, "authentication is on")
+    await asyncio.sleep(_AWAY_SECONDS / 4)
+    alive = [await status(member_url(index)) for index in range(len(MEMBERS))]
+    return {"alive": alive, "roles": platform.log("roles")}
+
+
+async def replace_frontends(platform: Platform) -> None:
+    """Start the frontends again with the certificate of their deployment, when nobody streams."""
+    platform.shown = NAMESPACE
+    for index in range(len(FRONTENDS)):
+        platform.kill(f"frontend-{index}")
+        platform.start_frontend(index)
+    await until(platform, 2)
+
+
+async def worker_of_another_deployment(platform: Platform, streams: Streams) -> dict[str, Any]:
+    """A worker shows the certificate of another deployment, and registers for this one."""
+    platform.shown = OTHER
+    platform.start_worker("foreign", suffix="old", length=OLD)
+    platform.shown = NAMESPACE
+    code = await asyncio.to_thread(platform.running.pop("foreign").wait, _PATIENCE_SECONDS)
+    return {
+        "code": code,
+        "log": platform.log("foreign"),
+        "workers": [await workers(host) for host in FRONTENDS],
+    }
+
+
+async def lines(platform: Platform, text: str) -> None:
+    """Wait until the task of the roles has printed a text."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while text not in platform.log("roles"):
+        if time.monotonic() > deadline:
+            raise TimeoutError(platform.log("roles"))
+        await asyncio.sleep(0.25)
+
+
 async def one_member_killed(platform: Platform, streams: Streams) -> dict[str, Any]:
     platform.kill("member-0")
     await asyncio.sleep(_AWAY_SECONDS / 2)
@@ -147,6 +188,8 @@ async def changed_configuration(platform: Platform, streams: Streams) -> dict[st
 
 
 CASES: tuple[Callable[[Platform, Streams], Awaitable[dict[str, Any]]], ...] = (
+    roles_turned_on,
+    worker_of_another_deployment,
     # First: a worker asks the store once to forget it. A call to a member that was away during a call before
     # fails at once (the client of Dynamo 1.6.1), so after an outage some workers are known until they end.
     changed_configuration,
@@ -163,6 +206,8 @@ async def run(platform: Platform) -> dict[str, Any]:
     results = {"first_member_alone": await first_member_alone(platform)}
     for index in range(1, len(MEMBERS)):
         platform.start_member(index)
+    # The client of earlier releases: the store has neither users nor roles yet.
+    platform.shown = SHARED_CLIENT
     for index in range(len(FRONTENDS)):
         platform.start_frontend(index)
     for index in range(2):
@@ -183,6 +228,8 @@ async def run(platform: Platform) -> dict[str, Any]:
             "ended": platform.ended(),
         }
         print(case.__name__, results[case.__name__], flush=True)
+        if case is roles_turned_on:
+            await replace_frontends(platform)
     return results
 
 

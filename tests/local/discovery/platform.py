@@ -18,7 +18,7 @@ from typing import Any
 
 from task_start.live_check import PORTS_FILE
 
-from inference_blueprints.contracts import ecs_names
+from inference_blueprints.contracts import discovery_roles, ecs_names
 from inference_blueprints.contracts.discovery_store import MEMBER_FILES, member_arguments
 from inference_blueprints.contracts.task_start import TaskStart, port_reference
 from inference_blueprints.resources import root
@@ -29,6 +29,8 @@ FRONTENDS = [f"127.0.0.{30 + index}" for index in range(2)]
 #: All workers share one host, so their blocks of ports differ.
 WORKER_HOST = "127.0.0.50"
 NAMESPACE = ecs_names.namespace_of("model-main")
+#: Another deployment, which has a certificate too.
+OTHER = ecs_names.namespace_of("other-main")
 
 
 class _Agent(BaseHTTPRequestHandler):
@@ -60,6 +62,9 @@ class Platform:
         self._folder, self._etcd = folder, etcd
         secrets = json.loads((folder / "secrets.json").read_text())
         self._clients: Mapping[str, str] = secrets["clients"]
+        self._administrator: Mapping[str, str] = secrets["administrator"]
+        #: Whose certificate the next process shows: a namespace, or the client of an earlier release.
+        self.shown = NAMESPACE
         self._certificates = folder / "certificates"
         self._certificates.mkdir()
         for key, name in MEMBER_FILES.items():
@@ -79,6 +84,23 @@ class Platform:
             loopback=MEMBERS[index],
         )
         self._start(f"member-{index}", [str(self._etcd), *arguments], {})
+
+    def start_roles(self) -> None:
+        """Start the task that keeps users and roles."""
+        secrets = {name: self._administrator[key] for key, name in discovery_roles.ADMINISTRATOR.items()}
+        self._start(
+            "roles",
+            [sys.executable, "-m", "discovery_roles"],
+            {
+                **secrets,
+                discovery_roles.ENDPOINTS: self._dynamo["ETCD_ENDPOINTS"],
+                discovery_roles.NAMESPACES: f"{NAMESPACE},{OTHER}",
+            },
+        )
+
+    def log(self, name: str) -> str:
+        """Return what a process has printed."""
+        return (self._folder / f"{name}.log").read_text(errors="replace")
 
     def start_frontend(self, index: int) -> None:
         host = FRONTENDS[index]
@@ -154,7 +176,10 @@ class Platform:
         return {
             "ETCD_ENDPOINTS": endpoints,
             "ETCD_LEASE_TTL": str(ecs_names.LEASE_SECONDS),
-            **{variable: self._clients[key] for variable, key in ecs_names.DISCOVERY_SECRET_KEYS.items()},
+            **{
+                variable: self._clients[key]
+                for variable, key in ecs_names.discovery_secret_keys(self.shown).items()
+            },
             "DYN_REQUEST_PLANE": "tcp",
             "DYN_EVENT_PLANE": "zmq",
             "DYN_DISCOVERY_BACKEND": "etcd",

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints import catalog
+from inference_blueprints.contracts.discovery_roles import SHARED_CLIENT
 from inference_blueprints.local.control_plane import artefacts, build
 from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
 from inference_blueprints.processes.child_processes import ProcessGroup, log_tail
@@ -28,9 +29,9 @@ PATIENCE_SECONDS = 240.0
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The results of all disturbances of one platform."""
     folder = tmp_path_factory.mktemp("discovery")
-    issued = issue(folder, platform.MEMBERS)
+    issued = issue(folder, platform.MEMBERS, clients=(SHARED_CLIENT, platform.NAMESPACE, platform.OTHER))
     assert issued.returncode == 0, issued.stderr
-    secrets = {name: secret(folder, name) for name in ("members", "clients")}
+    secrets = {name: secret(folder, name) for name in ("members", "clients", "administrator")}
     (folder / "secrets.json").write_text(json.dumps(secrets))
     write_model_directory(catalog.model("Qwen/Qwen3-8B"), folder / "model")
     etcd = build.program(artefacts.ETCD, print) / artefacts.ETCD.name
@@ -67,3 +68,20 @@ def test_no_stream_is_cut_and_no_process_ends(results: dict[str, Any], case: str
 
 def test_frontends_are_alive_while_the_store_has_no_majority(results: dict[str, Any]) -> None:
     assert results["two_members_killed"]["alive"] == [200]
+
+
+def test_members_live_and_processes_of_an_earlier_release_run_on_with_users_and_roles(
+    results: dict[str, Any],
+) -> None:
+    """Without the shared client of earlier releases this is red: a deployment ends all workers."""
+    found = results["roles_turned_on"]
+    assert found["alive"] == [200] * len(platform.MEMBERS)
+    assert f"new user {SHARED_CLIENT}" in found["roles"]
+    assert "error" not in found["roles"]
+
+
+def test_a_worker_registers_for_its_own_deployment_only(results: dict[str, Any]) -> None:
+    """One certificate for all, or a role for all keys, turns this red."""
+    found = results["worker_of_another_deployment"]
+    assert "permission denied" in found["log"]
+    assert found["workers"] == [2, 2]

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from inference_blueprints.contracts.discovery_store import CLIENT_COMMON_NAME, MEMBER_COMMON_NAME
+from inference_blueprints.contracts.discovery_store import MEMBER_COMMON_NAME
 from inference_blueprints.resources import root
 
 #: Knows two calls, with the options and the error that the AWS CLI Command Reference describes.
@@ -32,9 +32,18 @@ else:
     sys.exit(f"unknown call {call}")
 """
 
+#: Common name of a client's certificate.
+CLIENT = "r0123456789ab"
+
 
 def issue(
-    folder: Path, hosts: Sequence[str], *, days: int = 700, left_days: int = 180, denied: bool = False
+    folder: Path,
+    hosts: Sequence[str],
+    *,
+    clients: Sequence[str] = (CLIENT,),
+    days: int = 700,
+    left_days: int = 180,
+    denied: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run the script; the secrets are files of `folder`."""
     programs = folder / "bin"
@@ -51,9 +60,10 @@ def issue(
             "AUTHORITY": "authority",
             "MEMBERS": "members",
             "CLIENTS": "clients",
+            "ADMINISTRATOR": "administrator",
             "HOSTS": ",".join(hosts),
             "MEMBER_NAME": MEMBER_COMMON_NAME,
-            "CLIENT_NAME": CLIENT_COMMON_NAME,
+            "CLIENT_NAMES": ",".join(clients),
             "AUTHORITY_DAYS": "3650",
             "DAYS": str(days),
             "LEFT_DAYS": str(left_days),

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from inference_blueprints.contracts.ecs_names import DISCOVERY_SECRET_KEYS
-from tests.runtime.discovery_certificates.issuing import issue, secret
+from inference_blueprints.contracts.discovery_roles import ADMINISTRATOR
+from inference_blueprints.contracts.ecs_names import discovery_secret_keys
+from tests.runtime.discovery_certificates.issuing import CLIENT, issue, secret
 
 pytestmark = pytest.mark.clock
 
 HOSTS = ["discovery-0.a.internal", "discovery-1.a.internal"]
 
 
-def certificate(folder: Path, name: str) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(secret(folder, name)["cert"].encode())
+#: All secrets.
+SECRETS = ("authority", "members", "clients", "administrator")
+
+
+def certificate(folder: Path, name: str, client: str = CLIENT) -> x509.Certificate:
+    key = f"{client}-cert" if name == "clients" else "cert"
+    return x509.load_pem_x509_certificate(secret(folder, name)[key].encode())
 
 
 def test_members_get_a_certificate_with_their_names_and_clients_one_without(tmp_path: Path) -> None:
@@ -37,18 +44,18 @@ def test_members_get_a_certificate_with_their_names_and_clients_one_without(tmp_
     common = [
         each.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value for each in (members, clients)
     ]
-    assert common == ["member", "client"]
+    assert common == ["member", CLIENT]
     authority = certificate(tmp_path, "authority")
     for each in (members, clients):
         each.verify_directly_issued_by(authority)
-    assert set(secret(tmp_path, "clients")) == set(DISCOVERY_SECRET_KEYS.values())
+    assert set(secret(tmp_path, "clients")) == set(discovery_secret_keys(CLIENT).values())
     assert "key" in secret(tmp_path, "authority")
     assert secret(tmp_path, "authority")["key"] not in (tmp_path / "members").read_text()
     assert "PRIVATE" not in result.stdout + result.stderr
 
 
 def test_random_text_of_a_new_secret_is_replaced(tmp_path: Path) -> None:
-    for name in ("authority", "members", "clients"):
+    for name in SECRETS:
         (tmp_path / name).write_text('x"1{')
     result = issue(tmp_path, HOSTS)
     assert (result.returncode, result.stderr) == (0, "")
@@ -57,7 +64,7 @@ def test_random_text_of_a_new_secret_is_replaced(tmp_path: Path) -> None:
 
 def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
     issue(tmp_path, HOSTS)
-    before = {name: secret(tmp_path, name) for name in ("authority", "members", "clients")}
+    before = {name: secret(tmp_path, name) for name in SECRETS}
     result = issue(tmp_path, HOSTS)
     assert "the members' certificate stays" in result.stdout, result.stderr
     assert {name: secret(tmp_path, name) for name in before} == before
@@ -65,11 +72,12 @@ def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
 
 def test_certificates_that_end_soon_are_renewed_by_the_same_authority(tmp_path: Path) -> None:
     issue(tmp_path, HOSTS, days=100)
-    before = {name: secret(tmp_path, name) for name in ("authority", "members", "clients")}
+    before = {name: secret(tmp_path, name) for name in SECRETS}
     assert issue(tmp_path, HOSTS).returncode == 0
     assert secret(tmp_path, "authority") == before["authority"]
-    for name in ("members", "clients"):
-        assert secret(tmp_path, name)["cert"] != before[name]["cert"]
+    for name in ("members", "clients", "administrator"):
+        key = f"{CLIENT}-cert" if name == "clients" else "cert"
+        assert secret(tmp_path, name)[key] != before[name][key]
         assert secret(tmp_path, name)["ca"] == before[name]["ca"]
 
 
@@ -84,8 +92,33 @@ def test_other_names_of_members_get_a_new_certificate(tmp_path: Path) -> None:
 
 def test_a_refused_call_fails_and_replaces_no_secret(tmp_path: Path) -> None:
     issue(tmp_path, HOSTS)
-    before = {name: secret(tmp_path, name) for name in ("authority", "members", "clients")}
+    before = {name: secret(tmp_path, name) for name in SECRETS}
     result = issue(tmp_path, HOSTS, denied=True)
     assert result.returncode == 1
     assert "AccessDenied" in result.stderr
     assert {name: secret(tmp_path, name) for name in before} == before
+
+
+def test_the_administrator_has_no_common_name_and_keeps_its_password(tmp_path: Path) -> None:
+    """etcd's gateway refuses certificates with a common name, and the store keeps the first password."""
+    issue(tmp_path, HOSTS, days=100)
+    before = secret(tmp_path, "administrator")
+    assert set(before) == set(ADMINISTRATOR)
+    assert not certificate(tmp_path, "administrator").subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    issue(tmp_path, HOSTS)
+    after = secret(tmp_path, "administrator")
+    assert after["cert"] != before["cert"]
+    assert after["password"] == before["password"]
+    assert len(after["password"]) == 64
+
+
+def test_a_new_client_gets_a_certificate_and_those_that_run_keep_theirs(tmp_path: Path) -> None:
+    """Without this, a task of a removed model, or of an earlier release, cannot start again."""
+    issue(tmp_path, HOSTS)
+    held = {**secret(tmp_path, "clients"), "cert": "of an earlier release", "key": "of an earlier release"}
+    (tmp_path / "clients").write_text(json.dumps(held))
+    result = issue(tmp_path, HOSTS, clients=["rba9876543210"])
+    assert result.returncode == 0, result.stderr
+    after = secret(tmp_path, "clients")
+    assert after.keys() == held.keys() | {"rba9876543210-cert", "rba9876543210-key"}
+    assert held.items() <= after.items()

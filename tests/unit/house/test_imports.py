@@ -37,6 +37,7 @@ ALLOWED = {
         *(f"{LIBRARY}.capacity_shift", f"{LIBRARY}.promql", f"{LIBRARY}.contracts"),
     },
     # Runs beside the Prometheus of a platform on ECS: boto3 besides, which its image has.
+    "runtime/discovery_roles": {"discovery_roles", f"{LIBRARY}.contracts"},
     "runtime/task_targets": {"task_targets", f"{LIBRARY}.contracts"},
     f"{LIBRARY}/catalog": {
         f"{LIBRARY}.catalog",
@@ -274,7 +275,7 @@ ALLOWED = {
 #: Packages in `runtime/`, each a program.
 PROGRAMS = (
     *("batch", "benchmark", "canary", "capacity_shift", "gpu_health", "image_build", "operations"),
-    *("signals", "task_start", "task_targets", "weights"),
+    *("discovery_roles", "signals", "task_start", "task_targets", "weights"),
 )
 HOUSE = (
     *(LIBRARY, "stacks", "inference_constructs", "aws_cdk", "cdk_nag", "runtime", "benchmarks", "tests"),

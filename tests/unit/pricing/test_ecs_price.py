@@ -26,12 +26,14 @@ def test_frontends_and_the_discovery_store_are_tasks() -> None:
     items = _items("{ecs: {}}")
     assert "EKS control plane" not in items
     assert "system nodes" not in items
-    # Two frontends of 1 vCPU and 2 GiB, three members of 0.5 vCPU and 1 GiB, 730 hours.
+    # Two frontends of 1 vCPU and 2 GiB, three members of 0.5 vCPU and 1 GiB, 730 hours; and a
+    # task of 0.25 vCPU and 0.5 GiB that keeps their users and roles.
     assert items["frontends on Fargate"].usd_per_month == pytest.approx(
         2 * (0.04048 + 2 * 0.004445) * 730, abs=0.01
     )
     member = 0.5 * 0.04048 + 0.004445
-    assert items["discovery store on Fargate"].usd_per_month == pytest.approx(3 * member * 730, abs=0.01)
+    store = 3 * member + member / 2
+    assert items["discovery store on Fargate"].usd_per_month == pytest.approx(store * 730, abs=0.01)
 
 
 def test_an_unknown_price_is_shown_as_unknown() -> None:
