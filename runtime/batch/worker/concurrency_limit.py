@@ -6,7 +6,8 @@ value. Above it, the steps double. So the limit recovers quickly from a dip, sta
 finds new capacity in a logarithmic number of rounds. (This is the increase of BIC TCP: Xu, Harfoush and Rhee,
 "Binary Increase Congestion Control for Fast Long-Distance Networks", INFOCOM 2004.) If other clients use the
 same endpoint, the limit is also cut when it makes answers slower (`inflation`). Within the limit, requests
-are spaced in time (`pace`). `narrow` gives away a part of the limit, which does not grow meanwhile.
+are spaced in time (`pace`). `narrow` gives away a part of the limit, which does not grow meanwhile. `hold`
+keeps all requests back, until `release`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _LEAST_LEFT, _MOST_LEFT = 0.25, 0.9
 _STEP_BESIDE_OTHERS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
+_MOST_DOUBLINGS: Final = 10
 # If a smaller share of the limit is in use, the limit does not hold requests back, and their success tells
 # nothing about it.
 _IN_USE: Final = 0.8
@@ -81,6 +83,8 @@ class ConcurrencyLimit:
         self._is_due: asyncio.TimerHandle | None = None
         self._numbers = itertools.count()
         self._waiting: list[tuple[int, int, asyncio.Future[Permit]]] = []
+        self._is_held = False
+        self._is_idle: asyncio.Event | None = None
 
     @property
     def limit(self) -> int:
@@ -101,6 +105,21 @@ class ConcurrencyLimit:
         self._share = share
         self._epoch += 1
         self._admit()
+
+    def hold(self) -> None:
+        """Give no permit until `release`."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Give permits again."""
+        self._is_held = False
+        self._admit()
+
+    async def idle(self) -> None:
+        """Wait until no request is in flight. Only while it is held."""
+        while self._in_flight:
+            self._is_idle = self._is_idle or asyncio.Event()
+            await self._is_idle.wait()
 
     @property
     def in_flight(self) -> int:
@@ -177,9 +196,14 @@ class ConcurrencyLimit:
     def ended(self) -> None:
         """End the permit of a request that tells nothing about the limit."""
         self._in_flight -= 1
+        if self._is_idle and not self._in_flight:
+            self._is_idle.set()
+            self._is_idle = None
         self._admit()
 
     def _has_room(self) -> bool:
+        if self._is_held:
+            return False
         return self._in_flight < self.limit and self._now() >= max(self._paused_until, self._pace.next)
 
     def _give(self) -> Permit:
@@ -194,6 +218,8 @@ class ConcurrencyLimit:
             waiter = heapq.heappop(self._waiting)[2]
             if not waiter.done():
                 waiter.set_result(self._give())
+        if self._is_held:
+            return
         if self._waiting and self._is_due is None and self._in_flight < self.limit:
             begin = max(self._paused_until, self._pace.next, self._now() + TOGETHER_SECONDS)
             self._is_due = asyncio.get_running_loop().call_at(begin, self._admit_due)
@@ -241,7 +267,9 @@ class ConcurrencyLimit:
         self._epoch += 1
 
     def _own_pause(self) -> float:
-        longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0**self._refusals_in_a_row)
+        # Refusals of a day in a row would exceed what a number can hold.
+        doublings = min(self._refusals_in_a_row, _MOST_DOUBLINGS)
+        longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0**doublings)
         return random.uniform(longest / 2, longest)  # noqa: S311 - spreads workers, no security purpose
 
     def _pause(self, seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,11 +14,12 @@ from batch.worker.answer_images import ImageNotStoredError, ShardImages
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
 from batch.worker.image_loader import ImageError, ImageNotReadError
-from batch.worker.metrics import Metrics
+from batch.worker.metrics import Metrics, log
 from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint, Room
 from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row, response_row
+from batch.worker.suspects import ALONE_AGAIN_SECONDS, LOSSES_ALONE, LOSSES_AMONG_OTHERS, Suspects
 
 _FIRST_DELAY_SECONDS: Final = 1.0
 _DELAY_GROWTH: Final = 3.0
@@ -118,7 +120,10 @@ class LineRunner:
     metrics: Metrics
     attempts: int
     request_seconds: float
-    _answered_at: float = field(default=float("-inf"), init=False)
+    suspects: Suspects = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.suspects = Suspects(self.endpoint, self.limit, self.metrics.model)
 
     async def run(self, line: ShardLine, terms: ShardTerms, permit: Permit) -> Result:
         """Send requests for a line until there is a result row.
@@ -170,7 +175,7 @@ class LineRunner:
 
     async def _ask(self, line: ShardLine, terms: ShardTerms, request: ModelRequest, permit: Permit) -> Result:
         """Repeat the request until it is answered, given up or expired."""
-        now, attempts, blame = asyncio.get_running_loop().time, 0, 0.0
+        now, attempts, blame, losses = asyncio.get_running_loop().time, 0, 0.0, 0
         while True:
             begin = now()
             seconds = min(self.request_seconds, terms.deadline - begin)
@@ -183,24 +188,66 @@ class LineRunner:
             except ImageNotStoredError as error:
                 return _refused(line, terms, "image_not_stored", error, attempts)
             if isinstance(outcome, Answer):
-                self._answered_at = now()
                 self.budget.succeeded(again=attempts > 1)
                 return _answered(line, terms, outcome, attempts)
-            self.metrics.failures[outcome.fault.value] += 1
+            losses += self._is_lost(outcome, begin)
             blame += self._blame(outcome, begin)
-            if blame >= self.attempts:
+            is_given_up = blame >= self.attempts
+            is_lost = losses >= LOSSES_AMONG_OTHERS or outcome.is_suspected
+            if is_lost or (is_given_up and outcome.is_server_error):
+                return await self._run_alone(line, terms, request, outcome, attempts)
+            if is_given_up:
                 return _given_up(line, terms, outcome, attempts)
-            # A refused request waits for the limit, as all others do.
-            is_refused = outcome.fault is EndpointFault.REFUSED
-            again = await self._wait(terms, 0.0 if is_refused else _delay(attempts), is_retry=True)
+            again = await self._wait(terms, _pause(outcome, attempts), is_retry=True)
             if again is None:
                 return expired(line, terms, attempts)
             permit = again
 
+    async def _run_alone(
+        self, line: ShardLine, terms: ShardTerms, request: ModelRequest, outcome: Failure, attempts: int
+    ) -> Result:
+        """Send a request while it is the only one, until it is answered, given up or expired."""
+        losses = 0
+        log("line_suspected", reason=outcome.reason, attempts=attempts)
+        for tries in itertools.count():
+            # What other processes have in flight must not meet it each time.
+            spread = random.uniform(1 / 3, 1) * losses * ALONE_AGAIN_SECONDS  # noqa: S311 - no secret
+            pause = max(spread, outcome.retry_after_seconds or 0.0, _delay(tries) if tries else 0.0)
+            if not await self._sleep(terms, pause):
+                break
+            async with AsyncExitStack() as stack:
+                try:
+                    with terms.drain.waits():
+                        async with asyncio.timeout_at(terms.deadline):
+                            await stack.enter_async_context(self.suspects.alone(terms.path))
+                except TimeoutError:
+                    break
+                seconds = min(self.request_seconds, terms.deadline - asyncio.get_running_loop().time())
+                attempts += 1
+                try:
+                    found = await self._answer(line, terms, request, None, seconds)
+                except ImageNotStoredError as error:
+                    return _refused(line, terms, "image_not_stored", error, attempts)
+            if isinstance(found, Answer):
+                log("suspect_answered", attempts=attempts)
+                return _answered(line, terms, found, attempts)
+            outcome = found
+            self.suspects.lost()
+            losses += found.fault in {EndpointFault.LOST, EndpointFault.BROKEN}
+            if losses >= LOSSES_ALONE:
+                log("suspect_given_up", reason=found.reason, attempts=attempts)
+                return _condemned(line, terms, found, attempts)
+        return expired(line, terms, attempts)
+
     async def _answer(
-        self, line: ShardLine, terms: ShardTerms, request: ModelRequest, permit: Permit, seconds: float
+        self,
+        line: ShardLine,
+        terms: ShardTerms,
+        request: ModelRequest,
+        permit: Permit | None,
+        seconds: float,
     ) -> Answer | Failure:
-        """Send the request once, and write the images of its answer."""
+        """Send the request once, with a permit or alone, and write the images of its answer."""
         if terms.images is None:
             return await self._send(terms, request, permit, seconds)
         with terms.images.held() as memory:
@@ -211,7 +258,7 @@ class LineRunner:
         self,
         terms: ShardTerms,
         request: ModelRequest,
-        permit: Permit,
+        permit: Permit | None,
         seconds: float,
         room: Room | None = None,
     ) -> Answer | Failure:
@@ -220,26 +267,58 @@ class LineRunner:
         try:
             outcome = await self.endpoint.ask(terms.path, request, seconds=seconds, room=room)
         except BaseException:
-            self.limit.ended()
+            if permit is not None:
+                self.limit.ended()
             raise
         if isinstance(outcome, Answer):
-            self.limit.succeeded(permit, outcome.usage)
-        elif outcome.fault is EndpointFault.BROKEN:
-            self.limit.ended()
+            self.suspects.answered()
         else:
-            self.limit.refused(permit, outcome.retry_after_seconds)
+            self.metrics.failures[outcome.fault.value] += 1
+            if outcome.fault is EndpointFault.LOST:
+                self.suspects.lost()
+        if permit is not None:
+            self._report(permit, outcome)
         return outcome
+
+    def _report(self, permit: Permit, outcome: Answer | Failure) -> None:
+        """End a permit, and tell the limit whether the endpoint had room for the request."""
+        if isinstance(outcome, Answer):
+            self.limit.succeeded(permit, outcome.usage)
+        elif outcome.is_load:
+            self.limit.refused(permit, outcome.retry_after_seconds)
+        else:
+            self.limit.ended()
 
     def _blame(self, failure: Failure, begin: float) -> float:
         """Return the weight of a failure against its line.
 
         It is small unless other lines are answered meanwhile.
         """
-        if failure.fault is EndpointFault.REFUSED:
+        if failure.fault in {EndpointFault.REFUSED, EndpointFault.LOST, EndpointFault.HELD}:
             return 0.0
-        if self._answered_at >= begin:
+        if self.suspects.answered_at >= begin:
             return 1.0
         return _BLAME_IN_AN_OUTAGE if failure.fault is EndpointFault.BROKEN else 0.0
+
+    def _is_lost(self, failure: Failure, begin: float) -> bool:
+        """Return whether whoever computed the answer is gone.
+
+        An engine that ends may answer its requests with an error. Then no other request is answered.
+        """
+        if failure.is_server_error and self.suspects.answered_at < begin:
+            self.suspects.lost()
+            return True
+        return failure.fault is EndpointFault.LOST
+
+    async def _sleep(self, terms: ShardTerms, seconds: float) -> bool:
+        """Wait, and return whether that ended before the deadline."""
+        try:
+            with terms.drain.waits():
+                async with asyncio.timeout_at(terms.deadline):
+                    await asyncio.sleep(seconds)
+        except TimeoutError:
+            return False
+        return True
 
     async def _wait(self, terms: ShardTerms, delay: float, *, is_retry: bool) -> Permit | None:
         """Wait for a permit; None if the deadline comes first.
@@ -256,10 +335,20 @@ class LineRunner:
                 async with asyncio.timeout_at(terms.deadline):
                     await asyncio.sleep(random.uniform(delay / 2, delay))  # noqa: S311 - no secret
                     if is_retry:
+                        # A line that was lost is sent again only to an endpoint that is there.
+                        await self.suspects.until_answers(terms.path)
                         await self.budget.take()
                     return await self.limit.acquire(terms.order)
         except TimeoutError:
             return None
+
+
+def _pause(failure: Failure, attempts: int) -> float:
+    """Return the seconds to wait after a failure, at most."""
+    if failure.fault is EndpointFault.HELD:
+        return 2 * (failure.retry_after_seconds or 0.0)
+    # A refused request waits for the limit, as all others do.
+    return 0.0 if failure.fault is EndpointFault.REFUSED else _delay(attempts)
 
 
 def _delay(attempts: int) -> float:
@@ -289,5 +378,14 @@ def _given_up(line: ShardLine, terms: ShardTerms, failure: Failure, attempts: in
     if failure.answer is not None:
         return _answered(line, terms, failure.answer, attempts)
     message = f"Given up after {attempts} attempts, the last one: {failure.reason}"
+    row = error_row(terms.identifier, line.ordinal, line.custom_id, "endpoint_error", message)
+    return Result(row, attempts)
+
+
+def _condemned(line: ShardLine, terms: ShardTerms, failure: Failure, attempts: int) -> Result:
+    message = (
+        f"Given up after {attempts} attempts: it was lost {LOSSES_ALONE} times while no other request of "
+        f"batch was in flight, so it may end the model's workers; the last time: {failure.reason}"
+    )
     row = error_row(terms.identifier, line.ordinal, line.custom_id, "endpoint_error", message)
     return Result(row, attempts)

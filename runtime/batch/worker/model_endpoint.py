@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,16 @@ from batch.worker.model_request import ModelRequest
 from inference_blueprints.contracts.batch_limits import ANSWER_BYTES
 
 _SUCCESS: Final = range(200, 300)
-_TOO_BUSY: Final = frozenset({429, 503})
+#: 529 is Dynamo's answer while all workers are too busy (`http/service/openai.rs` of ai-dynamo 1.6.1).
+_TOO_BUSY: Final = frozenset({429, 529})
+#: No worker is there, or it has died with the request.
+_NO_WORKER: Final = frozenset({502, 503})
+#: Codes of the filter in front of a model's entry point, for a request that was in progress when workers
+#: died.
+_HELD: Final = frozenset({"suspected_of_worker_deaths", "worker_being_checked"})
+#: Time after which a worker has begun with a request, whoever says that it is gone.
+_BEGUN_SECONDS: Final = 0.25
+_SUSPECTED: Final = "suspected_of_worker_deaths"
 # Not the line's fault: the caller has no permission, or the model is missing, for example between two
 # replicas.
 _NOT_SERVED: Final = frozenset({401, 403, 404})
@@ -38,6 +48,10 @@ class EndpointFault(enum.Enum):
     UNAVAILABLE = "unavailable"
     #: An error on the way or in the endpoint, perhaps caused by this line.
     BROKEN = "broken"
+    #: Whoever computed the answer is gone, perhaps because of this line.
+    LOST = "lost"
+    #: This request is refused for a time, and no other: workers died while they computed it.
+    HELD = "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +88,27 @@ class Failure:
         Pause that the endpoint asked for.
     answer
         The response, if it was an error of the endpoint.
+    is_suspected
+        Whether the endpoint itself suspects the request of ending workers.
     """
 
     fault: EndpointFault
     reason: str
     retry_after_seconds: float | None = None
     answer: Answer | None = None
+    is_suspected: bool = False
+
+    @property
+    def is_load(self) -> bool:
+        """Whether fewer requests may help: the endpoint is too busy, is not there, or has no worker."""
+        if self.fault is EndpointFault.LOST:
+            return self.answer is not None
+        return self.fault in {EndpointFault.REFUSED, EndpointFault.UNAVAILABLE}
+
+    @property
+    def is_server_error(self) -> bool:
+        """Whether the endpoint answered that it failed. An engine that ends may say so to its requests."""
+        return self.answer is not None and self.answer.status == _SERVER_ERROR
 
 
 class ModelEndpoint:
@@ -139,11 +168,12 @@ class ModelEndpoint:
         except TimeoutError:
             return Failure(EndpointFault.BROKEN, f"no complete answer within {seconds:.0f} s")
         except (aiohttp.ClientError, OSError) as error:
-            return Failure(EndpointFault.BROKEN, f"the connection was lost: {type(error).__name__}")
+            return Failure(EndpointFault.LOST, f"the connection was lost: {type(error).__name__}")
 
     async def _ask(
         self, path: str, request: ModelRequest, timeout: aiohttp.ClientTimeout, room: Room | None
     ) -> Answer | Failure:
+        begin = asyncio.get_running_loop().time()
         own = {"Content-Type": "application/json", "Idempotency-Key": request.idempotency_key}
         headers = {**self._headers, **own}
         async with self._session.post(
@@ -153,7 +183,7 @@ class ModelEndpoint:
                 size = response.content_length
                 await room(ANSWER_BYTES if size is None else min(size, ANSWER_BYTES))
             body = await _read(response)
-            return _judge(response.status, response.headers, body)
+            return _judge(response.status, response.headers, body, asyncio.get_running_loop().time() - begin)
 
     def _timeout(self, seconds: float) -> aiohttp.ClientTimeout:
         """Return the timeout of a whole request, from sending to the last byte.
@@ -185,8 +215,8 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return bytes(content)
 
 
-def _judge(status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-    """Classify a response."""
+def _judge(status: int, headers: Mapping[str, str], body: bytes, seconds: float) -> Answer | Failure:
+    """Classify a response that came after this time."""
     document = _object(body)
     request_id = headers.get("x-request-id", "")
     if status in _SUCCESS:
@@ -195,16 +225,38 @@ def _judge(status: int, headers: Mapping[str, str], body: bytes) -> Answer | Fai
                 EndpointFault.BROKEN, f"status {status} with {len(body)} bytes that are not a JSON object"
             )
         return Answer(status, request_id, _one_line(body, document), Usage.of_answer(document))
-    if document is None:
-        document = {"error": {"message": body[:1000].decode(errors="replace"), "code": str(status)}}
-    answer = Answer(status, request_id, orjson.dumps(document))
+    shown = document or {"error": {"message": body[:1000].decode(errors="replace"), "code": str(status)}}
+    answer = Answer(status, request_id, orjson.dumps(shown))
+    pause, code = _retry_after(headers), _error_code(document)
+    if status in _NO_WORKER and code in _HELD:
+        return Failure(EndpointFault.HELD, f"status {status}: {code}", pause, answer, code == _SUSPECTED)
+    was_begun = pause is None and (document is not None or seconds >= _BEGUN_SECONDS)
+    fault = _fault(status, was_begun=was_begun)
+    return answer if fault is None else Failure(fault, f"status {status}", pause, answer)
+
+
+def _fault(status: int, *, was_begun: bool) -> EndpointFault | None:
+    """Return what a status says; None if the request itself is wrong.
+
+    Parameters
+    ----------
+    was_begun
+        Whether a worker may have begun to compute the answer. A load balancer that finds none says so at
+        once, with a page of its own, and whoever is too busy names a time to come again.
+    """
+    if status in _NO_WORKER:
+        return EndpointFault.LOST if was_begun else EndpointFault.REFUSED
     if status in _TOO_BUSY:
-        return Failure(EndpointFault.REFUSED, f"status {status}", _retry_after(headers), answer)
+        return EndpointFault.REFUSED
     if status in _NOT_SERVED:
-        return Failure(EndpointFault.UNAVAILABLE, f"status {status}", answer=answer)
-    if status == _TIMED_OUT or status >= _SERVER_ERROR:
-        return Failure(EndpointFault.BROKEN, f"status {status}", _retry_after(headers), answer)
-    return answer
+        return EndpointFault.UNAVAILABLE
+    return EndpointFault.BROKEN if status == _TIMED_OUT or status >= _SERVER_ERROR else None
+
+
+def _error_code(document: Mapping[str, Any] | None) -> str:
+    """Return the code of an error in OpenAI's format; empty if it has none."""
+    error = (document or {}).get("error")
+    return str(error.get("code") or "") if isinstance(error, dict) else ""
 
 
 def _object(body: bytes) -> dict[str, Any] | None:

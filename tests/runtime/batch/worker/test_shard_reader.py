@@ -106,5 +106,5 @@ def test_a_shard_that_is_not_there_is_named() -> None:
     with moto.mock_aws():
         client = boto3.client("s3", region_name="us-east-1")
         client.create_bucket(Bucket="here")
-        with pytest.raises(MissingObjectError, match="s3://here/shard: NoSuchKey"):
+        with pytest.raises(MissingObjectError, match="s3://here/shard does not exist"):
             read(BucketClient(client, "here"))

@@ -1,0 +1,252 @@
+"""A line that ends the workers of a model is given up, and no other line is, whatever status they get."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from batch.contracts.job_description import JobDescription
+from batch.worker.concurrency_limit import ConcurrencyLimit
+from batch.worker.drain import Drain
+from batch.worker.image_loader import Images
+from batch.worker.line_run import LineRunner, ShardTerms
+from batch.worker.metrics import Metrics
+from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint, _judge
+from batch.worker.model_request import ModelRequest, Requests
+from batch.worker.retry_budget import RetryBudget
+from batch.worker.rows import RowIdentifier
+from batch.worker.suspects import LOSSES_ALONE, LOSSES_AMONG_OTHERS
+from tests.runtime.batch.worker.jobs import lines
+from tests.runtime.batch.worker.turned_loop import turn
+
+POISON = "poison"
+BYSTANDERS = 200
+RESTART_SECONDS = 40.0
+
+
+def answered(status: int, body: bytes, *, seconds: float = 0.0, pause: str = "") -> Failure:
+    """Return what an answer with an error means that came after this time."""
+    found = _judge(status, {"Retry-After": pause} if pause else {}, body, seconds)
+    assert isinstance(found, Failure)
+    return found
+
+
+#: What a caller gets whose worker has died, and nothing of JSON from a load balancer that finds none.
+DEATHS: Mapping[str, Failure] = {
+    "503": answered(503, b'{"error": {"message": "no instances", "code": 503}}'),
+    "502": answered(502, b"<html>Bad Gateway</html>", seconds=0.3),
+    "reset": Failure(EndpointFault.LOST, "the connection was lost: ServerDisconnectedError"),
+    "500": answered(500, b'{"error": {"message": "EngineDeadError"}}'),
+}
+NOBODY = answered(503, b"<html>Service Unavailable</html>", seconds=0.01)
+
+
+@dataclass
+class Fleet:
+    """Workers of a model. One that computes the poisonous prompt dies with all that it computes.
+
+    What is lost goes to another worker once, as Dynamo's frontend does it.
+    """
+
+    size: int
+    death: str
+    chance: random.Random
+    migrations: int = 1
+    deaths: int = 0
+    restart_seconds: float = RESTART_SECONDS
+    beside_poison: list[int] = field(default_factory=list)
+    _running: dict[int, set[asyncio.Future[None]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._running = {number: set() for number in range(self.size)}
+
+    async def ask(self, _: str, request: ModelRequest, **__: object) -> Answer | Failure:
+        content = json.loads(request.body)["messages"][0]["content"]
+        for attempt in range(1 + self.migrations):
+            if not self._running:
+                return DEATHS[self.death] if attempt else NOBODY
+            worker = self.chance.choice(sorted(self._running))
+            gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._running[worker].add(gone)
+            if content == POISON:
+                beside = sum(map(len, self._running.values())) - 1
+                self.beside_poison.append(beside)
+                await asyncio.wait([gone], timeout=self.chance.uniform(0.02, 1))
+                if not gone.done():
+                    self.die(worker)
+                continue
+            await asyncio.wait([gone], timeout=self.chance.uniform(1, 8))
+            if not gone.done():
+                self._running[worker].discard(gone)
+                return Answer(200, "", b"{}")
+        return DEATHS[self.death]
+
+    def die(self, worker: int) -> None:
+        """End a worker with all its requests. It is started again."""
+        self.deaths += 1
+        for gone in self._running.pop(worker):
+            gone.set_result(None)
+        asyncio.get_running_loop().call_later(self.restart_seconds, self._running.__setitem__, worker, set())
+
+    def die_somewhere(self) -> None:
+        """End any worker, for a reason of its own."""
+        if self._running:
+            self.die(self.chance.choice(sorted(self._running)))
+
+
+def runner_of(fleet: Fleet, in_flight: int = 40) -> LineRunner:
+    """Return what one process of batch runs its lines with."""
+    limit = ConcurrencyLimit(start=in_flight, least=1, most=in_flight)
+    return LineRunner(cast("ModelEndpoint", fleet), limit, RetryBudget(0.1), Metrics("chat", "qwen"), 5, 100)
+
+
+async def run_lines(fleet: Fleet, runner: LineRunner, prompts: list[str], seconds: float) -> list[Any]:
+    """Run lines with these prompts, and return their rows."""
+    description = JobDescription("job", "ads", "qwen", "/v1/chat/completions", 0)
+    terms = ShardTerms(
+        identifier=RowIdentifier("job", "0"),
+        requests=Requests(description, cast("Images", None)),
+        path="/v1/chat/completions",
+        deadline=asyncio.get_running_loop().time() + seconds,
+        order=0,
+        drain=Drain(),
+    )
+
+    async def one(number: int, prompt: str) -> Any:
+        line = lines(number + 1)[number]
+        body = {**line.body, "messages": [{"role": "user", "content": prompt}]}
+        permit = runner.limit.acquire_now() or await runner.limit.acquire(0)
+        result = await runner.run(type(line)(number, 1, line.custom_id, 1, body), terms, permit)
+        return json.loads(result.row)
+
+    rows = await asyncio.gather(*(one(number, prompt) for number, prompt in enumerate(prompts)))
+    assert runner.limit.in_flight == 0
+    return rows
+
+
+@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize("size", [1, 4])
+def test_one_poisonous_line_is_given_up_and_no_bystander(size: int, death: str) -> None:
+    """Red if the line is asked again without end, or if a line is given up that only ran beside it."""
+    fleet = Fleet(size, death, random.Random(size))  # noqa: S311 - no secret
+
+    async def go() -> None:
+        # Two processes of batch share the model.
+        shares = [[POISON, *map(str, range(BYSTANDERS // 2))], [*map(str, range(BYSTANDERS // 2))]]
+        found = await asyncio.gather(
+            *(run_lines(fleet, runner_of(fleet), prompts, 24 * 3600) for prompts in shares)
+        )
+        refused = [row for rows in found for row in rows if row["error"] is not None]
+        assert [row["custom_id"] for row in refused] == ["line-0"]
+        assert refused[0]["error"]["code"] == "endpoint_error"
+        assert "it may end the model's workers" in refused[0]["error"]["message"]
+
+    turn(go())
+    # While others are answered, 500 does not tell that an engine died. An attempt may end two workers.
+    among = 5 if death == "500" else LOSSES_AMONG_OTHERS
+    assert fleet.deaths <= (among + LOSSES_ALONE) * min(size, 1 + fleet.migrations)
+
+
+def test_a_poisonous_line_alone_in_its_job_is_given_up() -> None:
+    """Red if nobody else's answers are needed to find that the endpoint is there: 22 deaths in 75 seconds."""
+    fleet = Fleet(4, "503", random.Random(1))  # noqa: S311 - no secret
+
+    async def go() -> None:
+        [row] = await run_lines(fleet, runner_of(fleet), [POISON], 24 * 3600)
+        assert row["error"]["code"] == "endpoint_error"
+
+    turn(go())
+    assert fleet.deaths <= (LOSSES_AMONG_OTHERS + LOSSES_ALONE) * 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_workers_that_die_for_their_own_reasons_condemn_no_line(seed: int) -> None:
+    """Red if a lost node, an interrupted Spot instance or a killed worker counts against the lines on it."""
+    fleet = Fleet(3, "503", random.Random(seed), migrations=0, restart_seconds=20)  # noqa: S311 - no secret
+
+    async def go() -> None:
+        async def kill() -> None:
+            while True:
+                await asyncio.sleep(fleet.chance.uniform(5, 25))
+                fleet.die_somewhere()
+
+        killing = asyncio.create_task(kill())
+        prompts = [str(number) for number in range(BYSTANDERS)]
+        rows = await run_lines(fleet, runner_of(fleet, 8), prompts, 86_400)
+        killing.cancel()
+        assert [row["error"] for row in rows if row["error"]] == []
+
+    turn(go())
+    assert fleet.deaths > 5
+
+
+def test_a_suspect_runs_alone() -> None:
+    """Red if other requests of the process are in flight beside a suspect, and are lost with it."""
+    fleet = Fleet(1, "503", random.Random(3), migrations=0)  # noqa: S311 - no secret
+
+    async def go() -> None:
+        await run_lines(fleet, runner_of(fleet), [POISON, *map(str, range(60))], 86_400)
+
+    turn(go())
+    assert max(fleet.beside_poison[:LOSSES_AMONG_OTHERS]) > 0
+    assert fleet.beside_poison[LOSSES_AMONG_OTHERS:] == [0] * LOSSES_ALONE
+
+
+def test_an_outage_suspects_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Red if the lines of an outage run one after the other when it is over."""
+    fleet = Fleet(1, "503", random.Random(4), migrations=0)  # noqa: S311 - no secret
+
+    async def go() -> None:
+        asyncio.get_running_loop().call_later(5, fleet.die_somewhere)
+        rows = await run_lines(fleet, runner_of(fleet), [str(number) for number in range(100)], 86_400)
+        assert [row for row in rows if row["error"]] == []
+
+    turn(go())
+    assert fleet.deaths == 1
+    assert "line_suspected" not in capsys.readouterr().out
+
+
+@dataclass
+class Filter:
+    """The filter in front of an entry point: it refuses a request that two workers died with, for a time."""
+
+    asked: list[float] = field(default_factory=list)
+    beside: int = 0
+
+    async def ask(self, _: str, request: ModelRequest, **__: object) -> Answer | Failure:
+        await asyncio.sleep(1)
+        if POISON.encode() not in request.body:
+            return Answer(200, "", b"{}")
+        self.asked.append(asyncio.get_running_loop().time())
+        if len(self.asked) == 1:
+            error = b'{"error": {"code": "suspected_of_worker_deaths", "message": "no"}}'
+            return answered(503, error, pause="120")
+        return Answer(200, "", b"{}")
+
+
+def test_a_request_that_the_filter_suspects_waits_and_runs_alone() -> None:
+    """Red if its refusal makes all other lines of the process wait, or if it is asked before its time."""
+    endpoint = Filter()
+
+    async def go() -> None:
+        begin = asyncio.get_running_loop().time()
+        runner = runner_of(cast("Fleet", endpoint))
+        others = asyncio.create_task(run_lines(cast("Fleet", endpoint), runner, ["x"] * 100, 3600))
+        [row] = await run_lines_beside(endpoint, runner)
+        await others
+        assert row["error"] is None
+        assert endpoint.asked[1] - endpoint.asked[0] >= 120
+        assert runner.metrics.failures == Counter(held=1)
+        assert begin < endpoint.asked[0]
+
+    async def run_lines_beside(endpoint: Filter, runner: LineRunner) -> list[Any]:
+        return await run_lines(cast("Fleet", endpoint), runner, [POISON], 3600)
+
+    turn(go())
