@@ -20,6 +20,8 @@ REMOVED_HEADER: Final = "x-removed-fields"
 API_PATHS: Final = ("/v1/*",)
 #: Code of the error for a request that is suspected of ending workers.
 SUSPECT_CODE: Final = "suspected_of_worker_deaths"
+#: Code of the error for a request that has just failed, until it is known whether its worker died.
+CHECKED_CODE: Final = "worker_being_checked"
 
 #: How the filter learns that a worker died: it asks the frontend for the workers, or the program that it
 #: starts is the worker.

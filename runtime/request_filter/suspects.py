@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from inference_blueprints.contracts.request_filter import SUSPECT_CODE
+from inference_blueprints.contracts.request_filter import CHECKED_CODE, SUSPECT_CODE
 from request_filter.refused_request import RefusedRequestError
 
 #: Requests whose deaths are remembered, and failed requests that a death found late may still concern.
@@ -91,7 +91,7 @@ class Suspects:
             raise RefusedRequestError(
                 503,
                 "this request failed a moment ago, and its worker may have died; ask again",
-                "worker_being_checked",
+                CHECKED_CODE,
                 retry_after=1 + int(self._checking[digest] - now),
             )
         run = RequestRun(digest, now)

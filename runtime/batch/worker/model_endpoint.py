@@ -17,18 +17,16 @@ from yarl import URL
 from batch.contracts.shard import Usage
 from batch.worker.model_request import ModelRequest
 from inference_blueprints.contracts.batch_limits import ANSWER_BYTES
+from inference_blueprints.contracts.request_filter import CHECKED_CODE, SUSPECT_CODE
 
 _SUCCESS: Final = range(200, 300)
 #: 529 is Dynamo's answer while all workers are too busy (`http/service/openai.rs` of ai-dynamo 1.6.1).
 _TOO_BUSY: Final = frozenset({429, 529})
 #: No worker is there, or it has died with the request.
 _NO_WORKER: Final = frozenset({502, 503})
-#: Codes of the filter in front of a model's entry point, for a request that was in progress when workers
-#: died.
-_HELD: Final = frozenset({"suspected_of_worker_deaths", "worker_being_checked"})
+_HELD: Final = frozenset({SUSPECT_CODE, CHECKED_CODE})
 #: Time after which a worker has begun with a request, whoever says that it is gone.
 _BEGUN_SECONDS: Final = 0.25
-_SUSPECTED: Final = "suspected_of_worker_deaths"
 # Not the line's fault: the caller has no permission, or the model is missing, for example between two
 # replicas.
 _NOT_SERVED: Final = frozenset({401, 403, 404})
@@ -229,7 +227,7 @@ def _judge(status: int, headers: Mapping[str, str], body: bytes, seconds: float)
     answer = Answer(status, request_id, orjson.dumps(shown))
     pause, code = _retry_after(headers), _error_code(document)
     if status in _NO_WORKER and code in _HELD:
-        return Failure(EndpointFault.HELD, f"status {status}: {code}", pause, answer, code == _SUSPECTED)
+        return Failure(EndpointFault.HELD, f"status {status}: {code}", pause, answer, code == SUSPECT_CODE)
     was_begun = pause is None and (document is not None or seconds >= _BEGUN_SECONDS)
     fault = _fault(status, was_begun=was_begun)
     return answer if fault is None else Failure(fault, f"status {status}", pause, answer)

@@ -33,6 +33,8 @@ LOSSES_ALONE: Final = 3
 #: Longest wait before a line runs alone again, by which it grows with each loss: suspects of other processes
 #: are then unlikely to meet it again.
 ALONE_AGAIN_SECONDS: Final = 30.0
+#: Idempotency key of the small requests that ask whether the endpoint is there.
+PROBE_KEY: Final = "probe"
 _PROBE_SECONDS: Final = 60.0
 _PROBE_AGAIN_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0)
 _CHAT: Final[Mapping[str, Any]] = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
@@ -125,7 +127,7 @@ class Suspects:
 
     def _probe(self, path: str) -> ModelRequest:
         body = {**_PROBES.get(path, _CHAT), "model": self.model}
-        return ModelRequest(orjson.dumps(body), "probe")
+        return ModelRequest(orjson.dumps(body), PROBE_KEY)
 
 
 def _backoff() -> Iterator[float]:

@@ -48,6 +48,11 @@ DEATHS: Mapping[str, Failure] = {
 NOBODY = answered(503, b"<html>Service Unavailable</html>", seconds=0.01)
 
 
+@pytest.fixture(autouse=True)
+def the_same_chance() -> None:
+    random.seed(34)
+
+
 @dataclass
 class Fleet:
     """Workers of a model. One that computes the poisonous prompt dies with all that it computes.
@@ -149,8 +154,9 @@ def test_one_poisonous_line_is_given_up_and_no_bystander(size: int, death: str) 
         assert "it may end the model's workers" in refused[0]["error"]["message"]
 
     turn(go())
-    # While others are answered, 500 does not tell that an engine died. An attempt may end two workers.
-    among = 5 if death == "500" else LOSSES_AMONG_OTHERS
+    # While others are answered, 500 does not tell that an engine died: the line is repeated as one that fails
+    # for another reason. An attempt may end two workers.
+    among = 6 if death == "500" else LOSSES_AMONG_OTHERS
     assert fleet.deaths <= (among + LOSSES_ALONE) * min(size, 1 + fleet.migrations)
 
 
