@@ -20,7 +20,6 @@ from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 
 _BLUEPRINT = "quickstart-g6e"
-_MIB = 1024 * 1024
 _WARM = Load(40, 200, 20)
 _SHORT, _PROMPT, _ANSWER = Load(600, 20, 1), Load(100, 6000, 1), Load(100, 20, 800)
 
@@ -37,7 +36,7 @@ def measure() -> list[Figure]:
         frontend.wait()
         frontend.cost(_WARM)
         short, prompt, answer = (frontend.cost(each) for each in (_SHORT, _PROMPT, _ANSWER))
-        memory = frontend.process.memory_info().rss / _MIB
+        memory = frontend.memory_mib
         processes.check()
     per_prompt_token = (prompt.seconds - short.seconds) / (prompt.prompt_tokens - short.prompt_tokens)
     per_answer_token = (answer.seconds - short.seconds) / (answer.answer_tokens - short.answer_tokens)

@@ -23,6 +23,7 @@ from inference_blueprints.targets.local.process_commands import environment, fro
 
 _MODEL = "measured"
 _WORKERS = 4
+_MIB = 1024 * 1024
 _READY_SECONDS = 120.0
 #: A busy machine accepts connections late.
 _TIMEOUT = aiohttp.ClientTimeout(total=300.0, sock_connect=300.0)
@@ -45,6 +46,11 @@ class RequestCost:
     prompt_tokens: float
     answer_tokens: float
     seconds: float
+
+
+def _seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 class MeasuredFrontend:
@@ -125,9 +131,17 @@ class MeasuredFrontend:
         return RequestCost(prompt, answer, seconds / load.requests)
 
     def processor_seconds(self) -> float:
-        """Return the processor time that the frontend has used."""
-        times = self.process.cpu_times()
-        return times.user + times.system
+        """Return the processor time that the frontend and its filter have used."""
+        return self.filter_seconds() + sum(map(_seconds, self.process.children()))
+
+    def filter_seconds(self) -> float:
+        """Return the processor time that the filter has used, which starts the frontend."""
+        return _seconds(self.process)
+
+    @property
+    def memory_mib(self) -> float:
+        """Memory of both, in MiB."""
+        return sum(each.memory_info().rss for each in (self.process, *self.process.children())) / _MIB
 
     async def _ask_all(self, load: Load, first: int, headers: Mapping[str, str]) -> list[tuple[int, int]]:
         free = asyncio.Semaphore(load.concurrent)

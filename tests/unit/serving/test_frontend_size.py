@@ -32,14 +32,14 @@ def workload(rate: float, prompt: int = 3000, answer: int = 200) -> dict[str, An
     ("rate", "prompt", "answer", "expected"),
     [
         (2, 3000, 200, (2, 1, 2048)),
-        # 1.4 + 3 x 1.5 + 0.2 x 106 = 27.1 ms; 2.71 vCPUs in use, 5.42 in all
-        (100, 3000, 200, (2, 3, 6144)),
-        # Twice the answer: 48.3 ms, 9.66 vCPUs in all
-        (100, 3000, 400, (2, 5, 10240)),
-        # Ten times the prompt: 67.6 ms, 13.52 vCPUs in all
-        (100, 30000, 200, (2, 7, 14336)),
-        # 108.4 vCPUs in all
-        (2000, 3000, 200, (14, 8, 16384)),
+        # 1.8 + 3 x 1.6 + 0.2 x 131 = 32.8 ms; 3.28 vCPUs in use, 6.56 in all
+        (100, 3000, 200, (2, 4, 8192)),
+        # Twice the answer: 59 ms, 11.8 vCPUs in all
+        (100, 3000, 400, (3, 4, 8192)),
+        # Ten times the prompt: 76 ms, 15.2 vCPUs in all
+        (100, 30000, 200, (4, 4, 8192)),
+        # 131.2 vCPUs in all
+        (2000, 3000, 200, (33, 4, 8192)),
     ],
 )
 def test_the_size_follows_from_rate_and_lengths(
@@ -51,9 +51,9 @@ def test_the_size_follows_from_rate_and_lengths(
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ({"replicas": 3}, (3, 2, 4096)),
-        ({"cpu": 2}, (3, 2, 4096)),
-        ({"memoryGib": 5}, (2, 3, 5120)),
+        ({"replicas": 3}, (3, 3, 6144)),
+        ({"cpu": 2}, (4, 2, 4096)),
+        ({"memoryGib": 5}, (2, 4, 5120)),
         ({"replicas": 1, "cpu": 1, "memoryGib": 2}, (1, 1, 2048)),
     ],
 )
@@ -71,8 +71,8 @@ def test_too_small_frontends_are_a_warning(make_blueprint: Make) -> None:
         return [each.message for each in findings]
 
     [message] = found(replicas=2, cpu=1)
-    assert message.startswith("got 2 x 1 vCPUs, the peak of 'workload' needs 2.7 in deployment 'main'")
-    assert found(replicas=3, cpu=1) == []
+    assert message.startswith("got 2 x 1 vCPUs, the peak of 'workload' needs 3.3 in deployment 'main'")
+    assert found(replicas=4, cpu=1) == []
 
 
 def test_several_deployments_share_the_peak(make_blueprint: Make) -> None:
@@ -83,8 +83,8 @@ def test_several_deployments_share_the_peak(make_blueprint: Make) -> None:
     [first] = model["deployments"]
     model["deployments"] = [first, {**first, "name": "other"}]
     halves = build_plan(Blueprint.model_validate(document)).models[0].deployments
-    assert [each.entry_point.resources.cpu for each in halves] == [6, 6]
-    assert size(whole)[:2] == (3, 8)
+    assert [each.entry_point.resources.cpu for each in halves] == [4, 4]
+    assert size(whole)[:2] == (7, 4)
 
 
 def test_the_plan_shows_the_frontends_of_dynamo_only(make_blueprint: Make) -> None:
@@ -92,7 +92,7 @@ def test_the_plan_shows_the_frontends_of_dynamo_only(make_blueprint: Make) -> No
         make_blueprint(workload=workload(100), stack={name: {}}) for name in ("dynamo", "llmD")
     ]
     [shown] = summarise(blueprint, build_plan(blueprint)).frontends
-    assert (shown.replicas, shown.cpu, shown.memory_mib, shown.busy_cpu) == (2, 3, 6144, 2.71)
+    assert (shown.replicas, shown.cpu, shown.memory_mib, shown.busy_cpu) == (2, 4, 8192, 3.28)
     assert summarise(other, build_plan(other)).frontends == ()
 
 

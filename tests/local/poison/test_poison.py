@@ -1,0 +1,72 @@
+"""One request that ends workers, sent to Dynamo's real frontend behind its filter, beside 200 others."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import pytest
+
+from inference_blueprints import catalog
+from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
+from inference_blueprints.processes.child_processes import ProcessGroup, log_tail
+from inference_blueprints.resources import root
+from inference_blueprints.targets.local.isolation import open_isolation, started_in
+from tests.local.poison import driver
+
+PATIENCE_SECONDS = 240.0
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What happened to one platform."""
+    folder = tmp_path_factory.mktemp("poison")
+    (folder / "discovery").mkdir()
+    write_model_directory(catalog.model("Qwen/Qwen3-8B"), folder / "model")
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root())}
+    with ProcessGroup() as processes:
+        isolation = open_isolation(started_in(processes, folder / "network.log"))
+        command = isolation.command([sys.executable, "-m", driver.__name__, str(folder)])
+        run = processes.start("poison", command, environment=variables, log_path=folder / "driver.log")
+        assert run.popen.wait(PATIENCE_SECONDS) == 0, log_tail(folder / "driver.log")
+    found: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return found
+
+
+def test_one_request_ends_two_workers_at_most(result: dict[str, Any]) -> None:
+    """Red with a migration limit of three (four deaths by one try), or without suspects (two by each try)."""
+    assert result["tries"] > 10
+    assert result["deaths"] == 2
+    assert "suspected_of_worker_deaths" in result["codes"]
+
+
+def test_all_bystanders_are_answered(result: dict[str, Any]) -> None:
+    """Red if a request that only shared workers with the deadly one is refused for good."""
+    assert result["answered"] == 200
+    assert result["other"]
+
+
+def test_a_rollout_makes_no_suspects(result: dict[str, Any]) -> None:
+    """Red if drains count as deaths: the long request moves, and would be refused."""
+    assert result["drained"] == {"answered": True, "status": 200, "code": None}
+    assert result["noted"] == 2
+
+
+def test_a_caller_that_hangs_up_stops_its_worker(result: dict[str, Any]) -> None:
+    """Red if the filter keeps a request alive whose caller has gone."""
+    assert result["stopped"]
+
+
+def test_callers_reach_neither_a_worker_of_their_choice_nor_an_operator_s_page(
+    result: dict[str, Any],
+) -> None:
+    """Red if `x-dynamo-worker-instance-id` pins eight of eight requests, or `/busy_threshold` answers."""
+    assert result["workers_asked"] > 1
+    assert result["busy_threshold"] == 404
+
+
+def test_the_frontend_ends_when_it_is_told_to(result: dict[str, Any]) -> None:
+    """Red if the filter does not pass SIGTERM on, and each rollout waits for SIGKILL."""
+    assert result["exit"] in (0, 143)
