@@ -98,9 +98,23 @@ def discovery_secret_keys(namespace: str) -> dict[str, str]:
     }
 
 
-def service_name(release: str, process: str) -> str:
-    """Return the name of the service of a process of a deployment, unique in the cluster."""
-    return f"{release}-{process}"
+def service_name(release: str, process: str, *, managed: bool = False) -> str:
+    """Return the name of the service of a process of a deployment, unique in the cluster.
+
+    Workers on Managed Instances have addresses of their own, others those of their host. A service keeps its
+    network configuration, which ECS supports for the first kind only (API reference, CreateService). So
+    workers that move to hosts of the other kind get another service.
+
+    Parameters
+    ----------
+    release
+        Name of the deployment in the platform.
+    process
+        Name of the process in the plan.
+    managed
+        Whether its tasks run on Managed Instances.
+    """
+    return f"{release}-{process}{'-managed' if managed else ''}"
 
 
 def namespace_of(release: str) -> str:

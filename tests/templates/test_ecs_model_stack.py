@@ -65,7 +65,7 @@ def only(templates: Templates, kind: str, stack: str = MODEL) -> dict[str, Any]:
 
 def services(templates: Templates) -> dict[str, dict[str, Any]]:
     return {
-        each["Properties"]["ServiceName"].rsplit("-", 1)[1]: each["Properties"]
+        each["Properties"]["ServiceName"].removesuffix("-managed").rsplit("-", 1)[1]: each["Properties"]
         for each in templates.resources("AWS::ECS::Service", MODEL)
     }
 
@@ -289,7 +289,7 @@ def test_the_number_of_elastic_workers_follows_their_load(synthesise: Synthesise
     assert "DesiredCount" not in services(templates)["worker"]
     scaling = only(templates, "AWS::ApplicationAutoScaling::ScalableTarget")
     assert (scaling["MinCapacity"], scaling["MaxCapacity"]) == (1, 4)
-    assert scaling["ResourceId"] == "service/try/qwen3-8b-main-worker"
+    assert scaling["ResourceId"] == "service/try/qwen3-8b-main-worker-managed"
     assert templates.resources("AWS::ApplicationAutoScaling::ScalingPolicy", MODEL)
 
 

@@ -11,6 +11,7 @@ from inference_blueprints.deployment.changes.failed_stacks import failed_stacks
 from inference_blueprints.deployment.changes.findings import Finding
 from inference_blueprints.deployment.changes.moved_releases import moved_releases
 from inference_blueprints.deployment.changes.moved_resources import moved_resources
+from inference_blueprints.deployment.changes.old_hosts import old_hosts
 from inference_blueprints.deployment.changes.platform_change import PlatformChange
 from inference_blueprints.deployment.changes.removed_data import removed_data
 from inference_blueprints.deployment.changes.replaced_resources import replaced_resources
@@ -25,6 +26,7 @@ CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
     removed_data,
     existing_log_groups,
     moved_releases,
+    old_hosts,
     running_jobs,
     denied_roles,
     expired_objects,

@@ -10,9 +10,10 @@ from rich.console import Console
 
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.changes.change_checks import check_change
-from inference_blueprints.deployment.changes.findings import Finding, Held
+from inference_blueprints.deployment.changes.findings import Finding, Held, Prepared
 from inference_blueprints.deployment.changes.platform_change import read_change
 from inference_blueprints.deployment.changes.step_assembly import write_step
+from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.cloudformation.cdk_deploy import deploy_assembly, synthesise_for_deploy
 from inference_blueprints.errors import UserError
 
@@ -62,10 +63,13 @@ def deploy_in_steps(
         held = [finding for finding in found if isinstance(finding, Held)]
         keys = {str(each) for each in held}
         for finding in found:
-            if done is None or (isinstance(finding, Held) and keys == done):
+            if done is None or isinstance(finding, Prepared) or (isinstance(finding, Held) and keys == done):
                 console.print(str(finding), markup=False, highlight=False, soft_wrap=True)
         if keys == done:
             return
+        for each in found:
+            if isinstance(each, Prepared):
+                each.act()
         _deploy_step(name_or_path, assembly, held, arguments, console)
         if not held:
             return
@@ -80,7 +84,7 @@ def refuse(found: Sequence[Finding]) -> None:
     UserError
         With every error, one line each.
     """
-    errors = [str(each) for each in found if not isinstance(each, Held) and each.severity == "error"]
+    errors = [str(each) for each in found if isinstance(each, CheckResult) and each.severity == "error"]
     if errors:
         raise UserError("\n".join([*errors, "nothing was changed; fix the errors above, and deploy again"]))
 

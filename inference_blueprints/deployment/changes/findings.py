@@ -38,4 +38,30 @@ class Held:
         return f"held     {self.check}: {self.stack}: {self.message}"
 
 
-Finding = CheckResult | Held
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What `deploy` does before a step, because CloudFormation cannot.
+
+    Parameters
+    ----------
+    check
+        Name of the check that found it.
+    stack
+        Name of the stack whose change needs it.
+    message
+        What is done, and why.
+    act
+        Does it. Raises UserError if it cannot.
+    """
+
+    check: str
+    stack: str
+    message: str
+    act: Callable[[], None]
+
+    def __str__(self) -> str:
+        """Return check, stack and message on one line."""
+        return f"prepares {self.check}: {self.stack}: {self.message}"
+
+
+Finding = CheckResult | Held | Prepared

@@ -9,8 +9,9 @@ from inference_blueprints.contracts.task_tags import LABEL_TAGS
 from inference_blueprints.deployment.aws.account import Account
 
 EcsObject = Mapping[str, Any]
-#: Most objects of one call (Amazon ECS API Reference, DescribeServices, DescribeContainerInstances).
-_SERVICES, _HOSTS = 10, 100
+#: Most objects of one call (Amazon ECS API Reference, DescribeServices, DescribeContainerInstances,
+#: DescribeTasks).
+_SERVICES, _HOSTS, _TASKS = 10, 100, 100
 
 
 def cluster_exists(account: Account, cluster: str) -> bool:
@@ -68,6 +69,31 @@ def hosts(account: Account, cluster: str) -> list[EcsObject]:
         for host in client.describe_container_instances(
             cluster=cluster, containerInstances=part, include=["CONTAINER_INSTANCE_HEALTH"]
         )["containerInstances"]
+    ]
+
+
+def tasks(account: Account, cluster: str) -> list[EcsObject]:
+    """Return the tasks that have not stopped. One that drains is wanted as STOPPED.
+
+    Parameters
+    ----------
+    account
+        The account.
+    cluster
+        Name of the cluster.
+    """
+    client = account.client("ecs")
+    arns = [
+        arn
+        for wanted in ("RUNNING", "STOPPED")
+        for page in client.get_paginator("list_tasks").paginate(cluster=cluster, desiredStatus=wanted)
+        for arn in page["taskArns"]
+    ]
+    return [
+        task
+        for part in _parts(list(dict.fromkeys(arns)), _TASKS)
+        for task in client.describe_tasks(cluster=cluster, tasks=part)["tasks"]
+        if task["lastStatus"] != "STOPPED"
     ]
 
 

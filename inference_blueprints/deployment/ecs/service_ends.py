@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from inference_blueprints.deployment.aws.account import Account
@@ -101,15 +101,31 @@ def unprotect_hosts(account: Account, platform: str, *, tag: str) -> None:
     client = account.client("autoscaling")
     filters = [{"Name": f"tag:{tag}", "Values": [platform]}]
     pages = client.get_paginator("describe_auto_scaling_groups").paginate(Filters=filters)
-    for group in [group for page in pages for group in page["AutoScalingGroups"]]:
-        name = group["AutoScalingGroupName"]
+    unprotect_groups(
+        account, [group["AutoScalingGroupName"] for page in pages for group in page["AutoScalingGroups"]]
+    )
+
+
+def unprotect_groups(account: Account, names: Sequence[str]) -> None:
+    """Take scale-in protection from the hosts of some Auto Scaling groups, see `unprotect_hosts`.
+
+    Parameters
+    ----------
+    account
+        The account.
+    names
+        Names of the groups.
+    """
+    client = account.client("autoscaling")
+    for name in names:
         client.update_auto_scaling_group(
             AutoScalingGroupName=name, MinSize=0, NewInstancesProtectedFromScaleIn=False
         )
-        for part in _protected(group):
-            client.set_instance_protection(
-                AutoScalingGroupName=name, InstanceIds=part, ProtectedFromScaleIn=False
-            )
+        for group in client.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]:
+            for part in _protected(group):
+                client.set_instance_protection(
+                    AutoScalingGroupName=name, InstanceIds=part, ProtectedFromScaleIn=False
+                )
 
 
 def _protected(group: Any) -> list[list[str]]:

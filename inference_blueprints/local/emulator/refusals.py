@@ -178,3 +178,21 @@ INSTANCE_TAG_KEY = Refusal(
     "and must not be a reserved name ('.', '..', '_index')",
     source="ECS API Reference, InstanceLaunchTemplate, instanceMetadataTagsPropagation; seek-oss/aec#411",
 )
+
+MANAGED_PROVIDERS_MIXED = Refusal(
+    call="ecs:UpdateService",
+    when="The strategy has several providers, and one is of Managed Instances",
+    code="InvalidParameterException",
+    message="Specifying multiple capacity providers is not supported when using a MANAGED_INSTANCES capacity "
+    "provider",
+    source="terraform-aws-modules/terraform-aws-ecs#410",
+)
+
+NETWORK_NOT_VALID = Refusal(
+    call="ecs:CreateService, ecs:UpdateService",
+    when="The service has a network configuration, and tasks of its definition have no network of their own",
+    code="InvalidParameterException",
+    message="Network Configuration is not valid for the given networkMode of this task definition.",
+    source="cloudposse/terraform-aws-ecs-alb-service-task#22; ECS API Reference, CreateService, "
+    "networkConfiguration: it isn't supported for other network modes",
+)

@@ -95,6 +95,9 @@ def _of_pool(pool: Pool) -> Iterator[str]:
         yield "Managed Instances have no EFA interfaces"
     if pool.purchase.reservation or pool.purchase.capacity_block:
         yield "Managed Instances take reserved capacity only as a group of reservations"
+    if pool.purchase.spot and pool.purchase.spot.on_demand_fallback:
+        # ECS creates such a service and refuses its updates (terraform-aws-modules/terraform-aws-ecs#410).
+        yield "a service on Managed Instances has one capacity provider, and Spot with a fall-back needs two"
     if pool.nodes.min:
         yield "Managed Instances have no smallest number of hosts"
     if pool.repaired_by == "gpuHealth":

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from inference_blueprints.catalog.charts import charts
 from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
+from inference_blueprints.contracts.ecs_names import service_name
 from inference_blueprints.contracts.shift_configuration import (
     ShiftConfiguration,
     ShiftedQueue,
     ShiftedWorkers,
 )
+from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
 from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
@@ -31,11 +33,13 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
     shift, batch = blueprint.spec.capacity_shift, blueprint.spec.batch
     if shift is None or batch is None:
         return None
+    on_ecs = blueprint.spec.cluster.chosen == "ecs"
+    managed = managed_pools(blueprint, plan) if on_ecs else frozenset[str]()
     workers = tuple(
         each
         for model_index, model in enumerate(plan.models)
         for index, deployment in enumerate(model.deployments)
-        for each in _shifted_workers(deployment, resolve(blueprint, model_index, index))
+        for each in _shifted_workers(deployment, resolve(blueprint, model_index, index), managed)
     )
     elastic = {each.model for each in workers}
     models = {queue.model for queue in batch.queues}
@@ -50,9 +54,9 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
 
 
 def _shifted_workers(
-    deployment: DeploymentPlan, roles: tuple[ResolvedWorkers, ...]
+    deployment: DeploymentPlan, roles: tuple[ResolvedWorkers, ...], managed: frozenset[str]
 ) -> Iterator[ShiftedWorkers]:
-    """Yield the elastic workers of a deployment.
+    """Yield the elastic workers of a deployment. Pools in `managed` are those of Managed Instances.
 
     Demand is counted in requests in flight of the release, which the workers that decode hold. Prefill
     workers share it by their number, so that the floors of both roles keep the ratio of the ranges.
@@ -67,7 +71,9 @@ def _shifted_workers(
         part = "vllm-" if deployment.stack == "llmD" else ""
         yield ShiftedWorkers(
             # The names of ScaledObjects in the charts of both stacks, and of services on ECS.
-            name=f"{deployment.release}-{part}{process.name}",
+            name=service_name(
+                deployment.release, f"{part}{process.name}", managed=resolved.pool.name in managed
+            ),
             namespace=charts()[deployment.chart].namespace,
             release=deployment.release,
             role=process.role,

@@ -129,7 +129,7 @@ class EcsTarget(Target[RenderedDeployment]):
             "pool": process.pool or SYSTEM_POOL,
         }
         return RenderedService(
-            name=service_name(deployment.release, process.name),
+            name=service_name(deployment.release, process.name, managed=task.compute == "managed"),
             process=process.name,
             role=process.role,
             compute=task.compute,

@@ -30,6 +30,10 @@ def rollout_percents(rollout: Rollout, replicas: int) -> RolloutPercents:
     task: fewer than one percent of the tasks may be missing in addition, and no more than planned are extra.
     (DeploymentConfiguration of the API reference.)
 
+    If there is room for an extra task, none may be missing: below 100 percent, ECS may stop tasks before it
+    starts others, also on a host that drains (Amazon ECS Developer Guide, "Draining Amazon ECS container
+    instances").
+
     Parameters
     ----------
     rollout
@@ -37,9 +41,9 @@ def rollout_percents(rollout: Rollout, replicas: int) -> RolloutPercents:
     replicas
         Wanted number of tasks.
     """
-    least = max(0, replicas - rollout.max_unavailable)
     most = replicas + rollout.max_surge
     maximum = -(-100 * most // replicas)
     if replicas * maximum // 100 > most:
         maximum -= 1
+    least = replicas if maximum > 100 else max(0, replicas - rollout.max_unavailable)  # noqa: PLR2004 - all
     return RolloutPercents(100 * least // replicas, maximum)

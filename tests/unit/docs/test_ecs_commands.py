@@ -86,6 +86,7 @@ def test_a_service_and_its_log_are_named_after_the_labels_of_its_series(name: st
     services = _rendered(name)
     assert len(services) >= 2
     for service in services:
-        release = service.name.removesuffix(f"-{service.role}")
-        assert service.name == service_name(release, service.role)
+        managed = service.compute == "managed"
+        release = service.name.removesuffix("-managed").removesuffix(f"-{service.role}")
+        assert service.name == service_name(release, service.role, managed=managed)
         assert service.task.log_prefix == service_name(deployments[release], service.role)

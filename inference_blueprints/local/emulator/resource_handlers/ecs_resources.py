@@ -11,7 +11,11 @@ from ministack.services import ecs
 from ministack.services.cloudformation import stacks
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
-from inference_blueprints.local.emulator.ecs.api.capacity_providers import CapacityProviders, demand_forced
+from inference_blueprints.local.emulator.ecs.api.capacity_providers import (
+    CapacityProviders,
+    demand_forced,
+    demand_network,
+)
 from inference_blueprints.local.emulator.ecs.control.cluster_state import Shape
 from inference_blueprints.local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_blueprints.local.emulator.resource_handlers.api_parameters import api_parameters
@@ -99,15 +103,30 @@ class RecordedServiceHandler:
         )
         cluster = _cluster_of(api_parameters(_API, "UpdateService", request.properties))
         self._providers.demand(cluster, after)
+        self._providers.demand_single(after)
         demand_forced(before, after, forced=_is_forced(request))
+        # A network configuration that the template leaves out stays.
+        demand_network(
+            {"networkConfiguration": request.previous.get("NetworkConfiguration")},
+            ecs._task_defs[ecs._resolve_td_key(request.properties["TaskDefinition"])],
+        )
         made: Made = self._plain["update"](
             request.physical_id, request.previous, request.properties, request.stack
         )
+        if after:
+            _move_tasks(cluster, made[1]["Name"], after[0]["capacityProvider"])
         return made
 
     def delete(self, request: ResourceRequest) -> None:
         """Forget it."""
         self._plain["delete"](request.physical_id, request.properties)
+
+
+def _move_tasks(cluster: str, service: str, provider: str) -> None:
+    """Let the tasks of a service be on its provider: ministack's stay where they were."""
+    for task in ecs._tasks.values():
+        if task.get("group") == f"service:{service}" and task["clusterArn"].endswith(f"/{cluster}"):
+            task["capacityProviderName"] = provider
 
 
 def _cluster_of(parameters: Shape) -> str:

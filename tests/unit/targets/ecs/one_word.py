@@ -42,7 +42,7 @@ MANAGED: Mapping[str, tuple[str, ...]] = {
     "p5en-disaggregated": (),
     "quickstart-g6e": ("l40s",),
     "real-time": ("l40s",),
-    "spot-g6e": ("l40s",),
+    "spot-g6e": (),
     "streaming-g6e": ("l40s",),
     "trn2": (),
 }

@@ -180,8 +180,8 @@ def test_spot_with_fall_back_uses_both_providers() -> None:
     [worker] = [each for each in services("spot-g6e") if each.entry_port is None]
     shares = [(each.provider, each.base, each.weight) for each in worker.strategy]
     assert shares == [
-        (capacity_provider("spot", "l40s", managed=True), 1, 1),
-        (capacity_provider("spot", "l40s", managed=True, spot=True), 0, 3),
+        (capacity_provider("spot", "l40s"), 1, 1),
+        (capacity_provider("spot", "l40s", spot=True), 0, 3),
     ]
 
 

@@ -25,7 +25,7 @@ _CPU_UNITS = 1024
 @pytest.mark.parametrize(
     ("word", "other", "said"),
     [
-        ("replicas: 2", "replicas: 3", "its deployments need 3 nodes"),
+        ("replicas: 2", "replicas: 4", "its deployments need 4 nodes"),
         ("tensorParallelSize: 1", "tensorParallelSize: 2", "spans several nodes"),
     ],
 )

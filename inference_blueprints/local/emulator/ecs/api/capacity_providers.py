@@ -71,11 +71,23 @@ class CapacityProviders:
             if not own and name not in self._associated.get(cluster, ()):
                 raise refusals.PROVIDER_NOT_ASSOCIATED.error(provider=name)
 
+    def demand_single(self, strategy: Sequence[Shape]) -> None:
+        """Check that a service does not mix Managed Instances with other providers (UpdateService)."""
+        names = [each["capacityProvider"] for each in strategy]
+        if len(names) > 1 and any(_cluster(self.known.get(name, {})) is not None for name in names):
+            raise refusals.MANAGED_PROVIDERS_MIXED.error()
+
 
 def demand_forced(before: Sequence[Shape], after: Sequence[Shape], *, forced: bool) -> None:
     """Check that a service whose strategy changes gets a new deployment (UpdateService)."""
     if _shares(before) != _shares(after) and not forced:
         raise refusals.STRATEGY_NOT_FORCED.error()
+
+
+def demand_network(request: Shape, definition: Shape) -> None:
+    """Check that a service has a network configuration only if its tasks have networks of their own."""
+    if request.get("networkConfiguration") and definition.get("networkMode") != "awsvpc":
+        raise refusals.NETWORK_NOT_VALID.error()
 
 
 def _shares(strategy: Sequence[Shape]) -> list[tuple[str, int, int]]:

@@ -18,6 +18,7 @@ from inference_blueprints.local.emulator.ecs.api.capacity_providers import (
     FARGATE_PROVIDERS,
     CapacityProviders,
     demand_forced,
+    demand_network,
 )
 from inference_blueprints.local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_blueprints.local.emulator.ecs.api.instance_calls import InstanceCalls
@@ -160,10 +161,12 @@ class EcsApi:
                 "loadBalancers: tasks that share one network have no load balancer; isolate the emulator",
             )
         self._check_strategy(parts, request)
+        definition = self._definition(request["taskDefinition"])
+        demand_network(request, definition)
         given = {
             **request,
             "desiredCount": request.get("desiredCount", 1),
-            "taskDefinition": self._definition(request["taskDefinition"])["taskDefinitionArn"],
+            "taskDefinition": definition["taskDefinitionArn"],
         }
         self._control.create_service(parts.state.name, name, given, self._sources.clock())
         return {"service": self._service(parts, name)}
@@ -179,8 +182,12 @@ class EcsApi:
             changes.get("capacityProviderStrategy", before),
             forced=bool(changes.get("forceNewDeployment")),
         )
+        self._providers.demand_single(changes.get("capacityProviderStrategy") or ())
         if "taskDefinition" in changes:
-            changes["taskDefinition"] = self._definition(changes["taskDefinition"])["taskDefinitionArn"]
+            definition = self._definition(changes["taskDefinition"])
+            # What a request leaves out stays as it was.
+            demand_network({**parts.state.services[name].request, **changes}, definition)
+            changes["taskDefinition"] = definition["taskDefinitionArn"]
         self._control.update_service(parts.state.name, name, changes, self._sources.clock())
         return {"service": self._service(parts, name)}
 

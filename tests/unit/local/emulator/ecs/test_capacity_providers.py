@@ -7,7 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from inference_blueprints.local.emulator.api_failures import AwsApiError
-from inference_blueprints.local.emulator.ecs.api.capacity_providers import CapacityProviders, demand_forced
+from inference_blueprints.local.emulator.ecs.api.capacity_providers import (
+    CapacityProviders,
+    demand_forced,
+    demand_network,
+)
 
 MANAGED = {
     "name": "managed",
@@ -43,6 +47,7 @@ def providers(used: set[str]) -> CapacityProviders:
         (lambda it: it.create({**GROUP, "name": "other"}), "already being used"),
         (lambda it: it.create({**GROUP, "name": "awsome"}), "cannot start with"),
         (lambda it: it.demand("try", [{"capacityProvider": "FARGATE_SPOT"}]), "not associated"),
+        (lambda it: it.demand_single([{"capacityProvider": each} for each in ("managed", "x")]), "multiple"),
         (lambda it: it.demand("other", [{"capacityProvider": "managed"}]), "not associated"),
     ],
 )
@@ -76,3 +81,12 @@ def test_a_changed_strategy_needs_a_new_deployment() -> None:
     demand_forced(before, [{"capacityProvider": "b", "weight": 1}], forced=True)
     with pytest.raises(AwsApiError, match="you must force a new deployment"):
         demand_forced(before, [{"capacityProvider": "b", "weight": 1}], forced=False)
+
+
+def test_a_network_configuration_is_for_tasks_with_their_own_network() -> None:
+    """An update has what the service had, so a change of the network mode needs another service."""
+    request = {"networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-1"]}}}
+    demand_network(request, {"networkMode": "awsvpc"})
+    demand_network({}, {"networkMode": "host"})
+    with pytest.raises(AwsApiError, match="not valid for the given networkMode"):
+        demand_network(request, {"networkMode": "host"})

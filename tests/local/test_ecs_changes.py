@@ -1,0 +1,124 @@
+"""A platform on ECS whose hosts change: kind, purchase, pools, tags and replicas, one after the other.
+
+The emulator refuses what ECS refuses: a provider that services use cannot leave, and a name is given once.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.changes.deployment_steps import deploy_in_steps
+from inference_blueprints.deployment.removal.platform_removal import Removal
+from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.local.emulator.emulator_deploy import bootstrap
+from tests.templates.conftest import BASE
+from tests.templates.strategies import ACCOUNT, PLATFORM
+
+REGION = "us-west-2"
+pytestmark = pytest.mark.lives
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[Emulator]:
+    with (
+        Emulator(tmp_path / "emulator", region=REGION, account=ACCOUNT) as emulator,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in {**emulator.environment(), "HOME": str(tmp_path)}.items():
+            patch.setenv(name, value)
+        bootstrap(emulator, log_path=tmp_path / "bootstrap.log", on_line=lambda _: None)
+        yield emulator
+
+
+class Platform:
+    """A platform whose file changes."""
+
+    def __init__(self, emulator: Emulator, folder: Path) -> None:
+        self._folder = folder
+        self._ecs = emulator.client("ecs")
+        self._account = Account(REGION)
+        # No task runs here, so nothing has to end before the stacks.
+        self.removal = Removal(
+            self._account, PLATFORM, blueprint=str(folder / "life.yaml"), say=lambda _: None
+        )
+        self.document = copy.deepcopy(dict(BASE))
+        self.document["spec"]["cluster"] = {"ecs": {}}
+        self.document["spec"]["environment"] = {
+            "region": REGION, "account": ACCOUNT, "dataRemoval": "destroy",
+        }  # fmt: skip
+
+    @property
+    def pool(self) -> dict[str, Any]:
+        pool: dict[str, Any] = self.document["spec"]["pools"][0]
+        return pool
+
+    def deploy(self) -> str:
+        """Deploy the file, check that every stack is complete, and return what was said."""
+        file = self._folder / "life.yaml"
+        file.write_text(yaml.safe_dump(self.document, sort_keys=False), encoding="utf-8")
+        said = io.StringIO()
+        output = str(self._folder / "cdk.out")
+        options = ["--require-approval", "never", "--output", output, "--ci", "--no-notices"]
+        deploy_in_steps(str(file), PLATFORM, self._account, options, Console(file=said, width=200))
+        states = {stack.name: stack.status for stack in self.removal.stacks()}
+        assert set(states.values()) <= {"CREATE_COMPLETE", "UPDATE_COMPLETE"}, states
+        return said.getvalue()
+
+    def providers(self) -> set[str]:
+        """Return the capacity providers of pools, which services use and the stack has."""
+        listed = self._ecs.list_services(cluster=PLATFORM)["serviceArns"]
+        used = {
+            item["capacityProvider"]
+            for service in self._ecs.describe_services(cluster=PLATFORM, services=listed)["services"]
+            for item in service.get("capacityProviderStrategy", ())
+        }
+        resources = self._account.client("cloudformation").list_stack_resources(
+            StackName=f"{PLATFORM}-Capacity"
+        )["StackResourceSummaries"]
+        kind = "AWS::ECS::CapacityProvider"
+        owned = {
+            each["PhysicalResourceId"]
+            for each in resources
+            # A stack still lists what it has deleted.
+            if each["ResourceType"] == kind and each["ResourceStatus"] != "DELETE_COMPLETE"
+        }
+        assert used - {"FARGATE"} == owned
+        return owned
+
+
+@pytest.mark.timeout(900)
+def test_hosts_change_one_after_the_other(emulator: Emulator, tmp_path: Path) -> None:
+    """It turns red if a change of hosts needs more than one `deploy`, or leaves old hosts."""
+    platform = Platform(emulator, tmp_path)
+    spec = platform.document["spec"]
+    platform.deploy()
+    assert platform.providers() == {"managed-try-l40s"}
+    spec["cluster"] = {"ecs": {"managedInstances": "never"}}
+    assert "managed-try-l40s and their hosts stay until services have moved" in platform.deploy()
+    assert platform.providers() == {"pool-try-l40s"}
+    platform.pool["purchase"] = {"spot": {}}
+    platform.deploy()
+    assert platform.providers() == {"pool-try-l40s-spot"}
+    platform.pool["purchase"] = {"spot": {"onDemandFallback": True}}
+    assert "stay until" not in platform.deploy(), "nothing leaves"
+    assert platform.providers() == {"pool-try-l40s", "pool-try-l40s-spot"}
+    spec["environment"]["tags"] = {"Cost Center": "42", "team/owner": "search"}
+    spec["models"][0]["deployments"][0]["aggregated"]["replicas"] = 3
+    assert "stay until" not in platform.deploy(), "nothing leaves"
+    # A pool goes, another one comes, and its hosts are of the other kind.
+    spec["cluster"] = {"ecs": {}}
+    platform.pool.update(name="other", purchase={"onDemand": {}})
+    spec["models"][0]["deployments"][0]["aggregated"]["pool"] = "other"
+    platform.deploy()
+    assert platform.providers() == {"managed-try-other"}
+    platform.removal.destroy()
+    assert platform.removal.stacks() == []
