@@ -19,6 +19,7 @@ from inference_blueprints.contracts.ecs_names import service_name
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint
 from inference_blueprints.local.ecs_platform.ecs_platform import EcsPlatform
 from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.local.local_serving import LocalServing
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
@@ -221,6 +222,12 @@ class EksRendering(ConformingPlatform):
         )
 
 
+def worker_service(loaded: LoadedBlueprint, release: str, role: str) -> str:
+    """Return the name of a service of workers, whose file has pools of one kind of host."""
+    managed = managed_pools(loaded.blueprint, build_plan(loaded.blueprint))
+    return service_name(release, role, managed=bool(managed))
+
+
 class EcsRendering(ConformingPlatform):
     """The rendered stacks in the emulator, whose agent runs the tasks."""
 
@@ -234,11 +241,11 @@ class EcsRendering(ConformingPlatform):
         file: ConformingFile = AGGREGATED,
     ) -> None:
         self.file = file
-        self.service = service_name(file.release, file.replaced)
-        self._scaled = service_name(file.release, file.scaled)
         #: Workers of the roles that are never scaled.
         self._others = WORKERS * (len(file.roles) - 1)
         loaded = self.loaded = blueprint({"ecs": {}}, directory, change, file)
+        self.service = worker_service(loaded, file.release, file.replaced)
+        self._scaled = worker_service(loaded, file.release, file.scaled)
         run = directory / "run"
         run.mkdir()
         self.platform = EcsPlatform(loaded, build_plan(loaded.blueprint), run, report=report)

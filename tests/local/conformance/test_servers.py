@@ -15,11 +15,16 @@ import openai
 import psutil
 import pytest
 
-from inference_blueprints.contracts.ecs_names import service_name
 from inference_blueprints.local.ecs_platform.ecs_platform import EcsPlatform
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.targets.local.direct.scripted_images import scripted_png
-from tests.local.conformance.platforms import WORKERS, ConformingFile, blueprint, eventually
+from tests.local.conformance.platforms import (
+    WORKERS,
+    ConformingFile,
+    blueprint,
+    eventually,
+    worker_service,
+)
 
 pytestmark = [pytest.mark.ecs, pytest.mark.timeout(1800)]
 
@@ -41,7 +46,7 @@ class Servers:
         self.platform = EcsPlatform(loaded, build_plan(loaded.blueprint), run, report=print)
         self.platform.__enter__()
         self.ecs = self.platform.emulator.client("ecs")
-        self.service = service_name(file.release, "server")
+        self.service = worker_service(loaded, file.release, "server")
 
     @property
     def client(self) -> openai.OpenAI:
