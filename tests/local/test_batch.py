@@ -272,7 +272,13 @@ def test_counts_move_while_a_job_runs_and_stay_when_it_is_cancelled(client: open
     ended = wait(client, client.batches.cancel(batch.id), has_ended)
     assert ended.status == "cancelled"
     assert ended.request_counts is not None
-    assert ended.request_counts.completed == len(rows(client, ended.output_file_id)) >= 20
+    answers, errors = rows(client, ended.output_file_id), rows(client, ended.error_file_id)
+    counts = ended.request_counts
+    assert (counts.completed, counts.failed, counts.total) == (len(answers), len(errors), 24)
+    assert len(answers) >= 20
+    assert {row["error"]["code"] for row in errors} == {"batch_cancelled"}
+    found = Counter(row["custom_id"] for row in [*answers, *errors])
+    assert found == Counter(json.loads(each)["custom_id"] for each in lines)
 
 
 def test_commands_sign_their_requests_and_know_what_was_spent(up: Up, client: openai.OpenAI) -> None:
