@@ -61,8 +61,8 @@ def _limits(health: GpuHealth) -> str:
         return ""
     return (
         f"GPU health replaces at most {health.replacements_per_hour} nodes an hour, and none while more than "
-        f"{health.max_unhealthy_percent} % of a pool's nodes are unhealthy; one node always may be, and two in "
-        "a pool of three or more."
+        f"{health.max_unhealthy_percent} % of a pool's nodes are unhealthy; one node always may be, and two "
+        "in a pool of three or more."
     )
 
 
