@@ -198,7 +198,7 @@ def test_a_suspect_runs_alone() -> None:
     fleet = Fleet(1, "503", random.Random(3), migrations=0)  # noqa: S311 - no secret
 
     async def go() -> None:
-        await run_lines(fleet, runner_of(fleet), [POISON, *map(str, range(60))], 86_400)
+        await run_lines(fleet, runner_of(fleet, 10), [POISON, *map(str, range(300))], 86_400)
 
     turn(go())
     assert max(fleet.beside_poison[:LOSSES_AMONG_OTHERS]) > 0
