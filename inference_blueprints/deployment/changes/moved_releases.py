@@ -9,6 +9,7 @@ from typing import Any
 
 from inference_blueprints.deployment.changes.findings import Finding, Held
 from inference_blueprints.deployment.changes.platform_change import PlatformChange, Resource
+from inference_blueprints.deployment.changes.running_jobs import kept_stacks
 from inference_blueprints.deployment.changes.template_values import references
 from inference_blueprints.deployment.check_results import CheckResult
 
@@ -24,8 +25,10 @@ def moved_releases(change: PlatformChange) -> Iterator[Finding]:
 
     CDK's handler uninstalls a release when its resource is deleted (aws-cdk, kubectl-handler/helm), also when
     another stack has upgraded it since. It also uninstalls it if the creation in the other stack is rolled
-    back. So both have the policy Retain for one step.
+    back. So both have the policy Retain for one step. If the first stack stays as it is because of running
+    jobs, it keeps the release.
     """
+    kept = kept_stacks(change)
     new = {
         _release(resource): (stack, logical_id)
         for stack, template in change.new.items()
@@ -37,6 +40,10 @@ def moved_releases(change: PlatformChange) -> Iterator[Finding]:
             continue
         taker, taken = new[_release(old)]
         if taker == stack or old.get("DeletionPolicy") == "Retain":
+            continue
+        if stack in kept:
+            why = f"release {'/'.join(_release(old))} stays in {stack}"
+            yield Held(CHECK, taker, f"{why} while its jobs run", partial(_leave_out, taken))
             continue
         missing = sorted(set(references(old)) - change.new[stack]["Resources"].keys() - _PSEUDO)
         name = "/".join(_release(old))
@@ -63,6 +70,14 @@ def _keep(logical_id: str, old: Resource, template: dict[str, Any]) -> None:
     kept["DependsOn"] = [each for each in kept.get("DependsOn", ()) if each in template["Resources"]]
     template["Resources"][logical_id] = kept
     _retain(logical_id, template)
+
+
+def _leave_out(logical_id: str, template: dict[str, Any]) -> None:
+    """Take a resource out of a template. Nothing but an order of creation refers to a release."""
+    del template["Resources"][logical_id]
+    for resource in template["Resources"].values():
+        if logical_id in resource.get("DependsOn", ()):
+            resource["DependsOn"] = [each for each in resource["DependsOn"] if each != logical_id]
 
 
 def _retain(logical_id: str, template: dict[str, Any]) -> None:

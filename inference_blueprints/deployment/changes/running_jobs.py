@@ -1,4 +1,4 @@
-"""Roles that running executions of a state machine still use."""
+"""Jobs that run with roles which an upgrade would replace."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inference_blueprints.catalog.cloudformation_types import cloudformation_types, value_at
+from inference_blueprints.catalog.cloudformation_types import cloudformation_types
 from inference_blueprints.deployment.aws.account import readable_errors
 from inference_blueprints.deployment.changes.findings import Finding, Held
 from inference_blueprints.deployment.changes.platform_change import PlatformChange
+from inference_blueprints.deployment.changes.template_values import stack_outputs_of
+from inference_blueprints.deployment.check_results import CheckResult
 
 CHECK = "running jobs"
 _ROLE = "AWS::IAM::Role"
@@ -17,31 +19,44 @@ _STATE_MACHINE = "AWS::StepFunctions::StateMachine"
 
 
 def running_jobs(change: PlatformChange) -> Iterator[Finding]:
-    """Keep the roles of a stack as long as one of its executions runs.
+    """Leave a stack as it is while one of its executions runs with a role that would be replaced.
 
     "Running executions will continue to use the previous definition and roleArn" (Step Functions API
-    Reference, UpdateStateMachine). A role that is replaced is deleted at the end of the update, and the
-    next step of the execution would fail. The other roles of the stack are kept, too: pods and functions
-    that still work with a deleted one would be denied.
+    Reference, UpdateStateMachine). CloudFormation deletes a replaced role at the end of the update, and the
+    next step of the execution would fail. The same holds for pods that have credentials of such a role.
     """
-    for stack in change.deployed:
-        kept = {
-            logical_id: before
-            for name, logical_id, old, new in change.changed_resources()
-            if name == stack
-            and new["Type"] == _ROLE
-            and (before := _fixed(old.get("Properties", {}))) != _fixed(new.get("Properties", {}))
-        }
-        running = _running(change, stack) if kept else 0
-        if running:
-            jobs = "1 job runs" if running == 1 else f"{running} jobs run"
-            message = f"{jobs}, so {len(kept)} roles stay; deploy again after the end to move them"
-            yield Held(CHECK, stack, message, partial(_keep, kept))
+    for stack, jobs in kept_stacks(change).items():
+        runs = "1 job runs" if jobs == 1 else f"{jobs} jobs run"
+        missing = sorted(
+            {
+                output
+                for name, template in change.new.items()
+                for owner, output in stack_outputs_of(template.get("Resources", {}))
+                if owner == stack
+                and name != stack
+                and output not in change.deployed[stack].get("Outputs", {})
+            }
+        )
+        if missing:
+            message = (
+                f"{stack}: {runs}, and other stacks need {', '.join(missing)} of it; deploy after the end"
+            )
+            yield CheckResult(CHECK, "error", message)
+            continue
+        message = f"{runs}, so this stack stays as it is; deploy again after the end"
+        yield Held(CHECK, stack, message, partial(_keep, change.deployed[stack]))
 
 
-def _fixed(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties of a role that cannot change."""
-    return {path: value_at(properties, path) for path in cloudformation_types()[_ROLE].create_only}
+def kept_stacks(change: PlatformChange) -> Mapping[str, int]:
+    """Return the stacks that stay as they are, with the number of their running executions."""
+    role = cloudformation_types()[_ROLE]
+    moving = {
+        stack
+        for stack, _, old, new in change.changed_resources()
+        if new["Type"] == _ROLE and role.replaced_by(old.get("Properties", {}), new.get("Properties", {}))
+    }
+    running = {stack: _running(change, stack) for stack in sorted(moving)}
+    return {stack: jobs for stack, jobs in running.items() if jobs}
 
 
 def _running(change: PlatformChange, stack: str) -> int:
@@ -62,11 +77,6 @@ def _running(change: PlatformChange, stack: str) -> int:
         )
 
 
-def _keep(kept: Mapping[str, Mapping[str, Any]], template: dict[str, Any]) -> None:
-    for logical_id, fixed in kept.items():
-        properties = template["Resources"][logical_id]["Properties"]
-        for path, value in fixed.items():
-            if value is None:
-                properties.pop(path, None)
-            else:
-                properties[path] = value
+def _keep(deployed: Mapping[str, Any], template: dict[str, Any]) -> None:
+    template.clear()
+    template.update(deployed)

@@ -53,3 +53,16 @@ def references(value: Any) -> Iterator[str]:
                 yield str(inner[0] if isinstance(inner, list) else inner.partition(".")[0])
             else:
                 yield from references(inner)
+
+
+def stack_outputs_of(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield stack and name of each output of another stack that a value refers to."""
+    if isinstance(value, list):
+        for each in value:
+            yield from stack_outputs_of(each)
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name == "Fn::GetStackOutput":
+                yield inner["StackName"], inner["OutputName"]
+            else:
+                yield from stack_outputs_of(inner)

@@ -51,6 +51,8 @@ class Emulator(Programs):
     control_plane
         Whether EKS clusters are real Kubernetes API servers and IAM is enforced. Otherwise, objects are only
         recorded.
+    enforces_iam
+        Whether policies of roles, buckets and queues are enforced also without a control plane.
     alarm_speed
         How much faster than time alarms are evaluated: with 60, a period of a minute lasts a second. With 0,
         they are evaluated only by `evaluate_alarms`.
@@ -74,6 +76,7 @@ class Emulator(Programs):
         region: str,
         account: str = DEFAULT_ACCOUNT,
         control_plane: bool = False,
+        enforces_iam: bool = False,
         alarm_speed: float = 1.0,
         metrics_url: str | None = None,
         task_images: Mapping[str, StandInImage] | None = None,
@@ -86,6 +89,7 @@ class Emulator(Programs):
         self._region = region
         self._account = account
         self._control_plane = control_plane
+        self._enforces_iam = enforces_iam or control_plane
         self._alarm_speed = alarm_speed
         self._metrics_url = metrics_url
         self._task_images = task_images
@@ -287,7 +291,7 @@ class Emulator(Programs):
             "MINISTACK_REGION": self._region,
             "MINISTACK_ACCOUNT_ID": self._account,
             "AWS_SECRET_ACCESS_KEY": _SECRET,
-            "AUTH": str(self._control_plane).lower(),
+            "AUTH": str(self._enforces_iam).lower(),
             # Tools are unpacked once per machine, not once per run.
             "XDG_CACHE_HOME": str(tools.cache_directory().parent.parent),
             # These would listen on all interfaces, in addition to the gateway.
