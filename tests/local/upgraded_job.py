@@ -108,9 +108,7 @@ class UpgradedJob:
         self._folder = folder
         self._model = model
         self.running: RunningBatch = find_batch(emulator, blueprint.metadata.name, blueprint.spec.teams)
-        self.client = openai.OpenAI(
-            base_url=self.running.base_url, api_key=lambda: local_token(self.running), max_retries=2
-        )
+        self.client = openai.OpenAI(base_url=self.running.base_url, api_key=lambda: local_token(self.running))
 
     def submit(self, lines: list[bytes], **metadata: str) -> Batch:
         file = self.client.files.create(file=("requests.jsonl", b"\n".join(lines)), purpose="batch")
@@ -122,21 +120,18 @@ class UpgradedJob:
         )
 
     @contextmanager
-    def workers(self, code: Path | None, credentials: Mapping[str, str]) -> Iterator[None]:
+    def workers(self, code: Path | None = None) -> Iterator[None]:
         """Run the workers that the deployed charts ask for, and end them as a rollout does.
 
         Parameters
         ----------
         code
             Folder with the package ``batch`` of another release; None for that of this one.
-        credentials
-            Variables with the credentials of their role.
         """
         [release] = worker_releases(self._emulator.recorded_releases())
         environment = {
             **release.environment,
             **self._emulator.environment(),
-            **credentials,
             **_SHORTER_TIMES,
             batch_environment.ENDPOINT: self._model.address,
             "PATH": os.defpath,

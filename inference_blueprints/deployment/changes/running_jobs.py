@@ -25,7 +25,11 @@ def running_jobs(change: PlatformChange) -> Iterator[Finding]:
     Reference, UpdateStateMachine). CloudFormation deletes a replaced role at the end of the update, and the
     next step of the execution would fail. The same holds for pods that have credentials of such a role.
     """
-    for stack, jobs in kept_stacks(change).items():
+    kept = kept_stacks(change)
+    for stack in sorted(_moving(change) - kept.keys()):
+        message = f"{stack}: roles are replaced; submit no job until the end, or redrive it if it fails"
+        yield CheckResult(CHECK, "warning", message)
+    for stack, jobs in kept.items():
         runs = "1 job runs" if jobs == 1 else f"{jobs} jobs run"
         missing = sorted(
             {
@@ -49,14 +53,20 @@ def running_jobs(change: PlatformChange) -> Iterator[Finding]:
 
 def kept_stacks(change: PlatformChange) -> Mapping[str, int]:
     """Return the stacks that stay as they are, with the number of their running executions."""
+    running = {stack: _running(change, stack) for stack in sorted(_moving(change))}
+    return {stack: jobs for stack, jobs in running.items() if jobs}
+
+
+def _moving(change: PlatformChange) -> set[str]:
+    """Return the stacks with a state machine in which roles are replaced."""
     role = cloudformation_types()[_ROLE]
-    moving = {
+    return {
         stack
         for stack, _, old, new in change.changed_resources()
-        if new["Type"] == _ROLE and role.replaced_by(old.get("Properties", {}), new.get("Properties", {}))
+        if new["Type"] == _ROLE
+        and role.replaced_by(old.get("Properties", {}), new.get("Properties", {}))
+        and any(each["Type"] == _STATE_MACHINE for each in change.deployed[stack]["Resources"].values())
     }
-    running = {stack: _running(change, stack) for stack in sorted(moving)}
-    return {stack: jobs for stack, jobs in running.items() if jobs}
 
 
 def _running(change: PlatformChange, stack: str) -> int:

@@ -11,6 +11,8 @@ from inference_blueprints.catalog.releases import version_order
 from inference_blueprints.deployment.check_results import CheckResult, Checks, Severity, run_checks
 from inference_blueprints.deployment.kubernetes.cluster_connection import connect
 from inference_blueprints.deployment.upgrade.proposal import Proposal
+from inference_blueprints.deployment.upgrade.template_changes import CHECK as CHANGES
+from inference_blueprints.deployment.upgrade.template_changes import template_changes
 
 #: Kubelets may be this many minor versions older than the API server
 #: (kubernetes.io, "Version Skew Policy").
@@ -202,6 +204,7 @@ CHECKS: Checks[Proposal] = {
     "charts": charts,
     "node groups": nodegroups,
     "pools": held_pools,
+    CHANGES: template_changes,
     "nodes and disruption budgets": cluster_objects,
 }
 

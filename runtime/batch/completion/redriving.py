@@ -99,7 +99,10 @@ class Redriver:
 
     def _write(self, keys: JobKeys, attempt: int, expires_at: int) -> None:
         """Write the documents that the attempt reads."""
-        description = JobDescription.from_json(self._objects.read(keys.description))
+        try:
+            description = JobDescription.from_json(self._objects.read(keys.description))
+        except TypeError as error:
+            raise NotRedrivableError(f"{keys.job}: {error}") from error
         description = replace(description, deadline=float(expires_at), attempt=attempt)
         self._objects.write(keys.description, description.to_json().encode())
         undone = b"".join(each + b"\n" for each in self._undone(keys))

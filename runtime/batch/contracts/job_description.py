@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 from batch.json_record import JsonRecord
 
@@ -32,3 +34,14 @@ class JobDescription(JsonRecord):
     deadline: float
     data_prefixes: tuple[str, ...] = ()
     attempt: int = 1
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """Build it, also from a document of the first release, whose workers rendered rows from a template.
+
+        Raises TypeError if a field is unknown or missing, or if there is such a template.
+        """
+        known = {name: value for name, value in values.items() if name != "template"}
+        if values.get("template") is not None:
+            raise TypeError("an earlier release planned this job with a template; submit it again")
+        return super(JobDescription, cls).from_values(known)

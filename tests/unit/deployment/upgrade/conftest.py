@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.changes.platform_change import PlatformChange
 from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.deployment.upgrade import proposal, upgrade_checks
+from inference_blueprints.deployment.upgrade import proposal, template_changes, upgrade_checks
 from inference_blueprints.spec.shipped import shipped
 from tests.unit.deployment.upgrade.fake_eks import FakeEks
 
@@ -60,4 +61,8 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
 def cluster(account: Account, kubectl: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
     """Add a cluster to the account that proposals use."""
     monkeypatch.setattr(proposal, "Account", lambda _region: account)
+    monkeypatch.setattr(template_changes, "synthesise", lambda _file, _folder: None)
+    monkeypatch.setattr(
+        template_changes, "read_change", lambda *_arguments: PlatformChange(account, {}, {}, {})
+    )
     return lambda **fields: FakeEks(**fields).into(account.client("eks"))

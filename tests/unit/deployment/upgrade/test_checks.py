@@ -11,7 +11,9 @@ import pytest
 
 from inference_blueprints.catalog.releases import NodeImage, shipped_releases
 from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.upgrade import proposal
+from inference_blueprints.deployment.changes.findings import Held
+from inference_blueprints.deployment.check_results import CheckResult
+from inference_blueprints.deployment.upgrade import proposal, template_changes
 from inference_blueprints.errors import BlueprintError, UserError
 from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
@@ -206,3 +208,24 @@ def test_a_held_pool_that_would_be_too_old(file: Path, cluster: MakeCluster) -> 
     found = result(proposed(file, "1.36", "spare"), "pools")
     assert (found.severity, "pool l40s runs 1.32" in found.message) == ("error", True)
     assert (found.command or "").endswith("--pools l40s --apply")
+
+
+def test_what_deploy_would_refuse_or_hold_is_shown_before(
+    file: Path, cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The templates were not read, so an upgrade without findings stopped in CloudFormation."""
+    cluster()
+    file.with_name("models").mkdir()
+    texts: list[str] = []
+
+    def write(name: str, _folder: Path) -> None:
+        texts.append(Path(name).read_text() + lock_path(Path(name)).read_text())
+        assert Path(name).with_name("models").is_dir(), "what is next to the blueprint counts too"
+
+    found = [CheckResult("c", "error", "is refused"), Held("c", "a-Data", "waits", lambda _: None)]
+    monkeypatch.setattr(template_changes, "synthesise", write)
+    monkeypatch.setattr(template_changes, "check_change", lambda _: found)
+    upgrade = proposed(file, "1.36")
+    assert "c: is refused" in seen(upgrade, "error")
+    assert "templates: held by deploy: a-Data: waits" in seen(upgrade, "warning")
+    assert {text.count('"1.36"') for text in texts} == {2}, "in the blueprint and in its lock"
