@@ -37,8 +37,8 @@ def moved_resources(change: PlatformChange) -> Iterator[Finding]:
                 yield CheckResult(
                     CHECK,
                     "error",
-                    f"{stack}: {logical_id}: {kind} {'/'.join(names)} exists, and {owner} has it as {other}; "
-                    f"deploy a release in which only {owner} has it, or delete it and deploy again",
+                    f"{stack}: {logical_id}: {kind} {'/'.join(filter(None, names))} exists, and {owner} has it "
+                    f"as {other}; delete it, and deploy again",
                 )
 
 
