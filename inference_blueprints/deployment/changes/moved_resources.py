@@ -33,13 +33,9 @@ def moved_resources(change: PlatformChange) -> Iterator[Finding]:
         for identity in _identities(resource):
             owner, other = owners.get(identity, (stack, ""))
             if owner != stack and not _is_first(change, owner, stack):
-                kind, *names = identity
-                yield CheckResult(
-                    CHECK,
-                    "error",
-                    f"{stack}: {logical_id}: {kind} {'/'.join(filter(None, names))} exists, and {owner} has it "
-                    f"as {other}; delete it, and deploy again",
-                )
+                what = " ".join(filter(None, identity))
+                message = f"{stack}: {logical_id}: {what} exists, and {owner} has it as {other}"
+                yield CheckResult(CHECK, "error", f"{message}; delete it, and deploy again")
 
 
 def _is_first(change: PlatformChange, owner: str, stack: str) -> bool:
