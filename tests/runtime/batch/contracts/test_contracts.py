@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from batch.contracts.job_description import JobDescription
@@ -56,3 +58,21 @@ def test_final_states_are_left_by_a_redrive_alone() -> None:
     assert after_final == {"in_progress"}
     assert not can_follow("cancelled", "in_progress")
     assert can_follow("expired", "in_progress")
+
+
+def test_a_job_that_an_earlier_release_planned_can_be_redriven() -> None:
+    """A document of the first release has a template, which no worker of this one knows."""
+    old = {
+        "job": "batch_1",
+        "team": "ads",
+        "model": "m",
+        "endpoint": "/v1/chat/completions",
+        "deadline": 5,
+        "data_prefixes": [],
+        "template": None,
+        "attempt": 1,
+    }
+    assert JobDescription.from_json(json.dumps(old)).deadline == 5.0
+    old["template"] = {"text": "{{ x }}", "image_fields": [], "parameters": {}}
+    with pytest.raises(TypeError, match="submit it again"):
+        JobDescription.from_json(json.dumps(old))
