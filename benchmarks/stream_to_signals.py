@@ -9,41 +9,33 @@ Kafka, store and job.
 
 - `_bound` is the time per call as a multiple of Little's bound, 300 ms / 300 calls. The goal, 1 / 0.85, is
   85 % of the rate of the bound.
-- `_processor_us` is the processor time of the job per event with its call, in microseconds.
 - `_event_to_signal` is the 99th percentile of the time from a session's newest event until readers see its
   signal, at 20 events per second and with half a second of debounce, without what the outage delays.
 - `_recovery` is the time from a SIGKILL of the job's process until the next signal is visible.
 
 `_lower` and `_upper` are the ends of the 95 % interval of the mean (Student's t). Goals apply to the upper
-end. Where the interval contains the goal, the name ends with `_inconclusive`. What `_processor_us` means for
-200,000 calls per second is in docs/streaming.md. It takes half an hour.
+end. Where the interval contains the goal, the name ends with `_inconclusive`. It takes half an hour.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import multiprocessing
-import statistics
 import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 
-import psutil
-from aiohttp import web
 from rich.console import Console
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.interval import ROUNDS, interval_figures
+from benchmarks.harness.stub_endpoint import LATENCY_SECONDS, stub_endpoint
 from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_blueprints.local.java import java_programs
 from inference_blueprints.local.run_state import RunningModel
 from inference_blueprints.local.run_steps import Steps
@@ -61,20 +53,10 @@ from inference_blueprints.serving.streaming.job_configuration import job_configu
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 
-_LATENCY_SECONDS, _IN_FLIGHT, _SUBTASKS, _CALLS = 0.3, 300, 2, 12_000
+_IN_FLIGHT, _SUBTASKS, _CALLS = 300, 2, 12_000
 _GOAL_SHARE, _GOAL_SIGNAL_SECONDS, _GOAL_RECOVERY_SECONDS = 0.85, 3.0, 30.0
 _STREAM_SECONDS, _CONTEXT, _PATIENCE_SECONDS = 60.0, 8192, 120.0
-_MILLIS, _MICROS = 1000, 1e6
-#: Name of the figure that docs/streaming.md computes a large load from.
-PROCESSOR_FIGURE = "stream_to_signals_processor_us"
-_ANSWER = {
-    "model": "stub",
-    "choices": [
-        {"index": 0, "message": {"role": "assistant", "content": '{"intent": "a", "confidence": 1}'}}
-        | {"finish_reason": "stop"}
-    ],
-    "usage": {"prompt_tokens": 100, "completion_tokens": 12},
-}
+_MILLIS = 1000
 
 
 def measure() -> list[Figure]:
@@ -82,7 +64,7 @@ def measure() -> list[Figure]:
     if reason := java_programs.missing_tools():
         raise BenchmarkError(reason)
     blueprint = load_blueprint("streaming-g6e").blueprint
-    with tempfile.TemporaryDirectory() as directory, _endpoint() as url:
+    with tempfile.TemporaryDirectory() as directory, stub_endpoint() as url:
         folder = Path(directory)
         java_programs.build(MODULES, folder / "maven.log")
         calls, streams = [], []
@@ -92,24 +74,17 @@ def measure() -> list[Figure]:
     return list(_figures(calls, streams))
 
 
-def _figures(
-    calls: Sequence[tuple[float, float]], streams: Sequence[tuple[float, float]]
-) -> Iterator[Figure]:
+def _figures(ratios: Sequence[float], streams: Sequence[tuple[float, float]]) -> Iterator[Figure]:
     """Yield the figures of all rounds: those of calls, and those of streams."""
-    ratios, processor = zip(*calls, strict=True)
     signals, recoveries = zip(*streams, strict=True)
     name = "stream_to_signals"
     yield from interval_figures(f"{name}_bound", ratios, "of Little's bound", goal=1 / _GOAL_SHARE)
-    yield Figure(PROCESSOR_FIGURE, statistics.median(processor), "us", simulated=True)
     yield from interval_figures(f"{name}_event_to_signal", signals, "s", goal=_GOAL_SIGNAL_SECONDS)
     yield from interval_figures(f"{name}_recovery", recoveries, "s", goal=_GOAL_RECOVERY_SECONDS)
 
 
-def _calls(blueprint: Blueprint, url: str, directory: Path) -> tuple[float, float]:
-    """Let the job work off a topic that is already full.
-
-    Return the time per call as a multiple of Little's bound, and microseconds of processor time per call.
-    """
+def _calls(blueprint: Blueprint, url: str, directory: Path) -> float:
+    """Let the job work off a full topic, and return the time per call as a multiple of Little's bound."""
     [job, *_] = blueprint.spec.streaming
     directory.mkdir()
     letters = job.name + DEAD_LETTERS_SUFFIX
@@ -133,15 +108,11 @@ def _calls(blueprint: Blueprint, url: str, directory: Path) -> tuple[float, floa
         process = JobProcess(directory, processes, replace(planned, endpoint=endpoint), _SUBTASKS)
         before = len(_times(url, 0))
         process.start()
-        _times(url, before + _CALLS // 4)
-        warm, warm_calls = _processor_seconds(process), len(_times(url, 0))
         times = _times(url, before + _CALLS)[before:]
-        used = _processor_seconds(process) - warm
     # The first calls compile the job, and the last ones are fewer than may be in flight.
     first, last = len(times) // 4, len(times) * 3 // 4
     each = (times[last] - times[first]) / (last - first)
-    bound = _LATENCY_SECONDS / _IN_FLIGHT
-    return each / bound, used / (before + _CALLS - warm_calls) * _MICROS
+    return each / (LATENCY_SECONDS / _IN_FLIGHT)
 
 
 def _stream(blueprint: Blueprint, url: str, directory: Path) -> tuple[float, float]:
@@ -161,11 +132,6 @@ def _stream(blueprint: Blueprint, url: str, directory: Path) -> tuple[float, flo
     if p99 is None or recovery is None:
         raise BenchmarkError("this machine was too busy: no signal was visible outside of the outage")
     return p99 / _MILLIS, recovery
-
-
-def _processor_seconds(job: JobProcess) -> float:
-    times = psutil.Process(job.pid).cpu_times()
-    return float(times.user + times.system)
 
 
 def _one_event_each(job: StreamingJob) -> list[Click]:
@@ -191,45 +157,3 @@ def _times(url: str, count: int) -> list[float]:
         if time.monotonic() > deadline:
             raise BenchmarkError(f"only {len(times)} of {count} calls after {_PATIENCE_SECONDS:.0f} s")
         time.sleep(1.0)
-
-
-@contextmanager
-def _endpoint() -> Iterator[str]:
-    """Run the endpoint in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there,), daemon=True)
-    process.start()
-    try:
-        yield f"http://{LOOPBACK}:{here.recv()}"
-    finally:
-        process.terminate()
-        process.join()
-
-
-def _serve(ready: Connection) -> None:
-    asyncio.run(_answer_calls(ready))
-
-
-async def _answer_calls(ready: Connection) -> None:
-    times: list[float] = []
-    body = json.dumps(_ANSWER).encode()
-
-    async def chat(request: web.Request) -> web.Response:
-        times.append(time.monotonic())
-        await request.read()
-        await asyncio.sleep(_LATENCY_SECONDS)
-        return web.Response(body=body, content_type="application/json")
-
-    async def arrivals(_: web.Request) -> web.Response:
-        return web.json_response(times)
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", chat)
-    app.router.add_get("/times", arrivals)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, LOOPBACK, 0)
-    await site.start()
-    ready.send(runner.addresses[0][1])
-    await asyncio.Event().wait()

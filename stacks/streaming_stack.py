@@ -20,7 +20,7 @@ from inference_blueprints.contracts.streaming_names import (
     kafka_cluster_name,
     streaming_role_path,
 )
-from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTITIONS
+from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTITIONS, topic_partitions
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import Alarms, Kafka, StreamingJob
@@ -94,7 +94,9 @@ class StreamingStack(cdk.Stack):
         self._platform, self._vpc, self._vpc_cidr, self._gateway = platform, vpc, vpc_cidr, gateway
         self._signals, self._key, self._retention_days = signals, encryption_key, retention_days
         self._store = StreamingStore(signals.history_bucket_name, encryption_key)
-        self._declares_topics = kafka.express is not None
+        #: Partitions of the topics of events that this stack declares, and those that it has declared.
+        self._partitions = topic_partitions(streaming) if kafka.express else {}
+        self._topics: dict[str, Construct] = {}
         self._cluster = self._add_cluster(kafka)
         self._people = self._topic(alarms)
         runtime = resources.runtime_directory()
@@ -227,7 +229,10 @@ class StreamingStack(cdk.Stack):
         return tools.names
 
     def _add_topics(self, scope: Construct, job: StreamingJob, topics: JobTopics) -> list[Construct]:
-        """Declare the dead letters' topic, and the events' topic of the platform's own cluster."""
+        """Declare the dead letters' topic, and the events' topic of the platform's own cluster.
+
+        The first of several jobs that read a topic declares it: a name exists once in a cluster.
+        """
         declared: list[Construct] = [
             self._cluster.add_topic(
                 scope,
@@ -237,16 +242,16 @@ class StreamingStack(cdk.Stack):
                 retention_hours=_DEAD_LETTER_HOURS,
             )
         ]
-        if self._declares_topics:
-            declared.append(
-                self._cluster.add_topic(
+        if topics.events in self._partitions:
+            if topics.events not in self._topics:
+                self._topics[topics.events] = self._cluster.add_topic(
                     scope,
                     "Events",
                     topic=topics.events,
-                    partitions=job_size(job).partitions,
+                    partitions=self._partitions[topics.events],
                     retention_hours=job.events.retention_hours,
                 )
-            )
+            declared.append(self._topics[topics.events])
         return declared
 
     def _document(self, job: StreamingJob) -> str:

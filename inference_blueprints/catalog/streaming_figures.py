@@ -35,14 +35,18 @@ class BrokerSize:
 
 @dataclass(frozen=True, slots=True)
 class JobLoad:
-    """Measured processor time and memory of a streaming job.
+    """Processor time and memory of a streaming job, as measured, and what divides its topic.
 
     Parameters
     ----------
     name
         The engine, ``flink``.
     microseconds_per_event, microseconds_per_call
-        Processor time for an event that is read and kept, and for a call with the write of its answer.
+        Processor time for an event that is read and kept, and for a call with the write of its answer. Both
+        are of the whole job after the JVM has compiled it.
+    partition_microseconds_per_event, partition_microseconds_per_call
+        The same, as first assumed. The partitions of a topic are computed from them, so that a new
+        measurement does not change a topic that is deployed.
     kib_per_call_in_flight
         Memory of a call that waits for its answer, beside its prompt.
     most_calls_in_flight_per_cpu
@@ -54,6 +58,8 @@ class JobLoad:
     name: str
     microseconds_per_event: float
     microseconds_per_call: float
+    partition_microseconds_per_event: float
+    partition_microseconds_per_call: float
     kib_per_call_in_flight: int
     most_calls_in_flight_per_cpu: int
     machine: str

@@ -197,7 +197,7 @@ class JobHistory:
     Parameters
     ----------
     uri
-        Folder in S3 (``s3://``) or on this machine (``file:///``).
+        Folder in S3 (``s3a://``) or on this machine (``file:///``).
     """
 
     uri: str

@@ -81,6 +81,10 @@ def kafka_cluster_name(platform: str) -> str:
 def streaming_history(bucket: str, job: str) -> str:
     """Return the S3 address below which a job's history is written.
 
+    The scheme is that of Flink's Hadoop plugin, as in AWS's example S3Sink. Presto's takes ``s3://`` too,
+    and cannot write the files of a sink
+    (https://nightlies.apache.org/flink/flink-docs-release-2.3/docs/deployment/filesystems/s3/).
+
     Parameters
     ----------
     bucket
@@ -88,4 +92,4 @@ def streaming_history(bucket: str, job: str) -> str:
     job
         Name of the job.
     """
-    return f"s3://{bucket}/{STREAMING_HISTORY_PREFIX}{job}"
+    return f"s3a://{bucket}/{STREAMING_HISTORY_PREFIX}{job}"

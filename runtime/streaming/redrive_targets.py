@@ -131,12 +131,13 @@ class AnswerHistory:
     client
         Client of S3.
     uri
-        Address of the history, ``s3://<bucket>/<prefix>``.
+        Address of the history, ``s3a://<bucket>/<prefix>``.
     """
 
     def __init__(self, client: Any, uri: str) -> None:
         self._client = client
-        self._bucket, _, self._prefix = uri.removeprefix("s3://").partition("/")
+        # The job's scheme is that of a plugin of Flink.
+        self._bucket, _, self._prefix = uri.partition("://")[2].partition("/")
 
     def add(self, answer: StreamedAnswer) -> None:
         """Write a line. A line of the same version that an earlier redrive wrote is replaced.

@@ -161,6 +161,31 @@ def test_a_cluster_that_exists_gets_the_dead_letters_topic_and_a_rule(shared: Te
     assert not shared.resources("Custom::KafkaBrokers")
 
 
+def test_a_topic_that_two_jobs_read_is_declared_once_with_enough_partitions(synthesise: Synthesise) -> None:
+    """MSK refuses a second topic of the same name."""
+
+    def one_topic(spec: dict[str, Any]) -> None:
+        streaming(spec)
+        spec["streaming"][1]["events"]["topic"] = spec["streaming"][0]["events"]["topic"]
+        spec["streaming"][1]["parallelism"] = 5
+
+    templates = synthesise(one_topic)
+    topics = [each["TopicName"] for each in templates.properties("AWS::MSK::Topic", STACK)]
+    assert len(topics) == len(set(topics)) == 3
+    [events] = [
+        name
+        for name, each in templates.by_stack[STACK]["Resources"].items()
+        if each["Type"] == "AWS::MSK::Topic" and "dead" not in each["Properties"]["TopicName"]
+    ]
+    assert templates.by_stack[STACK]["Resources"][events]["Properties"]["PartitionCount"] == 20
+    starts = [
+        each["DependsOn"]
+        for each in templates.by_stack[STACK]["Resources"].values()
+        if events in each.get("DependsOn", [])
+    ]
+    assert len(starts) == 2
+
+
 def documents(templates: Templates, job: str) -> list[str]:
     return [
         text(each["Document"])

@@ -15,6 +15,7 @@ from inference_blueprints.deployment.changes.old_hosts import old_hosts
 from inference_blueprints.deployment.changes.platform_change import PlatformChange
 from inference_blueprints.deployment.changes.removed_data import removed_data
 from inference_blueprints.deployment.changes.replaced_resources import replaced_resources
+from inference_blueprints.deployment.changes.resized_jobs import resized_jobs
 from inference_blueprints.deployment.changes.running_jobs import running_jobs
 from inference_blueprints.deployment.changes.topic_partitions import topic_partitions
 
@@ -31,6 +32,7 @@ CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
     denied_roles,
     expired_objects,
     topic_partitions,
+    resized_jobs,
 )
 
 

@@ -196,3 +196,14 @@ NETWORK_NOT_VALID = Refusal(
     source="cloudposse/terraform-aws-ecs-alb-service-task#22; ECS API Reference, CreateService, "
     "networkConfiguration: it isn't supported for other network modes",
 )
+
+FEWER_PARTITIONS = Refusal(
+    call="kafka:UpdateTopic, update of AWS::MSK::Topic",
+    when="The topic has more partitions than the update asks for",
+    code="BadRequestException",
+    message="Topic currently has {before} partitions, {after} would not be an increase.",
+    source=(
+        'Apache Kafka, "Modifying topics", and the message of its InvalidPartitionsException; the code is '
+        "that of Amazon MSK API Reference, UpdateTopic"
+    ),
+)

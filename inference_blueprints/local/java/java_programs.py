@@ -18,7 +18,7 @@ from inference_blueprints.resources import root, runtime_directory
 _SHOWN_LINES = 15
 _FOLDER = "java"
 #: Times of compilation matter more than those of running: programs live for some minutes.
-_START_QUICKLY = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+START_QUICKLY = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 def missing_tools() -> str | None:
@@ -74,7 +74,13 @@ def build(modules: Sequence[str], log_path: Path) -> None:
             mark.write_text(digest, encoding="utf-8")
 
 
-def java_command(module: str, program: str, *arguments: str, options: Sequence[str] = ()) -> list[str]:
+def java_command(
+    module: str,
+    program: str,
+    *arguments: str,
+    machine: Sequence[str] = START_QUICKLY,
+    options: Sequence[str] = (),
+) -> list[str]:
     """Return the command that runs a program of a built module.
 
     Parameters
@@ -85,8 +91,10 @@ def java_command(module: str, program: str, *arguments: str, options: Sequence[s
         Its class, with the package.
     arguments
         Arguments of the program.
+    machine
+        Collector and compiler of the virtual machine.
     options
-        Further options of the virtual machine.
+        Its further options.
 
     Raises
     ------
@@ -98,7 +106,7 @@ def java_command(module: str, program: str, *arguments: str, options: Sequence[s
     if java is None or not path.is_file():
         raise RuntimeError(f"{module} is not built")
     class_path = os.pathsep.join((str(target / "classes"), path.read_text(encoding="utf-8").strip()))
-    return [java, *_START_QUICKLY, *options, "-cp", class_path, program, *arguments]
+    return [java, *machine, *options, "-cp", class_path, program, *arguments]
 
 
 def _digest(folder: Path) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -24,7 +24,6 @@ from inference_blueprints.resources import runtime_directory
 MODULES = ("local-streaming", "enrichment-job")
 _JOB_CLASS = "inferenceblueprints.enrichment.EnrichmentJob"
 _BROKER, _RUNNER = "inferenceblueprints.local.KafkaBroker", "inferenceblueprints.local.JobRunner"
-#: Between two checkpoints: what the job does again after a kill, and how long the history waits.
 CHECKPOINT_MILLIS = 2000
 _LISTENING = re.compile(r"listening on (\S+)")
 _RUNS = re.compile(r"flink at (\S+) runs job (\w+)")
@@ -97,6 +96,10 @@ class JobProcess:
         What the job does.
     parallelism
         Number of parallel subtasks.
+    machine
+        Collector and compiler of the virtual machine.
+    checkpoint_millis
+        Between two checkpoints: what the job does again after a kill, and how long the history waits.
     """
 
     def __init__(
@@ -105,7 +108,11 @@ class JobProcess:
         processes: ProcessGroup,
         configuration: StreamingJobConfiguration,
         parallelism: int,
+        *,
+        machine: Sequence[str] = java_programs.START_QUICKLY,
+        checkpoint_millis: int = CHECKPOINT_MILLIS,
     ) -> None:
+        self._machine, self._checkpoint_millis = machine, checkpoint_millis
         self._directory = directory
         self._processes = processes
         self._file = directory / "job.json"
@@ -134,10 +141,11 @@ class JobProcess:
             str(_job_jar()),
             _JOB_CLASS,
             str(self._directory / "checkpoints"),
-            str(CHECKPOINT_MILLIS),
+            str(self._checkpoint_millis),
             str(self._parallelism),
             "--configuration",
             self._file.resolve().as_uri(),
+            machine=self._machine,
             options=("-Xmx900m", *_OPENED),
         )
         self._running = self._processes.start("Flink", command, environment=dict(os.environ), log_path=log)

@@ -60,11 +60,15 @@ class ClickProducer:
         traceback: TracebackType | None,
     ) -> None:
         if exception is not None:
-            self._stopped.set()
+            self.stop()
         self._thread.join()
         self._producer.close()
         if self._error is not None and exception is None:
             raise self._error
+
+    def stop(self) -> None:
+        """Send no more records."""
+        self._stopped.set()
 
     def _send(self) -> None:
         try:

@@ -96,7 +96,7 @@ def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
         yield (
             f"Calls per second that a KPU carries with half of it free: {each}. From {load.date} on "
             f"{load.machine}: {load.microseconds_per_call:g} us of processor time per call and "
-            f"{load.microseconds_per_event:g} us per event, measured in parts with simulated endpoints. "
+            f"{load.microseconds_per_event:g} us per event, of the whole job with a simulated endpoint. "
             "USD per day: KPUs and their storage, without the model's nodes."
         )
 

@@ -52,6 +52,21 @@ class BrokerLoad:
     connections: int
 
 
+def topic_partitions(jobs: Iterable[StreamingJob]) -> dict[str, int]:
+    """Return the partitions of each topic of events. One that several jobs read has enough for each of them.
+
+    Parameters
+    ----------
+    jobs
+        Jobs of the blueprint.
+    """
+    partitions: dict[str, int] = {}
+    for _, job in usable(jobs):
+        topic = job.events.topic
+        partitions[topic] = max(partitions.get(topic, 0), job_size(job).partitions)
+    return partitions
+
+
 def broker_load(jobs: Iterable[StreamingJob]) -> BrokerLoad:
     """Return what jobs demand. A topic that several jobs read is written once.
 
@@ -60,22 +75,22 @@ def broker_load(jobs: Iterable[StreamingJob]) -> BrokerLoad:
     jobs
         Jobs of the blueprint.
     """
+    jobs = list(jobs)
     written: dict[str, float] = {}
     stored: dict[str, float] = {}
-    partitions: dict[str, int] = {}
+    partitions = sum(topic_partitions(jobs).values())
     egress, connections = 0.0, 0
     for _, job in usable(jobs):
         load, size, topic = stream_load(job), job_size(job), job.events.topic
         written[topic] = max(written.get(topic, 0.0), load.ingress_bytes_per_second)
         stored[topic] = written[topic] * job.events.retention_hours * _SECONDS_AN_HOUR
-        partitions[topic] = max(partitions.get(topic, 0), size.partitions)
         egress += load.ingress_bytes_per_second
         connections += size.parallelism * _CONNECTIONS_PER_SUBTASK
-        partitions[f"{job.name} dead letters"] = DEAD_LETTER_PARTITIONS
+        partitions += DEAD_LETTER_PARTITIONS
     return BrokerLoad(
         ingress_mb_per_second=sum(written.values()) / _MB,
         egress_mb_per_second=egress / _MB,
-        partitions=sum(partitions.values()) * _REPLICAS,
+        partitions=partitions * _REPLICAS,
         stored_gb=sum(stored.values()) / _GB,
         connections=connections,
     )

@@ -50,7 +50,7 @@ def job_configuration(
     store
         The signal store.
     history_uri
-        Folder of the history, ``s3://`` or ``file:///``.
+        Folder of the history, ``s3a://`` or ``file:///``.
     """
     size = job_size(job)
     schema = job.answer.json_schema

@@ -30,7 +30,7 @@ _BUSY_SHARE: Final = 0.5
 _IN_FLIGHT_HEADROOM: Final = 2
 #: Least calls in flight of a subtask, so that a small job can catch up.
 _LEAST_IN_FLIGHT: Final = 16
-#: More partitions than subtasks: autoscaling can add subtasks, but no partition moves a key.
+#: More partitions than subtasks: the job can grow, and its topic need not.
 _PARTITIONS_PER_SUBTASK: Final = 4
 _LEAST_PARTITIONS: Final = 12
 #: A character of a prompt in the heap: its text, the request's JSON, and the bytes that are sent.
@@ -77,13 +77,14 @@ def job_size(job: StreamingJob) -> StreamingJobSize:
     load = stream_load(job)
     needed = needed_kpus(job)
     parallelism = job.parallelism or needed
+    partitions = max(_LEAST_PARTITIONS, _PARTITIONS_PER_SUBTASK * (job.parallelism or _topic_subtasks(load)))
     per_kpu = min(MOST_SUBTASKS_PER_KPU, max(1, parallelism // needed))
     calls = max(_LEAST_IN_FLIGHT, math.ceil(load.in_flight * _IN_FLIGHT_HEADROOM / parallelism))
     return StreamingJobSize(
         kpus=math.ceil(parallelism / per_kpu),
         parallelism=parallelism,
         parallelism_per_kpu=per_kpu,
-        partitions=job.events.partitions or max(_LEAST_PARTITIONS, _PARTITIONS_PER_SUBTASK * parallelism),
+        partitions=job.events.partitions or partitions,
         max_in_flight=calls * parallelism,
         max_in_flight_per_subtask=calls,
         cpu_kpus=_cpu_kpus(load),
@@ -95,7 +96,7 @@ def job_size(job: StreamingJob) -> StreamingJobSize:
 def needed_kpus(job: StreamingJob) -> int:
     """Return the KPUs that the load of a job needs: for processor time, calls in flight, and state."""
     load = stream_load(job)
-    return max(1, math.ceil(max(_cpu_kpus(load), _in_flight_kpus(load), _state_kpus(load))))
+    return _whole_kpus(load, _cpu_kpus(load))
 
 
 def most_calls_per_kpu(job: StreamingJob) -> float:
@@ -106,10 +107,28 @@ def most_calls_per_kpu(job: StreamingJob) -> float:
     return _BUSY_SHARE * _MICROSECONDS / each
 
 
+def _topic_subtasks(load: StreamLoadFigures) -> int:
+    """Return the subtasks by which a topic is divided. A new measurement of the job does not change them.
+
+    More partitions move keys to other partitions, so the events of a key lose their order, and no partition
+    can be removed (https://kafka.apache.org/documentation/#basic_ops_modify_topic).
+    """
+    cost = catalog.job_load()
+    each = cost.partition_microseconds_per_event, cost.partition_microseconds_per_call
+    return _whole_kpus(load, _busy_kpus(load, *each))
+
+
+def _whole_kpus(load: StreamLoadFigures, cpu_kpus: float) -> int:
+    return max(1, math.ceil(max(cpu_kpus, _in_flight_kpus(load), _state_kpus(load))))
+
+
 def _cpu_kpus(load: StreamLoadFigures) -> float:
     cost = catalog.job_load()
-    busy = load.events_per_second * cost.microseconds_per_event
-    busy += load.calls_per_second * cost.microseconds_per_call
+    return _busy_kpus(load, cost.microseconds_per_event, cost.microseconds_per_call)
+
+
+def _busy_kpus(load: StreamLoadFigures, microseconds_per_event: float, microseconds_per_call: float) -> float:
+    busy = load.events_per_second * microseconds_per_event + load.calls_per_second * microseconds_per_call
     return busy / _MICROSECONDS / _BUSY_SHARE
 
 

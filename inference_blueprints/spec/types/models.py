@@ -54,7 +54,8 @@ class Weights(Section):
     """Copy the repository once into the platform's bucket. vLLM streams it from there; other engines read the
     node's copy of it. Requires a commit as `revision`."""
     s3: S3Prefix | None = None
-    """S3 prefix with the model's files, which are streamed into the GPUs. Requires `catalog`."""
+    """S3 prefix with the model's files, which are streamed into the GPUs. Requires `catalog`. It is a folder:
+    `s3://bucket/llama` has the files of `llama/`, and workers cannot read those of `llama-70b/`."""
     catalog: str | None = None
     """Entry of the model catalogue with the same architecture, if the repository has no entry of its own."""
     type: StoredType | None = None

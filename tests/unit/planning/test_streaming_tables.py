@@ -42,7 +42,7 @@ def test_the_job_is_sized_priced_and_explained(document: dict[str, Any]) -> None
     assert job.usd_per_day == pytest.approx(24 * 2 * usd("flink_kpu") + 50 * usd("flink_storage") * 24 / 730)
     text = table(summary, "Near real time")
     assert "calls in flight = 19.6/s x 0.6 s = 11.8" in text
-    assert "measured in parts with simulated endpoints" in text
+    assert "of the whole job with a simulated endpoint" in text
     assert as_dict(summary)["streaming"][0]["keepsUp"] is True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -98,6 +100,66 @@ def test_a_kpu_is_half_busy_with_what_it_carries(shipped_job: StreamingJob) -> N
     rate = most_calls_per_kpu(job)
     full = changed(shipped_job, session={"debounce_millis": 0}, load={"events_per_second": rate})
     assert job_size(full).cpu_kpus == pytest.approx(1)
+
+
+def test_a_topic_has_four_partitions_for_each_1400_calls_and_at_least_twelve(
+    shipped_job: StreamingJob,
+) -> None:
+    """More partitions move keys, so these numbers are those of topics that are deployed."""
+
+    def partitions(events: float, parallelism: int | None = None) -> int:
+        at_once = changed(shipped_job, session={"debounce_millis": 0}, load={"events_per_second": events})
+        return job_size(at_once.model_copy(update={"parallelism": parallelism})).partitions
+
+    # 17 us for an event and 340 us for its call, of 500,000 us: 1,400.56 calls per second.
+    assert [partitions(each) for each in (20, 4_200, 4_202, 10_000)] == [12, 12, 16, 32]
+    assert (partitions(20, parallelism=2), partitions(20, parallelism=20)) == (12, 80)
+    assert job_size(changed(shipped_job, events={"partitions": 5})).partitions == 5
+
+
+@pytest.mark.parametrize("debounce", [0, 1_000, 60_000])
+@pytest.mark.parametrize("events", [100.0, 20_000.0, 120_000.0])
+def test_a_topic_without_stated_partitions_has_one_for_each_subtask(
+    shipped_job: StreamingJob, events: float, debounce: int
+) -> None:
+    size = job_size(
+        changed(
+            shipped_job,
+            session={"debounce_millis": debounce},
+            load={"events_per_second": events, "events_per_session": 1000.0},
+        )
+    )
+    assert size.partitions >= size.parallelism
+
+
+def test_a_new_measurement_changes_the_job_and_not_its_topic(
+    shipped_job: StreamingJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = changed(shipped_job, load={"events_per_second": 20_000.0})
+    before, cost = job_size(job), catalog.job_load()
+    slower = replace(
+        cost,
+        microseconds_per_event=2 * cost.microseconds_per_event,
+        microseconds_per_call=2 * cost.microseconds_per_call,
+    )
+    monkeypatch.setattr(catalog, "job_load", lambda: slower)
+    after = job_size(job)
+    assert after.cpu_kpus == pytest.approx(2 * before.cpu_kpus)
+    assert after.parallelism > before.parallelism
+    assert after.partitions == before.partitions >= after.parallelism
+
+
+def test_state_fills_half_of_the_50_gb_of_each_kpu(shipped_job: StreamingJob) -> None:
+    """The other half is for the files that a checkpoint copies."""
+    job = changed(
+        shipped_job,
+        load={"events_per_second": 20_000.0, "events_per_session": 1000.0, "session_seconds": 8e4},
+        session={"gap_seconds": 86_400, "max_events": 1000, "debounce_millis": 60_000},
+        prompt={"max_input_tokens": 50_000},
+    )
+    size, state = job_size(job), stream_load(job).state_bytes
+    assert size.state_kpus == pytest.approx(state / 25e9)
+    assert size.kpus == math.ceil(state / 25e9) > 1
 
 
 def test_a_topic_of_two_jobs_is_written_once_and_read_twice(shipped_job: StreamingJob) -> None:

@@ -8,7 +8,7 @@ import json
 from ministack.core.responses import get_account_id, get_region
 
 from inference_blueprints.catalog.cloudformation_types import cloudformation_types, value_at
-from inference_blueprints.local.emulator.refusals import NAME_EXISTS, POD_IDENTITY_EXISTS
+from inference_blueprints.local.emulator.refusals import FEWER_PARTITIONS, NAME_EXISTS, POD_IDENTITY_EXISTS
 from inference_blueprints.local.emulator.resource_handlers.ecs_resources import register_recorded_ecs
 from inference_blueprints.local.emulator.resource_handlers.registry import (
     Made,
@@ -48,6 +48,7 @@ class StubHandler:
 
     def update(self, request: ResourceRequest) -> Made:
         """Return the identifier and the attributes."""
+        self._refuse_fewer_partitions(request)
         missing = [name for name in self._stub.required if name not in request.properties]
         if missing:
             raise ValueError(f"{self._resource_type} {request.logical_id} lacks {', '.join(missing)}")
@@ -74,6 +75,12 @@ class StubHandler:
         if not named or None in named:
             return ()
         return (get_account_id(), get_region(), *map(str, named))
+
+    def _refuse_fewer_partitions(self, request: ResourceRequest) -> None:
+        """Refuse a smaller topic. Other resources have no such number."""
+        before, after = (each.get("PartitionCount") for each in (request.previous, request.properties))
+        if before is not None and int(after or 0) < int(before):
+            raise FEWER_PARTITIONS.error(before=str(before), after=str(after))
 
     def _refusal(self, name: tuple[str, ...]) -> Exception:
         if self._resource_type == "AWS::EKS::PodIdentityAssociation":

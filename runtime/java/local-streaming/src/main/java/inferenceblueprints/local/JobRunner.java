@@ -20,6 +20,7 @@ import org.apache.flink.configuration.JobManagerOptions;
 import org.apache.flink.configuration.MetricOptions;
 import org.apache.flink.configuration.RestOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
+import org.apache.flink.configuration.StateBackendOptions;
 import org.apache.flink.configuration.TaskManagerOptions;
 import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
@@ -99,6 +100,10 @@ public final class JobRunner {
         }
         settings.set(RestOptions.ADDRESS, "127.0.0.1");
         settings.set(RestOptions.BIND_PORT, "0");
+        // As in Managed Service for Apache Flink:
+        // https://docs.aws.amazon.com/managed-flink/latest/java/reference-flink-settings.title.html#reference-defaults-state-backend
+        settings.set(StateBackendOptions.STATE_BACKEND, "rocksdb");
+        settings.set(CheckpointingOptions.INCREMENTAL_CHECKPOINTS, true);
         settings.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, Duration.ofMillis(millis));
         settings.set(CheckpointingOptions.CHECKPOINT_STORAGE, "filesystem");
         settings.set(CheckpointingOptions.CHECKPOINTS_DIRECTORY, checkpoints.toUri().toString());
