@@ -201,6 +201,7 @@ class BatchJobs(Construct):
             yield store.grant_list(function, *patterns)
         if properties.reads_inputs:
             yield store.grant_objects(function, f"{FILES_PREFIX}*", "s3:GetObject")
+            yield store.grant_list(function, f"{FILES_PREFIX}*")
             yield from self.inputs.grant_read(function)
         if properties.records:
             yield store.grant_records(function, *properties.records)

@@ -55,7 +55,7 @@ class TeamInputs:
             for bucket, found in groupby(places, key=lambda place: place[0])
         }
         stack = self.stack
-        contexts = [arn for bucket in by_bucket for arns in s3_context(bucket, "").values() for arn in arns]
+        contexts = [arn for bucket in by_bucket for arns in s3_context(bucket, ["*"]).values() for arn in arns]
         key_arn = f"arn:{stack.partition}:kms:{stack.region}:*:key/*"
         return [
             iam.Grant.add_to_principal(
