@@ -55,7 +55,7 @@ class TeamInputs:
             for bucket, found in groupby(places, key=lambda place: place[0])
         }
         stack = self.stack
-        contexts = [arn for bucket in by_bucket for arns in s3_context(bucket, ["*"]).values() for arn in arns]
+        contexts = [s3_context(bucket, ["*"]) for bucket in by_bucket]
         key_arn = f"arn:{stack.partition}:kms:{stack.region}:*:key/*"
         return [
             iam.Grant.add_to_principal(
@@ -78,7 +78,9 @@ class TeamInputs:
                 resource_arns=[key_arn],
                 conditions={
                     "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
-                    "StringLike": {"kms:EncryptionContext:aws:s3:arn": contexts},
+                    "StringLike": {
+                        name: [arn for context in contexts for arn in context[name]] for name in contexts[0]
+                    },
                 },
             ),
         ]
