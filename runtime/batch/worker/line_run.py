@@ -19,7 +19,7 @@ from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEnd
 from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row, response_row
-from batch.worker.suspects import ALONE_AGAIN_SECONDS, LOSSES_ALONE, LOSSES_AMONG_OTHERS, Suspects
+from batch.worker.suspects import ALONE_AGAIN_SECONDS, LOSSES_ALONE, LOSSES_AMONG_OTHERS, SuspectLines
 
 _FIRST_DELAY_SECONDS: Final = 1.0
 _DELAY_GROWTH: Final = 3.0
@@ -120,10 +120,10 @@ class LineRunner:
     metrics: Metrics
     attempts: int
     request_seconds: float
-    suspects: Suspects = field(init=False)
+    suspects: SuspectLines = field(init=False)
 
     def __post_init__(self) -> None:
-        self.suspects = Suspects(self.endpoint, self.limit, self.metrics.model)
+        self.suspects = SuspectLines(self.endpoint, self.limit, self.metrics.model)
 
     async def run(self, line: ShardLine, terms: ShardTerms, permit: Permit) -> Result:
         """Send requests for a line until there is a result row.

@@ -49,7 +49,7 @@ _PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 @dataclass(slots=True)
-class Suspects:
+class SuspectLines:
     """The suspects of all shards of the process.
 
     Parameters
