@@ -12,6 +12,8 @@ from typing import Final
 #: Variables of the program: addresses of the members, with commas; namespaces of deployments, with commas.
 ENDPOINTS: Final = "DISCOVERY_ENDPOINTS"
 NAMESPACES: Final = "DISCOVERY_NAMESPACES"
+#: Variable with the file that the program writes after each round in which the store was as it should be.
+STATUS: Final = "DISCOVERY_STATUS"
 #: Variables with the administrator's certificate and password, by key in its secret.
 ADMINISTRATOR: Final = {
     "ca": "ADMINISTRATOR_CA",
@@ -19,9 +21,6 @@ ADMINISTRATOR: Final = {
     "key": "ADMINISTRATOR_KEY",
     "password": "ADMINISTRATOR_PASSWORD",
 }
-#: File that the program writes after each round in which the store was as it should be. Only this program
-#: writes to its folder.
-STATUS_FILE: Final = "/tmp/discovery-roles"  # noqa: S108
 #: Seconds between two rounds.
 ROUND_SECONDS: Final = 30
 #: What all entries begin with.

@@ -17,7 +17,7 @@ from inference_blueprints.contracts.discovery_roles import (
     ENDPOINTS,
     NAMESPACES,
     ROUND_SECONDS,
-    STATUS_FILE,
+    STATUS,
 )
 
 
@@ -65,7 +65,7 @@ def main(environment: Mapping[str, str]) -> None:
         try:
             for line in run_round(environment, context):
                 print(line, flush=True)
-            Path(STATUS_FILE).touch()
+            Path(environment[STATUS]).touch()
         except DiscoveryStoreError as error:
             print(f"error: {error}", file=sys.stderr, flush=True)
         time.sleep(ROUND_SECONDS)

@@ -267,7 +267,7 @@ def test_a_model_waits_until_the_store_has_its_user(template: dict[str, Any]) ->
     variables = {each["Name"]: each["Value"] for each in main["Environment"]}
     assert variables[discovery_roles.NAMESPACES] == namespace_of("chat-main")
     assert variables[discovery_roles.ENDPOINTS] == discovery_endpoints(PLATFORM)
-    assert discovery_roles.STATUS_FILE in main["HealthCheck"]["Command"][-1]
+    assert variables[discovery_roles.STATUS] == main["HealthCheck"]["Command"][-1]
     assert {each["Name"] for each in main["Secrets"]} == set(discovery_roles.ADMINISTRATOR.values())
     [(_, service)] = [
         (name, each)

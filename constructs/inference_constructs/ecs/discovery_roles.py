@@ -13,11 +13,12 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from inference_blueprints.catalog.ecs_images import ecs_image
-from inference_blueprints.contracts.discovery_roles import ADMINISTRATOR, ROUND_SECONDS, STATUS_FILE
+from inference_blueprints.contracts.discovery_roles import ADMINISTRATOR, ROUND_SECONDS, STATUS
 from inference_constructs.findings import acknowledge, acknowledge_grants
 
 _CPU, _MEMORY_MIB = 256, 512
 _USER = "1000:1000"
+_STATUS_FILE = "/tmp/status"  # noqa: S108 - only one process of the container writes to its /tmp
 _STOP_SECONDS = 15
 #: Three rounds: one that fails is no reason to start again.
 _OLDEST_SECONDS = 3 * ROUND_SECONDS + 10
@@ -85,7 +86,7 @@ class DiscoveryRoles(Construct):
         acknowledge(definition, {"ECS2": "The variables contain names and addresses, but no secrets."})
         parameters = ecs.LinuxParameters(self, "Linux", init_process_enabled=False)
         parameters.drop_capabilities(ecs.Capability.ALL)
-        age = f"time.time() - os.stat({STATUS_FILE!r}).st_mtime"
+        age = "time.time() - os.stat(sys.argv[1]).st_mtime"
         fresh = f"import os,sys,time; sys.exit({age} > {_OLDEST_SECONDS})"
         container = definition.add_container(
             "main",
@@ -93,9 +94,9 @@ class DiscoveryRoles(Construct):
             image=ecs.ContainerImage.from_registry(ecs_image("python")),
             entry_point=[command[0]],
             command=list(command[1:]),
-            environment=dict(environment),
+            environment={**environment, STATUS: _STATUS_FILE},
             health_check=ecs.HealthCheck(
-                command=["CMD", "python3", "-c", fresh],
+                command=["CMD", "python3", "-c", fresh, _STATUS_FILE],
                 interval=cdk.Duration.seconds(10),
                 timeout=cdk.Duration.seconds(5),
                 retries=3,

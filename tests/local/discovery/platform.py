@@ -95,6 +95,7 @@ class Platform:
                 **secrets,
                 discovery_roles.ENDPOINTS: self._dynamo["ETCD_ENDPOINTS"],
                 discovery_roles.NAMESPACES: f"{NAMESPACE},{OTHER}",
+                discovery_roles.STATUS: str(self._folder / "roles-status"),
             },
         )
 
