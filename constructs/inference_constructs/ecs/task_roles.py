@@ -95,7 +95,7 @@ class ExecutionRole(iam.Role):
                     "DecryptSecrets",
                     "secretsmanager",
                     "kms:Decrypt",
-                    {"kms:EncryptionContext:SecretARN": [f"{arn}*" for arn in secrets]},
+                    {"kms:EncryptionContext:SecretARN": secrets},
                 ),
             ]
         super().__init__(

@@ -148,6 +148,9 @@ def _keys(prefix: str, *, has_manifest: bool) -> list[str]:
 def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
     """Return statements to read and decrypt one secret.
 
+    The encryption context has the secret's whole ARN (AWS Secrets Manager User Guide, "Secret encryption and
+    decryption").
+
     Parameters
     ----------
     stack
@@ -167,7 +170,7 @@ def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
             "DecryptToken",
             "secretsmanager",
             "kms:Decrypt",
-            {"kms:EncryptionContext:SecretARN": [f"{secret_arn}*"]},
+            {"kms:EncryptionContext:SecretARN": [secret_arn]},
         ),
     ]
 
