@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 
+from gpu_health.health_platform import health_platform
+from inference_blueprints.catalog.gpu_faults import gpu_faults_file
 from inference_blueprints.contracts.health_names import CORDON_ANNOTATION
 from inference_blueprints.contracts.operations_names import HEALTH_GROUP
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
@@ -177,6 +181,24 @@ def test_a_function_that_dies_after_each_change_replaces_one_node_once(
     assert written == [
         f"case {state}" for state in ("suspected", "confirmed", "cordoned", "replacing", "verifying", "done")
     ]
+
+
+def test_a_node_whose_kernel_is_broken_is_replaced(
+    cell: HealthCell, kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red if nobody repairs what the monitoring agent writes into the status of a node."""
+    before, node = _claims(kubectl), min(_workers(kubectl))
+    faults = gpu_faults_file().read_text("utf-8").replace('"seconds": 1800', '"seconds": 1')
+    monkeypatch.setattr("gpu_health.health_platform._faults", lambda: faults)
+    health_platform.cache_clear()
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    condition = {"type": "KernelReady", "status": "False", "reason": "ForkFailedOutOfPIDs"}
+    change = {"status": {"conditions": [{**condition, "message": "", "lastTransitionTime": now}]}}
+    kubectl.run("patch", "node", node, "--subresource=status", "--type=strategic", "-p", json.dumps(change))
+    cell.minute()
+    assert cell.at(node)[0] != ""
+    _finish(cell, kubectl, node)
+    _one_was_replaced(cell, kubectl, node, before)
 
 
 @pytest.mark.parametrize("hold", ["observe", "frozen"])

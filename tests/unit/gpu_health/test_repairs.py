@@ -267,6 +267,18 @@ def test_a_suspicion_has_the_same_cause_if_it_is_of_the_same_kind_and_time() -> 
     assert has_same_cause(case_of(dcgm_evidence("101"), SLOW), case_of(SLOW))
 
 
+def test_what_had_to_last_and_ended_is_forgotten_beside_other_evidence() -> None:
+    """Red if GPUs that are missing again count from the first time, hours ago, and prove it at once."""
+    missing = Evidence(kind="gpus_missing", code="allocatable", at=NOW - 9000, source="node", fatal=False)
+    case = advance(
+        case_of(dcgm_evidence("stalled"), missing), FLEET, SETTINGS, Nodes(replace(NODE, dcgm=None)), NOW
+    )
+    assert [each.kind for each in case.evidence] == ["dcgm"]
+    again = case.with_evidence(replace(missing, at=NOW))
+    lost = replace(NODE, gpus_allocatable=7, dcgm=None)
+    assert assess(again, lost, SETTINGS, NOW).outcome == "open"
+
+
 def test_a_condition_of_a_node_proves_no_more_with_another_signal() -> None:
     """Red if a kubelet that is away for a moment makes a small suspicion a proof."""
     late = LiveCondition("Ready", healthy=None, reason="NodeStatusUnknown", since=NOW - 60)
