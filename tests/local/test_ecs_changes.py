@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import copy
 import io
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, Phase, given, settings
 from rich.console import Console
 
 from inference_blueprints.deployment.aws.account import Account
@@ -21,14 +24,20 @@ from inference_blueprints.deployment.removal.platform_removal import Removal
 from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.local.emulator.emulator_deploy import bootstrap
 from tests.templates.conftest import BASE
+from tests.templates.ecs_strategies import Document, ecs_lives
 from tests.templates.strategies import ACCOUNT, PLATFORM
 
 REGION = "us-west-2"
+ENVIRONMENT = {"region": REGION, "account": ACCOUNT, "dataRemoval": "destroy"}
+LIVES = int(os.environ.get("LIVES", "1"))
+STEPS = 4
+PROVIDER = "AWS::ECS::CapacityProvider"
 pytestmark = pytest.mark.lives
 
 
-@pytest.fixture
-def emulator(tmp_path: Path) -> Iterator[Emulator]:
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    tmp_path = tmp_path_factory.mktemp("emulator")
     with (
         Emulator(tmp_path / "emulator", region=REGION, account=ACCOUNT) as emulator,
         pytest.MonkeyPatch.context() as patch,
@@ -52,9 +61,7 @@ class Platform:
         )
         self.document = copy.deepcopy(dict(BASE))
         self.document["spec"]["cluster"] = {"ecs": {}}
-        self.document["spec"]["environment"] = {
-            "region": REGION, "account": ACCOUNT, "dataRemoval": "destroy",
-        }  # fmt: skip
+        self.document["spec"]["environment"] = dict(ENVIRONMENT)
 
     @property
     def pool(self) -> dict[str, Any]:
@@ -74,25 +81,36 @@ class Platform:
         return said.getvalue()
 
     def providers(self) -> set[str]:
-        """Return the capacity providers of pools, which services use and the stack has."""
-        listed = self._ecs.list_services(cluster=PLATFORM)["serviceArns"]
-        used = {
-            item["capacityProvider"]
-            for service in self._ecs.describe_services(cluster=PLATFORM, services=listed)["services"]
-            for item in service.get("capacityProviderStrategy", ())
+        """Return the capacity providers of pools: those of the template, which are all that services use."""
+        template = json.loads((self._folder / "cdk.out" / f"{PLATFORM}-Capacity.template.json").read_text())
+        named = {
+            str(each["Properties"]["Name"])
+            for each in template["Resources"].values()
+            if each["Type"] == PROVIDER
         }
         resources = self._account.client("cloudformation").list_stack_resources(
             StackName=f"{PLATFORM}-Capacity"
         )["StackResourceSummaries"]
-        kind = "AWS::ECS::CapacityProvider"
         owned = {
             each["PhysicalResourceId"]
             for each in resources
             # A stack still lists what it has deleted.
-            if each["ResourceType"] == kind and each["ResourceStatus"] != "DELETE_COMPLETE"
+            if each["ResourceType"] == PROVIDER and each["ResourceStatus"] != "DELETE_COMPLETE"
         }
-        assert used - {"FARGATE"} == owned
+        assert owned == named
+        listed = self._ecs.list_services(cluster=PLATFORM)["serviceArns"]
+        used = {
+            item["capacityProvider"]
+            for part in (listed[start : start + 10] for start in range(0, len(listed), 10))
+            for service in self._ecs.describe_services(cluster=PLATFORM, services=part)["services"]
+            for item in service.get("capacityProviderStrategy", ())
+        }
+        assert used - {"FARGATE"} <= owned
         return owned
+
+    def prune(self) -> None:
+        """Delete the stacks of models that the file does not have."""
+        self.removal.prune(self.removal.unnamed_stacks())
 
 
 @pytest.mark.timeout(900)
@@ -120,5 +138,31 @@ def test_hosts_change_one_after_the_other(emulator: Emulator, tmp_path: Path) ->
     spec["models"][0]["deployments"][0]["aggregated"]["pool"] = "other"
     platform.deploy()
     assert platform.providers() == {"managed-try-other"}
+    platform.removal.destroy()
+    assert platform.removal.stacks() == []
+
+
+@pytest.mark.timeout(900 * LIVES)
+@settings(
+    max_examples=LIVES,
+    database=None,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    print_blob=False,
+    suppress_health_check=list(HealthCheck),
+)
+@given(documents=ecs_lives(ENVIRONMENT, steps=STEPS))
+def test_any_blueprint_on_ecs_follows_any_other(
+    documents: list[Document], emulator: Emulator, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """It turns red if ECS or CloudFormation refuses a change of a drawn life, or old hosts stay."""
+    platform = Platform(emulator, tmp_path_factory.mktemp("life"))
+    for platform.document in documents:
+        waits = platform.deploy().rstrip().endswith("end with `blueprints prune`")
+        platform.prune()
+        if waits:
+            platform.deploy()
+        platform.providers()
     platform.removal.destroy()
     assert platform.removal.stacks() == []

@@ -346,6 +346,19 @@ def test_nobody_connects_to_a_managed_instance(capacity: Synthesised) -> None:
     assert not [rule for rule in rules if rule["GroupId"] == group]
 
 
+@pytest.mark.parametrize(("purchase", "key"), [({"onDemand": {}}, "OnDemand"), ({"spot": {}}, "Spot")])
+def test_each_type_of_a_pool_may_be_started_whatever_it_costs(
+    capacity: Synthesised, purchase: dict[str, Any], key: str
+) -> None:
+    """EC2 leaves out types that cost over 20 percent more than the cheapest one."""
+    types = ["g6e.2xlarge", "g6e.4xlarge"]
+    resources = capacity(managed=True, purchase=purchase, instanceTypes=types)
+    provider = _only(resources, "AWS::ECS::CapacityProvider")["ManagedInstancesProvider"]
+    requirements = provider["InstanceLaunchTemplate"]["InstanceRequirements"]
+    assert requirements["AllowedInstanceTypes"] == types
+    assert requirements[f"{key}MaxPricePercentageOverLowestPrice"] == 999_999
+
+
 def test_ecs_may_pass_the_role_of_managed_instances_to_ec2_alone(capacity: Synthesised) -> None:
     # Amazon ECS Developer Guide, "Amazon ECS Managed Instances instance profile": AWS's policy passes only
     # roles whose names begin with ecsInstanceRole, and CloudFormation chooses another.

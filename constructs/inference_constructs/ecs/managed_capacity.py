@@ -19,6 +19,9 @@ from inference_constructs.findings import acknowledge_managed_policies, managed_
 #: InfrastructureOptimization). A shorter one would move tasks to fewer hosts more often, and each move loads
 #: a model again.
 _IDLE_SECONDS = 3600
+#: A limit on the price, in percent over the cheapest type, that is none (Amazon EC2 API Reference,
+#: InstanceRequirementsRequest).
+_ANY_PRICE = 999_999
 _Provider = ecs.CfnCapacityProvider
 
 
@@ -118,7 +121,7 @@ class ManagedCapacity(Construct):
                     # Keys of tags may have a space or a slash, and those in metadata may not: EC2 would start
                     # no host (API reference, InstanceLaunchTemplate).
                     instance_metadata_tags_propagation=False,
-                    instance_requirements=_requirements(hosts),
+                    instance_requirements=_requirements(hosts, spot=spot),
                     local_storage_configuration=_Provider.ManagedInstancesLocalStorageConfigurationProperty(
                         use_local_storage=True
                     )
@@ -140,13 +143,22 @@ class ManagedCapacity(Construct):
         provider.node.add_dependency(roles)
 
 
-def _requirements(hosts: HostProperties) -> ecs.CfnCapacityProvider.InstanceRequirementsRequestProperty:
-    """Return the pool's types. The two minimums are required by the API; the smallest type meets them."""
+def _requirements(
+    hosts: HostProperties, *, spot: bool
+) -> ecs.CfnCapacityProvider.InstanceRequirementsRequestProperty:
+    """Return the pool's types. The two minimums are required by the API; the smallest type meets them.
+
+    Without a limit of one's own, EC2 leaves out types that cost over 20 percent more than the cheapest on
+    demand, or over 100 percent more as Spot (Amazon EC2 API Reference, InstanceRequirementsRequest).
+    """
+    limit = _ANY_PRICE if len(hosts.instance_types) > 1 else None
     return _Provider.InstanceRequirementsRequestProperty(
         allowed_instance_types=[each.name for each in hosts.instance_types],
         memory_mib=_Provider.MemoryMiBRequestProperty(
             min=min(each.memory_mib for each in hosts.instance_types)
         ),
+        on_demand_max_price_percentage_over_lowest_price=None if spot else limit,
+        spot_max_price_percentage_over_lowest_price=limit if spot else None,
         v_cpu_count=_Provider.VCpuCountRangeRequestProperty(
             min=min(each.vcpu for each in hosts.instance_types)
         ),

@@ -9,6 +9,7 @@ from inference_blueprints.deployment.changes.existing_log_groups import existing
 from inference_blueprints.deployment.changes.expired_objects import expired_objects
 from inference_blueprints.deployment.changes.failed_stacks import failed_stacks
 from inference_blueprints.deployment.changes.findings import Finding
+from inference_blueprints.deployment.changes.lost_hosts import lost_hosts
 from inference_blueprints.deployment.changes.moved_releases import moved_releases
 from inference_blueprints.deployment.changes.moved_resources import moved_resources
 from inference_blueprints.deployment.changes.old_hosts import old_hosts
@@ -28,6 +29,7 @@ CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
     existing_log_groups,
     moved_releases,
     old_hosts,
+    lost_hosts,
     running_jobs,
     denied_roles,
     expired_objects,

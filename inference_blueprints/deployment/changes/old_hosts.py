@@ -21,7 +21,7 @@ from inference_blueprints.errors import UserError
 CHECK = "hosts"
 _PROVIDER: Final = "AWS::ECS::CapacityProvider"
 _ASSOCIATIONS: Final = "AWS::ECS::ClusterCapacityProviderAssociations"
-_GROUP: Final = "AWS::AutoScaling::AutoScalingGroup"
+GROUP: Final = "AWS::AutoScaling::AutoScalingGroup"
 _OUTPUT: Final = "Fn::GetStackOutput"
 #: Time in which tasks on old hosts end their streams, and time between two questions for them, in seconds.
 _PATIENCE_SECONDS: Final = 3600.0
@@ -35,7 +35,7 @@ def old_hosts(change: PlatformChange) -> Iterator[Finding]:
         dropped.setdefault(stack, {})[logical_id] = resource
     for stack, resources in dropped.items():
         names = sorted(_providers(resources))
-        cluster = _cluster(change, stack)
+        cluster = cluster_of(change, stack)
         if not names or cluster is None:
             continue
         users = _users(change.account, cluster, names)
@@ -51,7 +51,7 @@ def old_hosts(change: PlatformChange) -> Iterator[Finding]:
             groups = [
                 name
                 for logical_id, name in change.physical_ids(stack).items()
-                if resources.get(logical_id, {}).get("Type") == _GROUP
+                if resources.get(logical_id, {}).get("Type") == GROUP
             ]
             message = f"waits for the end of tasks on the hosts of {listed}, which are removed"
             yield Prepared(CHECK, stack, message, partial(_release, change.account, cluster, names, groups))
@@ -61,7 +61,7 @@ def _providers(resources: Mapping[str, Resource]) -> set[str]:
     return {str(each["Properties"]["Name"]) for each in resources.values() if each["Type"] == _PROVIDER}
 
 
-def _cluster(change: PlatformChange, stack: str) -> str | None:
+def cluster_of(change: PlatformChange, stack: str) -> str | None:
     """Return the cluster of a stack's capacity providers. None if it is gone, or there are none."""
     resources = change.deployed[stack]["Resources"].values()
     names = [str(each["Properties"]["Cluster"]) for each in resources if each["Type"] == _ASSOCIATIONS]

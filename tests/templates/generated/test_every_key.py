@@ -15,7 +15,7 @@ from tests.templates.strategies import Document, blueprints
 
 #: Keys that no draw has, each with the reason.
 LEFT_OUT: dict[str, str] = {
-    "spec.cluster.ecs": "tests/unit/targets/ecs turns every shipped blueprint to ECS",
+    "spec.cluster.ecs": "tests/templates/ecs_strategies.py draws lives on ECS",
     **{f"spec.cluster.ecs.{key}": "the same" for key in keys(EcsCluster)},
 }
 
