@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints.local.emulator.helm import render
+from inference_blueprints.local.emulator.immutable_fields import immutable_changes
 from inference_blueprints.local.emulator.kubernetes import (
     ChartArchive,
     ChartReference,
@@ -220,6 +221,11 @@ class RecordingCluster:
             path = records.path_of(kubernetes_object, namespace)
             if namespace is not None and not self._has_namespace(records, namespace, made_here=paths):
                 problems.append(f"{path}: there is no namespace {namespace}")
+            # Helm deletes the object of a hook before it creates it again.
+            if records.has(path) and "helm.sh/hook" not in kubernetes_object["metadata"].get(
+                "annotations", {}
+            ):
+                problems += immutable_changes(records.read(path), kubernetes_object)
             paths[path] = kubernetes_object
         if problems:
             raise KubernetesRejection("; ".join(problems))

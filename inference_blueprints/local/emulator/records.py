@@ -70,6 +70,11 @@ class EmulatorRecords:
         """Return whether an object is recorded."""
         return (self._folder / path).is_file()
 
+    def read(self, path: str) -> dict[str, Any]:
+        """Return a recorded object."""
+        content: dict[str, Any] = yaml.safe_load((self._folder / path).read_text())
+        return content
+
     def write(self, path: str, kubernetes_object: Mapping[str, Any]) -> None:
         """Record an object."""
         self._write(self._folder / path, kubernetes_object)

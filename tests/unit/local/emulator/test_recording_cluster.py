@@ -159,3 +159,16 @@ def test_a_chart_of_a_registry_is_recorded_and_says_that_it_was_not_rendered(
     (recorded,) = recorded_releases(tmp_path)
     assert (recorded.name, recorded.version, recorded.rendered) == ("karpenter", "1.15.1", False)
     assert recorded.values == {"replicas": 2}
+
+
+def test_a_field_that_cannot_change_is_refused_as_by_an_api_server(backend: RecordingCluster) -> None:
+    """A chart of a new release that gives its Deployment another selector cannot be upgraded to."""
+    backend.install_chart(CLUSTER, _release(web=DEPLOYMENT))
+    backend.install_chart(
+        CLUSTER, _release(web=DEPLOYMENT.replace("containers: [{", "containers: [{tty: true, "))
+    )
+    other = DEPLOYMENT.replace("app: web", "app: shop")
+    with pytest.raises(KubernetesRejection, match=r'Deployment "web" is invalid: spec\.selector.*immutable'):
+        backend.install_chart(CLUSTER, _release(web=other))
+    hook = other.replace("metadata: {name: web,", "metadata: {name: web, annotations: {helm.sh/hook: x},")
+    backend.install_chart(CLUSTER, _release(web=hook))
