@@ -32,6 +32,12 @@ _SHORTER_TIMES = {
 }
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    #: A worker opens many connections at once; those beyond five would wait for each other.
+    request_queue_size = 512
+
+
 class HeldModel:
     """Answers chat completions. After a number of answers, it holds requests until it is released."""
 
@@ -79,8 +85,7 @@ class HeldModel:
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @property
