@@ -45,6 +45,8 @@ class FilterSettings:
         Limits of requests.
     priority_headers
         Headers of callers that pass with exactly these values: those with which batch steps back.
+    state
+        File that keeps the suspects while the container starts again, if its folder exists. None without one.
     body_bytes
         Largest size of a body, in bytes.
     buffered_bytes
@@ -61,6 +63,7 @@ class FilterSettings:
     drain_seconds: float
     limits: RequestLimits
     priority_headers: dict[str, str]
+    state: str | None = None
     body_bytes: int = 64 * 2**20
     buffered_bytes: int = 256 * 2**20
     suspect_deaths: int = 2
@@ -69,7 +72,8 @@ class FilterSettings:
 
     def as_text(self) -> str:
         """Return the settings as JSON."""
-        return json.dumps(asdict(self), indent=1) + "\n"
+        record = {**asdict(self), "limits": self.limits.as_record()}
+        return json.dumps(record, separators=(",", ":")) + "\n"
 
     @classmethod
     def from_text(cls, text: str) -> FilterSettings:

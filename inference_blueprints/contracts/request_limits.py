@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 #: What a bound limits: the entries of a list or object, a number, or the bytes of the strings of a list.
 Counts = Literal["entries", "value", "bytes"]
@@ -102,12 +102,14 @@ class RequestLimits:
 
     def as_record(self) -> dict[str, Any]:
         """Return the limits as a JSON object."""
-        return {"bounds": [asdict(each) for each in self.bounds], "structure": asdict(self.structure)}
+        # In lists, because a task definition of ECS has little room.
+        bounds = [[each.field, each.counts, each.most] for each in self.bounds]
+        return {"bounds": bounds, "structure": asdict(self.structure)}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RequestLimits:
         """Return the limits of an object that `as_record` made."""
-        bounds = tuple(Bound(**each) for each in record["bounds"])
+        bounds = tuple(Bound(*each) for each in record["bounds"])
         return cls(bounds, StructureLimits(**record["structure"]))
 
 
@@ -312,13 +314,3 @@ def _after_class(text: str, place: int) -> int:
     while place < len(text) and text[place] != "]":
         place += 2 if text[place] == "\\" else 1
     return place + 1
-
-
-def limits_as_text(limits: RequestLimits) -> str:
-    """Return the limits as the value of a variable."""
-    return json.dumps(limits.as_record(), separators=(",", ":"))
-
-
-def limits_from_text(text: str) -> RequestLimits:
-    """Return the limits of a text that `limits_as_text` made."""
-    return RequestLimits.from_record(cast("Mapping[str, Any]", json.loads(text)))

@@ -24,6 +24,7 @@ _PACKAGES: Final = (
     *("discovery_roles", "request_filter", "task_start", "task_targets", "weights"),
     "inference_blueprints",
 )
+_DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 #: Python text that imports the archive and runs the module that the first word names. What is between the two
 #: parts is an expression for the packed text.
 LOADER: Final = (
@@ -92,11 +93,13 @@ def _imported(file: Path) -> list[str]:
 
 
 def _code_of(file: Path) -> str:
-    """Return a module's code without comments and docstrings."""
+    """Return a module's code without comments, docstrings and types of parameters."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if isinstance(
-            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        ) and ast.get_docstring(node):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
     return ast.unparse(tree)

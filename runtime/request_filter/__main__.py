@@ -1,6 +1,6 @@
 """Starts the program behind the filter, and listens in its place.
 
-``python -m request_filter -- PROGRAM …``: the filter takes host and port of the program's own options, and
+``python -m request_filter PROGRAM …``: the filter takes host and port of the program's own options, and
 gives it a free port of the loopback address, which nothing outside its container reaches. It ends with the
 program and passes signals on; if the filter dies, its container, and with it the program, is started again.
 Exit code 2 means that it is described wrongly.
@@ -27,7 +27,7 @@ from inference_blueprints.contracts.request_filter import (
     FilterSettings,
 )
 from request_filter.connections import CallerConnection, Door
-from request_filter.suspects import Suspects
+from request_filter.suspects import SuspectMemory
 from request_filter.worker_watch import WorkerWatch
 
 _WRONG: Final = 2
@@ -79,16 +79,14 @@ class RequestFilter:
         Fields and headers that are not removed.
     words
         Command of the program.
-    state
-        File that keeps the suspects over a start of the container. None without one.
     """
 
-    def __init__(
-        self, settings: FilterSettings, allowed: frozenset[str], words: Sequence[str], state: Path | None
-    ) -> None:
-        self._settings, self._state = settings, state
+    def __init__(self, settings: FilterSettings, allowed: frozenset[str], words: Sequence[str]) -> None:
+        self._settings = settings
+        file = Path(settings.state) if settings.state else None
+        self._state = file if file and file.parent.is_dir() else None
         self._host, self._port, self._words = place_of(words, settings)
-        self._suspects = Suspects(
+        self._suspects = SuspectMemory(
             settings.suspect_deaths, settings.refused_seconds, settings.most_refused_seconds
         )
         self._program = (_LOOPBACK, _free_port())
@@ -162,16 +160,15 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     Parameters
     ----------
     arguments
-        ``--`` and the command of the program.
+        The command of the program.
     """
-    separator, *words = arguments or [""]
-    if separator != "--" or not words or SETTINGS_VARIABLE not in environment:
-        print(f"usage: {SETTINGS_VARIABLE}=FILE python3 -m request_filter -- PROGRAM", file=sys.stderr)
+    if not arguments or SETTINGS_VARIABLE not in environment:
+        print(f"usage: {SETTINGS_VARIABLE}=FILE python3 -m request_filter PROGRAM", file=sys.stderr)
         return _WRONG
     try:
         settings = FilterSettings.from_text(Path(environment[SETTINGS_VARIABLE]).read_text(encoding="utf-8"))
         allowed = frozenset(each.strip() for each in environment.get(ALLOWED_VARIABLE, "").split(","))
-        whole = RequestFilter(settings, allowed, words, None)
+        whole = RequestFilter(settings, allowed, arguments)
     except (FilterError, OSError, ValueError, KeyError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return _WRONG

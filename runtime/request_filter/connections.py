@@ -31,7 +31,7 @@ from request_filter.http_head import (
 )
 from request_filter.refused_request import RefusedRequestError
 from request_filter.request_body import BodyReader
-from request_filter.suspects import RequestRun, Suspects
+from request_filter.suspects import RequestRun, SuspectMemory
 from request_filter.worker_watch import CHECK_SECONDS
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -73,7 +73,7 @@ class Door:
     settings: FilterSettings
     allowed: frozenset[str]
     program: tuple[str, int]
-    suspects: Suspects
+    suspects: SuspectMemory
     poke: Callable[[], None]
     ends: bool = False
     buffered: int = 0

@@ -51,7 +51,7 @@ class _Suspicion:
 
 
 @dataclass(slots=True)
-class Suspects:
+class SuspectMemory:
     """The memory of one filter.
 
     Parameters

@@ -90,6 +90,11 @@ spec:
         {{- if .nodeCache }}
         {{- include "model-library.nodeCacheMounts" . | nindent 8 }}
         {{- end }}
+        {{- if include "model-library.files" . }}
+        - name: files
+          mountPath: /mnt/files
+          readOnly: true
+        {{- end }}
         {{- if and $.root.Values.secrets (not (dig "weights" "" (default dict .nodeCache))) }}
         - name: secrets
           mountPath: /mnt/secrets
@@ -107,6 +112,11 @@ spec:
         sizeLimit: {{ printf "%dMi" (int .resources.sharedMemoryMib) | quote }}
     {{- if .nodeCache }}
     {{- include "model-library.nodeCacheVolumes" $ | nindent 4 }}
+    {{- end }}
+    {{- if include "model-library.files" . }}
+    - name: files
+      configMap:
+        name: {{ include "model-library.filesName" (dict "root" $.root "process" .) }}
     {{- end }}
     {{- if .artefacts }}
     # On the node's disk. It is deleted with the pod; S3 keeps what counts.

@@ -18,6 +18,7 @@ from pathlib import Path
 from inference_blueprints.contracts.ecs_names import namespace_of
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import Process
 from inference_blueprints.targets.ecs.named_ports import named_arguments
 from inference_blueprints.targets.ecs.task_environment import (
@@ -108,7 +109,7 @@ def is_of(
         Arguments that a task has beside those of the plan.
     """
     planned = with_cache_folder(named_arguments(process.arguments, process.engine_ports))
-    expected = [*process.command[1:], *planned, *further]
+    expected = [*command_behind_filter(process)[1:], *planned, *further]
     return len(words) == len(expected) and all(
         re.fullmatch(
             _PLACEHOLDER.sub(r"\\d+", re.escape(part)), word.replace(f"{temporary}/cache", CACHE_FOLDER)

@@ -11,11 +11,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.local.ecs_platform.engine_stand_in import STAND_IN_VARIABLE, is_of
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import Port
 from inference_blueprints.targets.local.direct.scripted_role import ScriptedRole
 from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.local_deployment import WorkerPlace
@@ -25,6 +27,8 @@ from inference_blueprints.targets.local.simulated_kind import SimulatedKind
 #: Programs of images that this one stands for, by their path or their name in the image.
 SERVERS = ("vllm", "/app/llama-server")
 _WRONG = 2
+_PORT = "--port"
+_PLACE = ("--host", _PORT)
 #: In a network of its own, a task's server listens on every address.
 _ADDRESS = "0.0.0.0"  # noqa: S104
 
@@ -39,18 +43,38 @@ def scripted_launch(words: Sequence[str], environment: Mapping[str, str]) -> Lau
     environment
         Variables of the task.
     """
+    words, port = _without_place(words)
+    if not port:
+        return None
     values = json.loads(environment[STAND_IN_VARIABLE])
     blueprint = load_blueprint(values["blueprint"]).blueprint
     target = LocalTarget(blueprint, SimulatedKind(blueprint))
     for model in build_plan(blueprint).models:
         for deployment in target.render(model):
             for workers in deployment.workers:
-                if isinstance(workers, ScriptedRole) and is_of(
-                    words, workers.planned, environment["TMPDIR"], further=()
-                ):
+                if not isinstance(workers, ScriptedRole):
+                    continue
+                planned, _ = _without_place(workers.planned.arguments)
+                process = replace(workers.planned, arguments=tuple(planned))
+                if is_of(words, process, environment["TMPDIR"], further=()):
                     place = WorkerPlace(Path(environment["HOME"]), _ADDRESS, 0)
-                    return workers.launch(model.name, place, 1)
+                    here = replace(workers, planned=replace(process, ports=(Port("http", port),)))
+                    return here.launch(model.name, place, 1)
     return None
+
+
+def _without_place(words: Sequence[str]) -> tuple[list[str], int]:
+    """Return arguments without host and port, which a filter changes, and the port."""
+    kept: list[str] = []
+    port = 0
+    rest = iter(words)
+    for word in rest:
+        value = next(rest, "") if word in _PLACE else None
+        if value is None:
+            kept.append(word)
+        elif word == _PORT:
+            port = int(value) if value.isdigit() else 0
+    return kept, port
 
 
 def main(words: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -31,6 +31,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
+from inference_blueprints.serving.stacks.request_filter import filtered
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
 from inference_blueprints.serving.stacks.serving_stack import ServingStack, own_server_flags
 from inference_blueprints.serving.types import Port, Process
@@ -39,6 +40,8 @@ from inference_blueprints.serving.weights_loading import mirror_release
 _HTTP = Port("http", 8000)
 #: Name of the process. Dynamo's and llm-d's workers have other names, so a release can change its stack.
 _NAME = "server"
+#: In a folder that is the pod's, and not the container's.
+_STATE = "/cache/request-suspects.json"
 
 
 class Direct(ServingStack):
@@ -82,7 +85,7 @@ class Direct(ServingStack):
         before_end = DEREGISTRATION_SECONDS + (0 if server.finishes_answers else stream)
         arguments = {**self.arguments(resolved, sizing), **trace_arguments(resolved)}
         role = ROLES[resolved.role]
-        return Process(
+        process = Process(
             name=_NAME,
             role=role,
             image=engine_image(resolved),
@@ -118,6 +121,16 @@ class Direct(ServingStack):
             tolerations=tolerations(resolved),
             scheduler=scheduler(resolved),
             has_python=server.has_python,
+        )
+        if not server.has_python:
+            return process
+        return filtered(
+            process,
+            resolved.model.engine.chosen,
+            host_option="--host",
+            port_option="--port",
+            discovery="program",
+            state=_STATE,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from inference_blueprints import catalog
@@ -34,8 +35,9 @@ def filtered(
     host_option: str,
     port_option: str,
     discovery: WorkerDiscovery,
-    finish_seconds: float,
-    priority_headers: Mapping[str, str],
+    finish_seconds: float = _DRAIN_SECONDS,
+    priority_headers: Mapping[str, str] = MappingProxyType({}),
+    state: str | None = None,
 ) -> Process:
     """Return an entry point that is started by its filter.
 
@@ -53,6 +55,8 @@ def filtered(
         Time for which a worker answers after it has left discovery.
     priority_headers
         Headers with which requests of batch give way.
+    state
+        File that keeps the suspects while the container starts again. None without one.
     """
     settings = FilterSettings(
         host_option=host_option,
@@ -61,11 +65,11 @@ def filtered(
         drain_seconds=min(_DRAIN_SECONDS, finish_seconds / 2),
         limits=catalog.request_limits(engine),
         priority_headers=dict(priority_headers),
+        state=state,
     )
     return replace(
         process,
-        command=_COMMAND,
-        arguments=("--", *process.command, *process.arguments),
+        command=(*_COMMAND, *process.command),
         environment={
             **process.environment,
             SETTINGS_VARIABLE: FilePath("request-filter.json", settings.as_text()),
@@ -74,7 +78,7 @@ def filtered(
     )
 
 
-def words_behind_filter(process: Process) -> tuple[str, ...]:
-    """Return the command and the arguments of the program of a process, without its filter."""
-    words = (*process.command, *process.arguments)
-    return words[len(_COMMAND) + 1 :] if words[: len(_COMMAND)] == _COMMAND else words
+def command_behind_filter(process: Process) -> tuple[str, ...]:
+    """Return the command of the program of a process, without its filter."""
+    filtered_command = process.command[: len(_COMMAND)] == _COMMAND
+    return process.command[len(_COMMAND) :] if filtered_command else process.command

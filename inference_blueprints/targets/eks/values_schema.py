@@ -113,6 +113,8 @@ def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
 def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
     """Require a router and workers."""
     _servers(schema, definitions)
+    _without_files(definitions, "ProcessValues")
+    del definitions["FileEntry"]
     _compile_nothing(definitions)
     _request_devices(definitions)
     schema["properties"]["processes"]["minItems"] = 2
@@ -137,13 +139,17 @@ def _direct_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
     del definitions["Sidecar"]
 
 
+def _without_files(definitions: dict[str, _Schema], values: str) -> None:
+    """Forbid variables that are paths of files: the chart mounts none."""
+    variables = definitions[values]["properties"]["environment"]["items"]
+    variables["anyOf"].remove({"$ref": "#/definitions/FileEntry"})
+
+
 def _servers(schema: _Schema, definitions: dict[str, _Schema]) -> None:
-    """Require a pause before each process stops. The charts of engines' own servers mount no files."""
+    """Require a pause before each process stops. Programs beside an engine's own server get no files."""
     _with_library(schema)
-    del definitions["FileEntry"]
-    for values in ("ProcessValues", "NodeCacheValues", "ArtefactsValues"):
-        variables = definitions[values]["properties"]["environment"]["items"]
-        variables["anyOf"].remove({"$ref": "#/definitions/FileEntry"})
+    for values in ("NodeCacheValues", "ArtefactsValues"):
+        _without_files(definitions, values)
     definitions["ProcessValues"]["properties"]["preStopSeconds"]["minimum"] = 1
 
 

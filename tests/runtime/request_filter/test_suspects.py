@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 from request_filter.refused_request import RefusedRequestError
-from request_filter.suspects import Suspects
+from request_filter.suspects import SuspectMemory
 
 POISON, OTHER = b"poison", b"other"
 
 
 @pytest.fixture
-def suspects() -> Suspects:
-    return Suspects(deaths=2, refused_seconds=100, most_refused_seconds=300)
+def suspects() -> SuspectMemory:
+    return SuspectMemory(deaths=2, refused_seconds=100, most_refused_seconds=300)
 
 
-def _refused(suspects: Suspects, digest: bytes, now: float) -> int | None:
+def _refused(suspects: SuspectMemory, digest: bytes, now: float) -> int | None:
     """Return the seconds after which a request may be asked again; None if it is passed on."""
     try:
         suspects.answered(suspects.start(digest, now))
@@ -23,7 +23,7 @@ def _refused(suspects: Suspects, digest: bytes, now: float) -> int | None:
     return None
 
 
-def test_a_request_that_fails_with_two_deaths_is_refused_for_a_time(suspects: Suspects) -> None:
+def test_a_request_that_fails_with_two_deaths_is_refused_for_a_time(suspects: SuspectMemory) -> None:
     """Red if a request that ends its worker, and the one it moves to, may do so again at once."""
     run = suspects.start(POISON, 10)
     suspects.failed(run, 12)
@@ -36,7 +36,7 @@ def test_a_request_that_fails_with_two_deaths_is_refused_for_a_time(suspects: Su
     assert _refused(suspects, POISON, 114) is None
 
 
-def test_two_attempts_count_together_whatever_their_status(suspects: Suspects) -> None:
+def test_two_attempts_count_together_whatever_their_status(suspects: SuspectMemory) -> None:
     """Red if a caller that hangs up, or gets no error, is never blamed."""
     for start in (10, 30):
         suspects.failed(suspects.start(POISON, start), start + 1)
@@ -44,7 +44,7 @@ def test_two_attempts_count_together_whatever_their_status(suspects: Suspects) -
     assert _refused(suspects, POISON, 33) is not None
 
 
-def test_the_time_doubles_up_to_a_maximum(suspects: Suspects) -> None:
+def test_the_time_doubles_up_to_a_maximum(suspects: SuspectMemory) -> None:
     """Red if a caller who tries without end costs two workers every time."""
     now, seconds = 0.0, []
     for _ in range(4):
@@ -57,7 +57,7 @@ def test_the_time_doubles_up_to_a_maximum(suspects: Suspects) -> None:
     assert seconds == [100, 200, 300, 300]
 
 
-def test_bystanders_are_cleared_by_their_answer(suspects: Suspects) -> None:
+def test_bystanders_are_cleared_by_their_answer(suspects: SuspectMemory) -> None:
     """Red if one of 200 requests that shared workers with the poison is refused for good."""
     runs = {str(each).encode(): suspects.start(str(each).encode(), 0) for each in range(200)}
     poison = suspects.start(POISON, 1)
@@ -75,13 +75,13 @@ def test_bystanders_are_cleared_by_their_answer(suspects: Suspects) -> None:
     assert not [digest for digest in runs if _refused(suspects, digest, 105) is not None]
 
 
-def test_requests_that_ended_before_a_worker_was_last_seen_are_not_concerned(suspects: Suspects) -> None:
+def test_requests_that_ended_before_a_worker_was_last_seen_are_not_concerned(suspects: SuspectMemory) -> None:
     """Red if a request that failed earlier, for another reason, counts as a cause."""
     suspects.failed(suspects.start(OTHER, 1), 2)
     assert suspects.died(3, 4) == 0
 
 
-def test_a_failed_request_waits_until_its_worker_has_been_checked(suspects: Suspects) -> None:
+def test_a_failed_request_waits_until_its_worker_has_been_checked(suspects: SuspectMemory) -> None:
     """Red if a caller that repeats at once ends further workers before the first death is known."""
     run = suspects.start(POISON, 1)
     suspects.failed(run, 2)
@@ -90,11 +90,11 @@ def test_a_failed_request_waits_until_its_worker_has_been_checked(suspects: Susp
     assert _refused(suspects, POISON, 5.5) is None
 
 
-def test_the_memory_survives_a_start(suspects: Suspects) -> None:
+def test_the_memory_survives_a_start(suspects: SuspectMemory) -> None:
     """Red if a container that starts again, as after the death of its engine, forgets why it died."""
     suspects.start(POISON, 10)
     suspects.died(9, 11)
-    again = Suspects(deaths=2, refused_seconds=100, most_refused_seconds=300)
+    again = SuspectMemory(deaths=2, refused_seconds=100, most_refused_seconds=300)
     again.restore(suspects.as_record(now=11, wall=1_000_011), now=1, wall=1_000_021)
     again.failed(again.start(POISON, 2), 3)
     again.died(2, 3)

@@ -9,11 +9,7 @@ import pytest
 
 from inference_blueprints import catalog
 from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.contracts.request_limits import (
-    body_faults,
-    limits_as_text,
-    limits_from_text,
-)
+from inference_blueprints.contracts.request_limits import RequestLimits, body_faults
 
 Body = dict[str, Any]
 
@@ -119,10 +115,10 @@ def test_bounds_belong_to_the_engines_that_need_them() -> None:
     assert list(body_faults(body, catalog.request_limits("vllmOmni")))
 
 
-def test_limits_survive_the_way_through_a_variable() -> None:
+def test_limits_survive_the_way_through_json() -> None:
     """Red if a program in the cloud reads other limits than the catalogue has."""
     limits = catalog.request_limits("vllm")
-    assert limits_from_text(limits_as_text(limits)) == limits
+    assert RequestLimits.from_record(json.loads(json.dumps(limits.as_record()))) == limits
 
 
 def test_the_bounds_are_those_of_the_pinned_engines() -> None:

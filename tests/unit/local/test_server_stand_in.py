@@ -23,7 +23,10 @@ def arguments(file: Path) -> tuple[str, list[str]]:
     [service] = EcsTarget(blueprint, plan).render(plan.models[0])[0].services
     [main_container] = [each for each in service.task.containers if each.name == "main"]
     words = [*main_container.entry_point, *main_container.command]
-    program, *rest = words[words.index("--") + 1 :] if "--" in words else words
+    words = words[words.index("--") + 1 :] if "--" in words else words
+    # As its filter starts it, if it has one.
+    words = words[words.index("request_filter") + 1 :] if "request_filter" in words else words
+    program, *rest = words
     return program, [word.replace("/tmp/cache", "/run/tmp/cache") for word in rest]  # noqa: S108
 
 

@@ -18,6 +18,7 @@ from inference_blueprints.serving.engines.vllm import Vllm
 from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import STACK_OF_ENGINE, Blueprint
 
@@ -73,7 +74,7 @@ def test_workers_are_the_entry_point(make_blueprint: Callable[..., Blueprint]) -
 def test_a_worker_has_the_command_of_llm_d_s_workers(make_blueprint: Callable[..., Blueprint]) -> None:
     [worker] = deployment_of(make_blueprint(stack=DIRECT)).workers
     [other] = deployment_of(make_blueprint(stack={"llmD": {}})).workers
-    assert (worker.command, worker.arguments) == (other.command, other.arguments)
+    assert (command_behind_filter(worker), worker.arguments) == (other.command, other.arguments)
 
 
 def test_a_worker_leaves_the_load_balancer_before_it_ends_its_answers(

@@ -16,7 +16,7 @@ from dynamo.frontend.frontend_args import FrontendArgGroup, FrontendConfig
 from inference_blueprints import catalog
 from inference_blueprints.contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.stacks.request_filter import words_behind_filter
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
 
@@ -98,7 +98,7 @@ def test_the_workers_are_given_flags_of_the_release_with_and_without_values(depl
 def test_the_frontend_takes_its_arguments(processes: Sequence[Process]) -> None:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     FrontendArgGroup().add_arguments(parser)
-    parsed = parser.parse_args(words_behind_filter(processes[0])[3:])
+    parsed = parser.parse_args(processes[0].arguments)
     config = FrontendConfig.from_cli_args(parsed)
     config.validate()
     assert config.http_port == processes[0].ports[0].number
@@ -113,7 +113,7 @@ def test_the_frontend_takes_the_settings_of_its_router(make_blueprint: Callable[
     frontend = build_plan(blueprint).models[0].deployments[0].processes[0]
     parser = argparse.ArgumentParser(allow_abbrev=False)
     FrontendArgGroup().add_arguments(parser)
-    config = FrontendConfig.from_cli_args(parser.parse_args(words_behind_filter(frontend)[3:]))
+    config = FrontendConfig.from_cli_args(parser.parse_args(frontend.arguments))
     config.validate()
     assert (config.overlap_score_credit, config.router_temperature) == (0.5, 0.2)
     assert (config.active_decode_blocks_threshold, config.active_prefill_tokens_threshold) == (0.9, 100_000)
@@ -122,7 +122,7 @@ def test_the_frontend_takes_the_settings_of_its_router(make_blueprint: Callable[
 
 def test_the_programs_are_modules_of_the_release(processes: Sequence[Process]) -> None:
     for process in processes:
-        python, option, module = words_behind_filter(process)[:3]
+        python, option, module = command_behind_filter(process)
         assert (python, option) == ("python3", "-m")
         assert importlib.util.find_spec(module) is not None
 

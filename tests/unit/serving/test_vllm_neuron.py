@@ -17,6 +17,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import Blueprint
@@ -91,7 +92,7 @@ def test_a_worker_splits_layers_over_cores_and_requests_devices(
     assert worker.resources.accelerators is not None
     assert worker.resources.accelerators.count == devices
     assert worker.resources.accelerators.resource_name == "aws.amazon.com/neuron"
-    assert worker.command == ("vllm", "serve")
+    assert command_behind_filter(worker) == ("vllm", "serve")
     assert sdk in worker.image
 
 

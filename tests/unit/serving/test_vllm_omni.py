@@ -20,6 +20,7 @@ from inference_blueprints.serving.estimates.memory_estimate import COLLECTIVE_BY
 from inference_blueprints.serving.performance.image_rate import image_speed
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.stacks.serving_stack import own_server_flags
 from inference_blueprints.serving.types import Process
 from inference_blueprints.tables.text_table import TextTable
@@ -82,7 +83,7 @@ class TestArguments:
 
     def test_the_server_is_started_for_images(self) -> None:
         process = worker(SHIPPED)
-        assert process.command == ("vllm", "serve")
+        assert command_behind_filter(process) == ("vllm", "serve")
         assert process.arguments[:2] == ("/models/Tongyi-MAI/Z-Image-Turbo", "--omni")
         assert process.image == "docker.io/vllm/vllm-omni:v0.30.0"
         assert process.probes.startup.path == "/health"

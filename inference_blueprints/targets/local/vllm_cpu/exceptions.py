@@ -15,6 +15,7 @@ from types import MappingProxyType
 from inference_blueprints.serving.command_line import arguments_by_name
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.node_folder import kernel_environment
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import EnvironmentValue, Process
 from inference_blueprints.spec.types import Workers
 from inference_blueprints.targets.local.platform_parts import Replacement
@@ -270,7 +271,7 @@ def local_settings(
         if changed != values:
             replaced.append((_flag(name), _text(values), _text(changed), reason))
     added = {**_ADDED, **(_LATENT_ADDED if latent_attention else {})}
-    if process.command == SERVE:
+    if command_behind_filter(process) == SERVE:
         added["host"] = ((address,), OWN_ADDRESS)
     for name, (values, reason) in added.items():
         if name not in planned:

@@ -14,6 +14,7 @@ from inference_blueprints.serving.engines.lmcache import uses_lmcache
 from inference_blueprints.serving.engines.serving_engine import drafted
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint
@@ -131,7 +132,8 @@ class VllmRole(LocalWorkers):
         settings = self._settings(place)
         variables = environment(settings.environment, place.home, place.address)
         words = expanded(settings.arguments, variables)
-        if self.planned.command == SERVE:
+        # Here an engine runs without the filter: the relay reaches it as the load balancer does.
+        if command_behind_filter(self.planned) == SERVE:
             return Launch([str(self.python), "-m", _SERVE_MODULE, *SERVE[1:], *words], variables)
         return Launch([str(self.python), *self.planned.command[1:], *words, *DISCOVERY], variables)
 

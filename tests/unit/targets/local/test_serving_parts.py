@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.stacks.request_filter import words_behind_filter
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.targets.local.isolation import Isolation
 from inference_blueprints.targets.local.local_deployment import LocalDeployment
@@ -86,5 +86,5 @@ def test_dynamos_router_is_a_stand_in_for_that_of_another_stack(
     assert "in place of llmD's router" in parts["Router of answerer-l40s-0"].detail
     assert parts["Engines of answerer-l40s-0"].state == "simulated"
     assert not [part for part in parts.values() if part.name.startswith("Frontends and router")]
-    words = words_behind_filter(deployments[0].frontend.process)
-    assert words[:3] == ("python3", "-m", "dynamo.frontend")
+    command = command_behind_filter(deployments[0].frontend.process)
+    assert command == ("python3", "-m", "dynamo.frontend")

@@ -1,0 +1,150 @@
+"""The packed filter with a program behind it, over real connections."""
+
+from __future__ import annotations
+
+import dataclasses
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference_blueprints.contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE, FilterSettings
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.processes.free_ports import free_ports
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import FilePath
+from tests.runtime.request_filter import small_server
+
+pytestmark = pytest.mark.clock
+
+PATIENCE_SECONDS = 60.0
+PATH = "/v1/chat/completions"
+
+
+class Filtered:
+    """The filter of a plan's server, with the small server in place of the engine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.notes = folder, folder / "notes"
+        [self.port] = free_ports(1)
+        plan = build_plan(load_blueprint("image-generation").blueprint)
+        self._server = plan.models[0].deployments[0].entry_point
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        planned = self._server.environment
+        settings, program = planned[SETTINGS_VARIABLE], planned[PROGRAM_VARIABLE]
+        assert isinstance(settings, FilePath)
+        assert isinstance(program, FilePath)
+        own = dataclasses.replace(
+            FilterSettings.from_text(settings.text), state=str(self.folder / "suspects.json")
+        )
+        (self.folder / "settings").write_text(own.as_text())
+        (self.folder / "program").write_text(program.text)
+        _, *words = self._server.command[:-2]
+        server = [sys.executable, small_server.__file__, str(self.notes), "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            [sys.executable, *words, *server],
+            env={
+                "PATH": os.environ["PATH"],
+                SETTINGS_VARIABLE: str(self.folder / "settings"),
+                PROGRAM_VARIABLE: str(self.folder / "program"),
+            },
+        )
+        self.wait_for(lambda: self.get("/health") == 200)
+        return self.process
+
+    def connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+
+    def get(self, path: str) -> int:
+        try:
+            connection = self.connection()
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+
+    def post(self, tokens: int, **fields: Any) -> tuple[int, bytes]:
+        connection = self.connection()
+        connection.request("POST", PATH, json.dumps({"max_tokens": tokens, **fields}))
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+    def noted(self) -> list[Any]:
+        text = self.notes.read_text() if self.notes.exists() else ""
+        return [json.loads(line) for line in text.splitlines()]
+
+    def wait_for(self, holds: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def filtered(tmp_path: Path) -> Iterator[Filtered]:
+    made = Filtered(tmp_path)
+    yield made
+    made.process.kill()
+    made.process.wait()
+
+
+def test_a_stream_comes_as_it_is_made_and_the_connection_stays(filtered: Filtered) -> None:
+    """Red if chunks wait for the end of an answer, or each request needs a connection."""
+    connection = filtered.connection()
+    for _ in range(2):
+        connection.request("POST", PATH, json.dumps({"max_tokens": 3, "nvext": {}}))
+        answer = connection.getresponse()
+        start, seen = time.monotonic(), []
+        while piece := answer.read1():
+            seen.append((piece, time.monotonic() - start))
+        assert [piece for piece, _ in seen] == [b"data: 000", b"data: 001", b"data: 002"]
+        assert seen[-1][1] > 0.7
+        assert answer.headers["x-removed-fields"] == "nvext"
+    assert [each["body"] for each in filtered.noted()] == [{"max_tokens": 3}] * 2
+
+
+def test_a_caller_that_hangs_up_is_noticed_by_the_program(filtered: Filtered) -> None:
+    """Red if an engine goes on for a caller who has gone."""
+    caller = socket.create_connection(("127.0.0.1", filtered.port))
+    body = json.dumps({"max_tokens": 999}).encode()
+    head = f"POST {PATH} HTTP/1.1\r\nhost: m\r\ncontent-length: {len(body)}\r\n\r\n"
+    caller.sendall(head.encode() + body)
+    caller.recv(100)
+    caller.close()
+    filtered.wait_for(lambda: "hung up" in filtered.noted())
+
+
+def test_nothing_beyond_the_checks_reaches_the_program(filtered: Filtered) -> None:
+    assert filtered.post(1, allowed_token_ids=list(range(1025)))[0] == 400
+    assert filtered.get("/v1/load_lora_adapter") == 404
+    assert filtered.noted() == []
+
+
+def test_a_request_that_ended_its_engine_twice_is_refused_by_the_third(filtered: Filtered) -> None:
+    """Red if the container, which starts again with its engine, forgets."""
+    for _ in range(2):
+        status, _ = filtered.post(13)
+        assert status == 502
+        assert filtered.process.wait(PATIENCE_SECONDS) == 1
+        filtered.start()
+    status, content = filtered.post(13)
+    assert (status, json.loads(content)["error"]["code"]) == (503, "suspected_of_worker_deaths")
+    assert filtered.post(1)[0] == 200
+
+
+def test_a_program_that_is_told_to_end_is_no_death(filtered: Filtered) -> None:
+    """Red if a rollout makes requests suspects, or the filter outlives its program."""
+    filtered.process.send_signal(signal.SIGTERM)
+    assert filtered.process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
+    assert not (filtered.folder / "suspects.json").exists()
