@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ def main() -> None:
         types[name] = _entry(name, json.loads(file.read_text("utf-8")))
     document = {
         "source": f"resource provider schemas of {REGION} in cfn-lint {version('cfn-lint')}",
+        "date": datetime.now(UTC).date().isoformat(),
         "types": types,
     }
     TARGET.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
