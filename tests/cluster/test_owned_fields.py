@@ -23,6 +23,7 @@ from inference_blueprints.contracts.shift_configuration import ShiftedQueue, Shi
 from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_blueprints.resources import charts_directory
+from inference_blueprints.targets.eks.batch_worker_values import QueueScaling, batch_worker_values
 from inference_blueprints.targets.eks.model_values import deployment_values
 from inference_constructs.capacity.queue_manifests import QueueProperties, cluster_queue
 from operations.kubernetes_api import KubernetesApi
@@ -200,6 +201,22 @@ def test_workers_stay_when_they_become_elastic_and_fixed_again(
     assert _replicas(release, kind) == 8
     release.deploy(_fixed(elastic, 3))
     assert _replicas(release, kind) == 3
+
+
+def test_workers_of_batch_stay_when_they_follow_the_queue(release_of: Callable[[str], Release]) -> None:
+    """Red if all but one of them end in the deployment that lets KEDA count them."""
+    release = release_of("batch-worker")
+    queue = QueueScaling(min=0, max=8, messages=2, queue_url="https://sqs/q", region="us-west-2")
+
+    def deploy(workers: int | QueueScaling) -> int:
+        release.deploy(batch_worker_values(image="image", environment={"A": "b"}, workers=workers))
+        return int(release.only("deployments")["spec"]["replicas"])
+
+    assert deploy(5) == 5
+    assert deploy(queue) == 5
+    _scale(release, "deployments", 7)
+    assert deploy(queue) == 7
+    assert deploy(3) == 3
 
 
 def _fixed(elastic: Values, replicas: int) -> Values:

@@ -154,6 +154,7 @@ def _servers(schema: _Schema, definitions: dict[str, _Schema]) -> None:
 
 
 def _batch_worker(schema: _Schema, _definitions: dict[str, _Schema]) -> None:
+    _with_library(schema)
     schema["oneOf"] = [{"required": ["replicas"]}, {"required": ["scaling"]}]
 
 
