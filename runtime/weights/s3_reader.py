@@ -228,7 +228,8 @@ class S3Resource:
             headers["Range"] = f"bytes={part.next_byte}-{part.first + part.size - 1}"
             if part.size == len(part.body):
                 return True
-        if self._etag is not None:
+        # If-Match never matches a weak ETag (RFC 9110, 13.1.1); `_check_version` compares it here.
+        if self._etag is not None and not self._etag.startswith("W/"):
             headers["If-Match"] = self._etag
         with self._request(self._url, headers) as answer:
             self._check_version(answer.headers["ETag"])
@@ -237,6 +238,8 @@ class S3Resource:
             else:
                 _check_range(answer, headers["Range"], part.next_byte)
             if part.size is None:  # lists come in chunks, whose end is marked
+                if not answer.chunked:
+                    raise http.client.HTTPException("an answer without a length may be cut short")
                 part.body += answer.read()
                 return True
             # `read()` would drop the bytes of an answer that is cut short.

@@ -272,6 +272,78 @@ def test_parts_that_are_requested_at_the_same_time_are_of_one_version() -> None:
     ]
 
 
+def answering(*answers: str) -> tuple[S3Resource, list[Mapping[str, str]]]:
+    """Return a resource with these answers, one after the other, and the headers of the requests."""
+    left, asked = list(answers), list[Mapping[str, str]]()
+
+    def request(url: str, headers: Mapping[str, str]) -> HTTPResponse:
+        asked.append(headers)
+        answer = HTTPResponse(Said(left.pop(0).replace("\n", "\r\n").encode()))  # type: ignore[arg-type]
+        answer.begin()
+        if answer.status >= 400:
+            raise HTTPError(url, answer.status, answer.reason, answer.headers, answer)
+        return answer
+
+    return S3Resource("https://s3/model", request, 0.5), asked
+
+
+def part(first: int, content: str, etag: str, length: int | None = None) -> str:
+    """Return an answer to a request for a part, which announces other bytes than it has if asked to."""
+    length = length or len(content)
+    head = f"ETag: {etag}\nContent-Range: bytes {first}-{first + length - 1}/8\nContent-Length: {length}"
+    return f"HTTP/1.1 206 Partial Content\n{head}\n\n{content}"
+
+
+@pytest.mark.parametrize("etag", ['"8c7dd922ad47494fc02c388e12c00eac-12"', "8c7dd922ad47494f", 'W/"8c7d"'])
+def test_every_kind_of_etag_lets_a_broken_part_go_on(pauses: Pauses, etag: str) -> None:
+    """S3's are strong. A weak one in If-Match never matches, and would look like another version."""
+    model, asked = answering(part(0, "abcd", etag, 8), part(4, "efgh", etag))
+    assert model.read(0, 8) == b"abcdefgh"
+    assert asked[1].get("If-Match") == (None if etag.startswith("W/") else etag)
+    other, _ = answering(part(0, "abcd", etag, 8), part(4, "efgh", etag + "1"))
+    with pytest.raises(S3Error, match="was replaced by another version"):
+        other.read(0, 8)
+
+
+@pytest.mark.parametrize("sent", ["abcdefgh and more", "abcdefgh"])
+def test_no_more_bytes_are_taken_than_were_asked_for(sent: str) -> None:
+    whole, _ = answering(f"HTTP/1.1 200 OK\nETag: 1\nContent-Length: 8\n\n{sent}")
+    assert whole.read() == b"abcdefgh"
+    some, asked = answering(part(0, sent, "1", len(sent)))
+    assert some.read(0, 8) == b"abcdefgh"
+    assert len(asked) == 1
+
+
+def test_an_empty_object_is_read(server: FakeServer) -> None:
+    server.objects["empty"] = b""
+    model = reader_of(server).object("empty")
+    assert model.read() == model.read(0, 0) == b""
+    with ThreadPoolExecutor(1) as executor:
+        assert ObjectStream(model.read, 0, part_bytes=4, parts=2, executor=executor).read(4) == b""
+        for size in (4, 8):
+            server.objects["full"] = b"abcdefgh"[:size]
+            full = reader_of(server).object("full").read
+            stream = ObjectStream(full, size, part_bytes=4, parts=2, executor=executor)
+            got = b""
+            while piece := stream.read(3):
+                got += piece
+            assert got == server.objects["full"]
+
+
+def test_a_range_behind_the_end_is_an_error_with_the_answer_of_s3() -> None:
+    model, asked = answering("HTTP/1.1 416 Gone\nContent-Length: 26\n\n<Code>InvalidRange</Code> ")
+    with pytest.raises(S3Error, match="416 <Code>InvalidRange"):
+        model.read(8, 4)
+    assert len(asked) == 1
+
+
+def test_an_answer_without_a_length_is_never_complete(pauses: Pauses) -> None:
+    """Red if a connection that a proxy cuts without a word ends a manifest early."""
+    model, _ = answering(*["HTTP/1.1 200 OK\nETag: 1\nConnection: close\n\nabcd"] * 10)
+    with pytest.raises(S3Error, match="without a length may be cut short"):
+        model.read()
+
+
 class Said:
     """A connection on which the server said something."""
 
