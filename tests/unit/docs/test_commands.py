@@ -71,6 +71,8 @@ KINDS = {
     "ecs": (
         r"aws (application-autoscaling describe-|autoscaling (describe|terminate)-|ecs (describe|list|stop)-)"
     ),
+    # The release of the template and its chart: test_scaler_command.py.
+    "helm": r"(aws cloudformation get-template --stack-name PLATFORM-Platform |helm upgrade keda )",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",
