@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -13,6 +14,10 @@ import yaml
 from inference_blueprints.contracts.streamed_answers import redriven_name
 from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.changes.findings import Held
+from inference_blueprints.deployment.changes.moved_topics import moved_topics
+from inference_blueprints.deployment.changes.platform_change import PlatformChange
 from inference_blueprints.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
@@ -162,7 +167,7 @@ def test_a_cluster_that_exists_gets_the_dead_letters_topic_and_a_rule(shared: Te
 
 
 def test_a_topic_that_two_jobs_read_is_declared_once_with_enough_partitions(synthesise: Synthesise) -> None:
-    """MSK refuses a second topic of the same name."""
+    """MSK refuses a second topic of the same name, also while the first of the jobs leaves the blueprint."""
 
     def one_topic(spec: dict[str, Any]) -> None:
         streaming(spec)
@@ -184,6 +189,24 @@ def test_a_topic_that_two_jobs_read_is_declared_once_with_enough_partitions(synt
         if events in each.get("DependsOn", [])
     ]
     assert len(starts) == 2
+
+    def first_removed(spec: dict[str, Any]) -> None:
+        one_topic(spec)
+        del spec["streaming"][0]
+
+    later = synthesise(first_removed)
+    change = PlatformChange(cast("Account", None), {}, templates.by_stack, later.by_stack)
+    [held] = [each for each in moved_topics(change) if isinstance(each, Held)]
+    step = copy.deepcopy(later.by_stack[STACK])
+    held.edit(step)
+    assert (
+        step["Resources"][events]["Properties"]
+        == templates.by_stack[STACK]["Resources"][events]["Properties"]
+    )
+    assert any(events in each.get("DependsOn", []) for each in step["Resources"].values())
+    known = step["Resources"].keys() | step.get("Parameters", {}).keys()
+    dependencies = {name for each in step["Resources"].values() for name in listed(each.get("DependsOn", []))}
+    assert dependencies <= known
 
 
 def documents(templates: Templates, job: str) -> list[str]:

@@ -9,9 +9,11 @@ from inference_blueprints.deployment.changes.existing_log_groups import existing
 from inference_blueprints.deployment.changes.expired_objects import expired_objects
 from inference_blueprints.deployment.changes.failed_stacks import failed_stacks
 from inference_blueprints.deployment.changes.findings import Finding
+from inference_blueprints.deployment.changes.kept_floors import kept_floors
 from inference_blueprints.deployment.changes.lost_hosts import lost_hosts
 from inference_blueprints.deployment.changes.moved_releases import moved_releases
 from inference_blueprints.deployment.changes.moved_resources import moved_resources
+from inference_blueprints.deployment.changes.moved_topics import moved_topics
 from inference_blueprints.deployment.changes.old_hosts import old_hosts
 from inference_blueprints.deployment.changes.platform_change import PlatformChange
 from inference_blueprints.deployment.changes.removed_data import removed_data
@@ -34,7 +36,9 @@ CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
     denied_roles,
     expired_objects,
     topic_partitions,
+    moved_topics,
     resized_jobs,
+    kept_floors,
 )
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from inference_blueprints.deployment.aws.account import Account
 from inference_blueprints.deployment.changes.findings import Finding, Held
+from inference_blueprints.deployment.changes.moved_topics import moved_topics
 from inference_blueprints.deployment.changes.platform_change import PlatformChange
+from inference_blueprints.deployment.changes.removed_data import removed_data
 from inference_blueprints.deployment.changes.resized_jobs import resized_jobs
 from inference_blueprints.deployment.changes.topic_partitions import topic_partitions
 from inference_blueprints.local.emulator.api_failures import AwsApiError
@@ -75,6 +77,53 @@ def test_a_topic_that_would_shrink_is_kept() -> None:
     template = {"Resources": {"Events": {"Properties": {**TOPIC, "PartitionCount": 6}}}}
     held.edit(template)
     assert template["Resources"]["Events"]["Properties"]["PartitionCount"] == 12
+
+
+def moved(new_partitions: int, **others: str) -> PlatformChange:
+    """Return a change in which the job `b` declares a topic that the job `a` declared."""
+
+    def topic(name: str, partitions: int = 12) -> dict[str, Any]:
+        return {
+            "Type": "AWS::MSK::Topic",
+            "Properties": {**TOPIC, "TopicName": name, "PartitionCount": partitions},
+        }
+
+    before = {"AEvents": topic("clicks"), "Start": {"Type": "Custom::Start", "DependsOn": ["AEvents"]}}
+    after = {
+        "BEvents": topic("clicks", new_partitions),
+        "Start": {"Type": "Custom::Start", "DependsOn": ["BEvents"], "Properties": {"Said": "BEvents"}},
+        "Told": {"Type": "Custom::Told", "Properties": {"Arn": {"Fn::GetAtt": ["BEvents", "TopicArn"]}}},
+        **{logical_id: topic(name) for logical_id, name in others.items()},
+    }
+    account = cast("Account", None)
+    return PlatformChange(account, {}, {STACK: {"Resources": before}}, {STACK: {"Resources": after}})
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(6, 12), (16, 16)])
+def test_a_topic_stays_the_same_resource_when_its_first_job_leaves(asked: int, kept: int) -> None:
+    """Red if CloudFormation would create a topic of a name that exists, or take partitions away."""
+    change = moved(asked)
+    [held] = moved_topics(change)
+    assert isinstance(held, Held)
+    template = copy.deepcopy(cast("dict[str, Any]", change.new[STACK]))
+    held.edit(template)
+    found = template["Resources"]
+    assert found["AEvents"]["Properties"]["PartitionCount"] == kept
+    assert "BEvents" not in found
+    assert found["Start"] == {
+        "Type": "Custom::Start",
+        "DependsOn": ["AEvents"],
+        "Properties": {"Said": "BEvents"},
+    }
+    assert found["Told"]["Properties"]["Arn"] == {"Fn::GetAtt": ["AEvents", "TopicArn"]}
+    assert list(removed_data(change)) == [], "nothing is deleted with its data"
+
+
+def test_jobs_that_swap_topics_are_refused() -> None:
+    [said] = words(list(moved_topics(moved(12, AEvents="carts"))))
+    assert said.startswith(
+        "error    moved topics: try-Streaming: the topic clicks moves from AEvents to BEvents"
+    )
 
 
 def test_the_emulator_refuses_fewer_partitions_as_kafka_does() -> None:
