@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -11,6 +12,9 @@ import yaml
 from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.contracts import batch_environment, operations_names
 from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
+from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.deployment.changes.kept_floors import kept_floors
+from inference_blueprints.deployment.changes.platform_change import PlatformChange
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
@@ -102,6 +106,27 @@ def test_the_shift_sets_floors_of_its_own_platform_and_of_its_services_alone(len
 def test_the_targets_have_the_tag_that_the_policy_asks_for(lending: Templates) -> None:
     for target in lending.properties("AWS::ApplicationAutoScaling::ScalableTarget", "Model-qwen3-8b"):
         assert {"Key": PLATFORM_TAG, "Value": "capacity"} in target["Tags"]
+
+
+class LiveFloor:
+    """Application Auto Scaling, of which each target has the floor 9."""
+
+    def client(self, _: str) -> LiveFloor:
+        return self
+
+    def describe_scalable_targets(self, **_: object) -> dict[str, Any]:
+        return {"ScalableTargets": [{"MinCapacity": 9}]}
+
+
+def test_a_deployment_keeps_floors_while_the_shift_acts(lending: Templates, watching: Templates) -> None:
+    """Red if `deploy` does not find the services of the shift in the templates any more."""
+    for templates, expected in ((lending, 1), (watching, 0)):
+        before = copy.deepcopy(templates.by_stack)
+        for resource in before["Model-qwen3-8b"]["Resources"].values():
+            if resource["Type"] == "AWS::ApplicationAutoScaling::ScalableTarget":
+                resource["Properties"]["MaxCapacity"] += 1
+        change = PlatformChange(cast("Account", LiveFloor()), {}, before, templates.by_stack)
+        assert len(list(kept_floors(change))) == expected
 
 
 def test_no_alarm_with_a_name_may_be_written(lending: Templates) -> None:
