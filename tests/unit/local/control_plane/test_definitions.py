@@ -28,6 +28,8 @@ STRUCTURAL = {
     "required",
     "type",
     "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
     "x-kubernetes-preserve-unknown-fields",
 }
 
