@@ -116,6 +116,9 @@ class FakeHub:
         if model.short.get(path, 0) > 0:
             model.short[path] -= 1
             content = content[: first + model.cut_after_bytes]
+        if first and first >= len(content):
+            # RFC 9110, 15.5.17, as S3 and CloudFront answer behind the Hub.
+            raise web.HTTPRequestRangeNotSatisfiable
         response = web.StreamResponse(status=206 if first else 200)
         response.content_length = len(content) - first
         await response.prepare(request)
