@@ -1,4 +1,4 @@
-"""Images of programs of other projects that run as ECS tasks."""
+"""Images of programs of other projects that run as ECS tasks, and of Python where an image has none."""
 
 from __future__ import annotations
 

@@ -24,8 +24,11 @@ SUSPECT_CODE: Final = "suspected_of_worker_deaths"
 CHECKED_CODE: Final = "worker_being_checked"
 
 #: How the filter learns that a worker died: it asks the frontend for the workers, or the program that it
-#: starts is the worker.
-WorkerDiscovery = Literal["frontend", "program"]
+#: starts is the worker. With ``none`` it does not learn it, and suspects no request.
+WorkerDiscovery = Literal["frontend", "program", "none"]
+#: Option with the port of the loopback address at which another container of the pod runs the program. It
+#: stands in place of the command of a program that the filter starts.
+BEHIND_OPTION: Final = "--behind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 ``python -m request_filter PROGRAM …``: the filter takes host and port of the program's own options, and
 gives it a free port of the loopback address, which nothing outside its container reaches. It ends with the
 program and passes signals on; if the filter dies, its container, and with it the program, is started again.
-Exit code 2 means that it is described wrongly.
+``--behind PORT`` in place of ``PROGRAM …``: another container of the pod runs the program, and the filter
+ends with a signal. Exit code 2 means that it is described wrongly.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Final
 
 from inference_blueprints.contracts.request_filter import (
     ALLOWED_VARIABLE,
+    BEHIND_OPTION,
     PROGRAM_VARIABLE,
     SETTINGS_VARIABLE,
     FilterSettings,
@@ -32,6 +34,7 @@ from request_filter.worker_watch import WorkerWatch
 
 _WRONG: Final = 2
 _LOOPBACK: Final = "127.0.0.1"
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _PYTHON: Final = "python3"
 #: Time for answers to reach their callers after the program has ended.
 _LAST_BYTES_SECONDS: Final = 1.0
@@ -62,10 +65,14 @@ def place_of(words: Sequence[str], settings: FilterSettings) -> tuple[str, int, 
             kept.append(word)
             continue
         found[name] = value if equals else next(rest, "")
-    port = found.get(settings.port_option, "")
-    if not port.isdigit():
-        raise FilterError(f"the program needs {settings.port_option} PORT, got {port or 'nothing'}")
-    return found.get(settings.host_option, "0.0.0.0"), int(port), kept  # noqa: S104 -- as the program
+    port = _port(settings.port_option, found.get(settings.port_option, ""))
+    return found.get(settings.host_option, "0.0.0.0"), port, kept  # noqa: S104 -- as the program
+
+
+def _port(option: str, given: str) -> int:
+    if not given.isdigit():
+        raise FilterError(f"the program needs {option} PORT, got {given or 'nothing'}")
+    return int(given)
 
 
 class RequestFilter:
@@ -89,19 +96,28 @@ class RequestFilter:
         self._suspects = SuspectMemory(
             settings.suspect_deaths, settings.refused_seconds, settings.most_refused_seconds
         )
-        self._program = (_LOOPBACK, _free_port())
+        self._starts = self._words[:1] != [BEHIND_OPTION]
+        port = _free_port() if self._starts else _port(BEHIND_OPTION, "".join(self._words[1:]))
+        self._program = (_LOOPBACK, port)
         self._door = Door(settings, allowed, self._program, self._suspects, self._poke)
         self._watch: WorkerWatch | None = None
 
     async def run(self, environment: Mapping[str, str]) -> int:
-        """Run the program until it ends, and return its exit code."""
+        """Run the program until it ends, and return its exit code.
+
+        A program of another container is not waited for: the filter runs until a signal comes.
+        """
         loop = asyncio.get_running_loop()
         self._restore()
         server = await loop.create_server(
             lambda: CallerConnection(self._door), self._host, self._port, backlog=_BACKLOG
         )
+        if not self._starts:
+            await self._signal(loop)
+            server.close()
+            return 0
         program = await asyncio.create_subprocess_exec(*self._command(), env=dict(environment))
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _SIGNALS:
             loop.add_signal_handler(number, self._end, program, number)
         watching = []
         if self._settings.discovery == "frontend":
@@ -116,6 +132,13 @@ class RequestFilter:
             task.cancel()
         server.close()
         return code if code >= 0 else 128 - code
+
+    async def _signal(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for a signal to end."""
+        told = asyncio.Event()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, told.set)
+        await told.wait()
 
     def _command(self) -> list[str]:
         host, port = self._program

@@ -184,7 +184,8 @@ class CallerConnection(asyncio.Protocol):
                 content, head.path, head.value("content-type"), door.settings.limits, door.allowed
             )
             content, removed = body.content, [*removed, *body.removed]
-            run = door.suspects.start(digest, asyncio.get_running_loop().time())
+            if door.settings.discovery != "none":
+                run = door.suspects.start(digest, asyncio.get_running_loop().time())
         added = ((REMOVED_HEADER, ", ".join(removed)),) if removed else ()
         message = request_bytes(head, headers, len(content)) + content
         program = ProgramConnection(self, head.method, message, added, run)

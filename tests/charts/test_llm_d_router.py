@@ -137,12 +137,20 @@ def test_the_precise_scorer_is_fed_by_the_workers(
     assert rendering.role != "decode", "its sidecar knows nothing of these paths"
 
 
-def test_the_proxy_listens_where_it_is_asked_and_asks_the_picker(
+def test_the_proxy_listens_behind_the_filter_and_asks_the_picker(
     rendered: list[Manifest], deployment: DeploymentPlan
 ) -> None:
     envoy = configuration(rendered, "envoy.yaml")["static_resources"]
     (listener,) = envoy["listeners"]
-    assert listener["address"]["socket_address"]["port_value"] == deployment.entry_point.ports[0].number
+    (behind,) = next(each.ports for each in deployment.entry_point.sidecars if each.name == "envoy")
+    # Only the filter reaches it, which is what the Service and the probes ask.
+    assert listener["address"]["socket_address"] == {"address": "127.0.0.1", "port_value": behind.number}
+    router = pod(rendered, ROUTER)
+    assert main_container(router)["args"][-2:] == ["--behind", str(behind.number)]
+    assert [each["name"] for each in main_container(router)["ports"]] == ["http"]
+    # It starts before the filter and ends after it; no probe of the node reaches the loopback address.
+    assert list(sidecars(router)) == ["picker", "envoy"]
+    assert not {"ports", "readinessProbe", "livenessProbe"} & sidecars(router)["envoy"].keys()
     (chain,) = listener["filter_chains"]
     manager = chain["filters"][0]["typed_config"]
     filters = [each["name"].removeprefix("envoy.filters.http.") for each in manager["http_filters"]]

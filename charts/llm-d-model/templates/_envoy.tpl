@@ -1,13 +1,14 @@
-{{/* The proxy in front of the picker. Filters and clusters are Envoy's v3 API (https://www.envoyproxy.io/docs); the picker's
+{{/* The proxy behind the filter and in front of the picker. Filters and clusters are Envoy's v3 API (https://www.envoyproxy.io/docs); the picker's
 protocol is that of the Gateway API Inference Extension: it answers with the header x-gateway-destination-endpoint. */}}
 {{- define "llm-d-model.envoy" -}}
 {{- $router := include "llm-d-model.router" . | fromJson }}
+{{- $proxy := include "llm-d-model.proxy" . | fromJson }}
 {{- $longest := printf "%ds" (int $router.terminationGraceSeconds) -}}
 static_resources:
   listeners:
     - name: models
       address:
-        socket_address: {address: 0.0.0.0, port_value: {{ include "llm-d-model.port" (dict "process" $router "name" "http") }}}
+        socket_address: {address: {{ $proxy.address }}, port_value: {{ (first $proxy.ports).number }}}
       per_connection_buffer_limit_bytes: 32768
       filter_chains:
         - filters:
@@ -20,7 +21,7 @@ static_resources:
                 path_with_escaped_slashes_action: UNESCAPE_AND_REDIRECT
                 common_http_protocol_options:
                   headers_with_underscores_action: REJECT_REQUEST
-                  # Longer than the load balancer keeps a silent connection, so that it is the one to close it.
+                  # The filter has a connection for each request, and closes it.
                   idle_timeout: 3700s
                 stream_idle_timeout: {{ $longest }}
                 route_config:

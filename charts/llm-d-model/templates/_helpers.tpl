@@ -28,6 +28,11 @@ here differ, so that a release can change its stack. Takes a dict of `root` and 
 {{- required (printf "process %s has no port %s" .process.name .name) $found | int }}
 {{- end }}
 
+{{/* The proxy behind the filter. */}}
+{{- define "llm-d-model.proxy" -}}
+{{- range (include "llm-d-model.router" . | fromJson).sidecars }}{{ if eq .name "envoy" }}{{ toJson . }}{{ end }}{{ end }}
+{{- end }}
+
 {{/* The port on which every worker accepts requests. */}}
 {{- define "llm-d-model.workerPort" -}}
 {{- $numbers := list }}

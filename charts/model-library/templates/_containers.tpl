@@ -57,6 +57,8 @@ resources:
   # Starts before the program that needs it and ends after it.
   restartPolicy: Always
   args: {{ toJson (concat .sidecar.arguments .arguments) }}
+  {{- if not .sidecar.address }}
+  # One that listens at the loopback address is reached, and probed, by way of the program in front of it.
   ports:
     {{- range .sidecar.ports }}
     - name: {{ .name }}
@@ -84,6 +86,7 @@ resources:
     periodSeconds: 5
     timeoutSeconds: 4
     failureThreshold: 3
+  {{- end }}
   {{- end }}
   resources:
     requests:

@@ -1,7 +1,8 @@
 """llm-d: its router on the system nodes, stock vLLM servers on the pool's nodes.
 
 The router is llm-d Router 0.11 as in its chart ``llm-d-router-standalone``: for each request, Envoy calls an
-endpoint picker in the same pod. Flags are those of ``pkg/epp/server/options.go`` and
+endpoint picker in the same pod. The filter of requests is in front of Envoy, in the same pod too: Envoy's
+image has no Python. Flags are those of ``pkg/epp/server/options.go`` and
 ``pkg/sidecar/proxy/options.go`` of llm-d/llm-d-router, and of ``vllm serve``.
 """
 
@@ -14,7 +15,9 @@ from types import MappingProxyType
 
 from inference_blueprints.catalog import Engine, Flag
 from inference_blueprints.catalog.catalogue import shipped
+from inference_blueprints.catalog.ecs_images import ecs_image
 from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
+from inference_blueprints.contracts.request_filter import ALLOWED_VARIABLE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import node_cache
@@ -39,6 +42,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
+from inference_blueprints.serving.stacks.request_filter import arguments_in_front_of, filtered
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
 from inference_blueprints.serving.stacks.serving_stack import ServingStack, own_server_flags
 from inference_blueprints.serving.types import (
@@ -63,6 +67,8 @@ _SIDE_CHANNEL = Port("nixl", 5600)
 _KV_EVENTS = Port("kv-events", 5557)
 # vLLM's default port through which the nodes of a worker find each other.
 _MASTER_PORT = 29501
+#: Envoy's port behind the filter, at the loopback address.
+_PROXY = Port("envoy", 8001)
 _PICKER = Port("ext-proc", 9002)
 _PICKER_HEALTH = Port("grpc-health", 9003)
 _PICKER_METRICS = Port("metrics", 9090)
@@ -104,22 +110,17 @@ class LlmD(ServingStack):
         return PrecisePicker(scorer, block_size, render_process=ROLES[roles[0].role])
 
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
-        """Return Envoy, with the endpoint picker as a sidecar."""
-        # Envoy drops its connections at SIGTERM, so it waits for the longest stream first.
+        """Return the filter of requests, with Envoy and the endpoint picker as sidecars."""
+        # The filter and Envoy drop their connections at SIGTERM, so they wait for the longest stream first.
         before_end = DEREGISTRATION_SECONDS + _stream_seconds(resolved)
-        return Process(
+        env = resolved.model.engine.section.env
+        router = Process(
             name="router",
             role="frontend",
-            image=_image("envoy"),
-            command=("envoy",),
-            arguments=(
-                "--config-path",
-                "/etc/envoy/envoy.yaml",
-                "--log-level",
-                "warn",
-                "--disable-hot-restart",
-            ),
-            environment={},
+            image=ecs_image("python"),
+            command=(),
+            arguments=arguments_in_front_of(_HTTP.number, _PROXY.number),
+            environment={name: env[name] for name in (ALLOWED_VARIABLE,) if name in env},
             ports=(_HTTP,),
             probes=probes(_HTTP, startup_path="/health", live_path="/health", startup_seconds=300),
             resources=ENTRY_POINT_RESOURCES,
@@ -129,7 +130,15 @@ class LlmD(ServingStack):
             rollout=Rollout(max_surge=1, max_unavailable=1),
             pre_stop_seconds=before_end,
             termination_grace_seconds=before_end + EXIT_SECONDS,
-            sidecars=(_endpoint_picker(),),
+            sidecars=(_endpoint_picker(), _proxy()),
+        )
+        # Neither Envoy nor the picker tells which worker has a request, so no request is suspected.
+        return filtered(
+            router,
+            resolved.model.engine.chosen,
+            host_option="--host",
+            port_option="--port",
+            discovery="none",
         )
 
     def workers(self, resolved: ResolvedWorkers) -> Process:
@@ -198,6 +207,25 @@ def _endpoint_picker() -> Sidecar:
         cpu=1,
         memory_mib=2048,
         health_port=_PICKER_HEALTH.name,
+    )
+
+
+def _proxy() -> Sidecar:
+    """Return Envoy, which is the program of its image (``distribution/docker/Dockerfile-envoy``)."""
+    return Sidecar(
+        name="envoy",
+        image=_image("envoy"),
+        arguments=(
+            "--config-path",
+            "/etc/envoy/envoy.yaml",
+            "--log-level",
+            "warn",
+            "--disable-hot-restart",
+        ),
+        ports=(_PROXY,),
+        cpu=1,
+        memory_mib=1024,
+        address="127.0.0.1",
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from inference_blueprints import catalog
 from inference_blueprints.contracts.request_filter import (
+    BEHIND_OPTION,
     PROGRAM_VARIABLE,
     SETTINGS_VARIABLE,
     FilterSettings,
@@ -76,6 +77,19 @@ def filtered(
             PROGRAM_VARIABLE: FilePath("request-filter.txt", packed_program(_MODULE)),
         },
     )
+
+
+def arguments_in_front_of(port: int, behind: int) -> tuple[str, ...]:
+    """Return the arguments of a filter whose program another container of the pod runs.
+
+    Parameters
+    ----------
+    port
+        Port at which the filter listens.
+    behind
+        Port of the loopback address at which the program listens.
+    """
+    return ("--port", str(port), BEHIND_OPTION, str(behind))
 
 
 def command_behind_filter(process: Process) -> tuple[str, ...]:

@@ -212,6 +212,8 @@ class Sidecar:
         Requested memory, which is also its limit, in MiB.
     health_port
         Name of the port that answers gRPC's health protocol. None for a program without one.
+    address
+        Address at which it listens, if only the pod itself reaches it. None for every address of the pod.
     """
 
     name: Name
@@ -221,6 +223,7 @@ class Sidecar:
     cpu: Positive
     memory_mib: Positive
     health_port: Name | None = None
+    address: Literal["127.0.0.1"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

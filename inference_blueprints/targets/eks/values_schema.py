@@ -113,8 +113,6 @@ def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
 def _llm_d_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
     """Require a router and workers."""
     _servers(schema, definitions)
-    _without_files(definitions, "ProcessValues")
-    del definitions["FileEntry"]
     _compile_nothing(definitions)
     _request_devices(definitions)
     schema["properties"]["processes"]["minItems"] = 2

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from inference_blueprints.contracts.request_filter import PROGRAM_VARIABLE, SETT
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.types import FilePath
+from inference_blueprints.serving.types import EnvironmentValue, FilePath
 from tests.runtime.request_filter import small_server
 
 pytestmark = pytest.mark.clock
@@ -89,6 +89,56 @@ class Filtered:
         while not holds():
             assert time.monotonic() < end
             time.sleep(0.05)
+
+
+def test_before_a_program_of_another_container_it_waits_for_it_and_ends_with_a_signal(tmp_path: Path) -> None:
+    """Red if the router of llm-d ends because Envoy is not there yet, or does not end when its pod does."""
+    port, behind = free_ports(2)
+    plan = build_plan(load_blueprint("llm-d-disaggregated").blueprint)
+    router = plan.models[0].deployments[0].entry_point
+    moved = {str(router.ports[0].number): str(port), router.arguments[-1]: str(behind)}
+    words = [*router.command[1:], *(moved.get(word, word) for word in router.arguments)]
+    environment = {"PATH": os.environ["PATH"], **_files(router.environment, tmp_path)}
+    process = subprocess.Popen([sys.executable, *words], env=environment)
+    try:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while (status := _health(port)) == 0 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert status == 503
+        server = [sys.executable, small_server.__file__, str(tmp_path / "notes")]
+        with subprocess.Popen([*server, "--host", "127.0.0.1", "--port", str(behind)]) as program:
+            while _health(port) != 200 and time.monotonic() < end:
+                time.sleep(0.05)
+            assert _health(port) == 200
+            program.kill()
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_SECONDS) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _files(planned: Mapping[str, EnvironmentValue], folder: Path) -> dict[str, str]:
+    """Write the files of a plan's variables, and return the variables."""
+    found = {}
+    for name, value in planned.items():
+        assert isinstance(value, FilePath)
+        (folder / value.name).write_text(value.text)
+        found[name] = str(folder / value.name)
+    return found
+
+
+def _health(port: int) -> int:
+    """Return the status of the page. 0 if nobody listens."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
 
 
 @pytest.fixture

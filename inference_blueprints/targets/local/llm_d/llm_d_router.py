@@ -1,4 +1,4 @@
-"""Llm-d's router on this machine: a stand-in in front of real ``vllm serve`` workers."""
+"""Llm-d's router on this machine: the plan's filter and a stand-in before real ``vllm serve`` workers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from inference_blueprints.targets.local.launch import Launch
 from inference_blueprints.targets.local.llm_d import picker_stand_in
 from inference_blueprints.targets.local.local_frontend import LocalFrontend
 from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_blueprints.targets.local.process_commands import environment
 
 
 @dataclass(frozen=True, slots=True)
 class LlmDRouter(LocalFrontend):
-    """The stand-in for Envoy and the endpoint picker."""
+    """The plan's filter, which starts the stand-in for Envoy and the endpoint picker."""
 
     @property
     def stack(self) -> str:
@@ -32,12 +33,15 @@ class LlmDRouter(LocalFrontend):
             "decode": [*workers.get("worker", ()), *workers.get("decode", ())],
             "prefill": [*workers.get("prefill", ())],
         }
-        command = [sys.executable, "-I", "-m", picker_stand_in.__name__, str(port), json.dumps(roles)]
-        return Launch(command, {"HOME": str(home)})
+        stand_in = [sys.executable, "-I", "-m", picker_stand_in.__name__, json.dumps(roles)]
+        place = ["--host", "127.0.0.1", "--port", str(port)]
+        command = [sys.executable, *self.process.command[1:], *stand_in, *place]
+        return Launch(command, environment(self.process.environment, home))
 
     def parts(self, release: str) -> tuple[PlatformPart, ...]:
         detail = (
             f"{self.replicas} forwarder{'s' if self.replicas > 1 else ''} to ready workers in turn, in place "
-            "of Envoy and llm-d's endpoint picker; a relay replaces the load balancer"
+            "of Envoy and llm-d's endpoint picker, behind the plan's filter; a relay replaces the load "
+            "balancer"
         )
         return (PlatformPart(f"Router of {release}", "stand-in", detail),)

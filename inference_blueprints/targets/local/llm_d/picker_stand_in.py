@@ -1,8 +1,8 @@
 """A stand-in for llm-d's router: Envoy with the endpoint picker.
 
-A separate program: ``python -m inference_blueprints.targets.local.llm_d.picker_stand_in PORT WORKERS``. The
-workers are ``{"decode": ["HOST:PORT", …], "prefill": […]}`` as JSON. Llm-d publishes its own picker as a
-container image. This one chooses less well and forwards alike:
+A program: ``python -m inference_blueprints.targets.local.llm_d.picker_stand_in WORKERS --port N``.
+The filter of requests starts it. The workers are ``{"decode": ["HOST:PORT", …], "prefill": […]}`` as JSON.
+Llm-d publishes its own picker as a container image. This one chooses less well and forwards alike:
 
 - A request goes to the next decode worker that is ready. With prefill workers, the next ready one of them is
   named in the header that the sidecar reads. The real picker looks at caches and queues, and sends short
@@ -15,6 +15,7 @@ container image. This one chooses less well and forwards alike:
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import sys
@@ -98,15 +99,20 @@ async def main(arguments: Sequence[str]) -> None:
     Parameters
     ----------
     arguments
-        The port to listen on, and the workers as JSON.
+        The workers as JSON, and the address to listen at.
     """
-    port, workers = int(arguments[0]), json.loads(arguments[1])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workers", type=json.loads)
+    parser.add_argument("--host", default=_LOOPBACK)
+    parser.add_argument("--port", type=int, required=True)
+    given = parser.parse_args(arguments)
+    workers = given.workers
     decode = ReadyWorkers(workers["decode"])
     prefill = ReadyWorkers(workers["prefill"]) if workers["prefill"] else None
     async with forwarding_session() as session:
         runner = application(Picker(decode, prefill, session).handle)
         await runner.setup()
-        await web.TCPSite(runner, _LOOPBACK, port).start()
+        await web.TCPSite(runner, given.host, given.port).start()
         await asyncio.gather(*(role.poll(session) for role in (decode, prefill) if role))
 
 

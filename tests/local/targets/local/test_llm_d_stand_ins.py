@@ -25,6 +25,7 @@ from inference_blueprints.resources import charts_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.targets.local.llm_d import picker_stand_in, sidecar_stand_in
+from inference_blueprints.targets.local.llm_d.llm_d_router import LlmDRouter
 from inference_blueprints.targets.local.llm_d.picker_stand_in import OF_THE_PICKER
 
 _TIMEOUT = 240.0
@@ -95,8 +96,17 @@ class Running:
 
     def picker(self, *, decode: list[str], prefill: list[str], ready: int) -> int:
         (port,) = free_ports(1)
-        self._start(picker_stand_in.__name__, str(port), json.dumps({"decode": decode, "prefill": prefill}))
+        workers = json.dumps({"decode": decode, "prefill": prefill})
+        self._start(picker_stand_in.__name__, workers, "--port", str(port))
         _wait_until(lambda: len(_instances(port)) == ready, self._group)
+        return port
+
+    def router(self, decode: list[str], home: Path) -> int:
+        """Start what a local run starts, and return its port."""
+        (port,) = free_ports(1)
+        launch = LlmDRouter(_deployment().entry_point).launch(port, home, {"decode": decode})
+        self._group.start("router", launch.command, environment=launch.environment, log_path=home / "log")
+        _wait_until(lambda: len(_instances(port)) == len(decode), self._group)
         return port
 
     def _start(self, module: str, *arguments: str) -> None:
@@ -211,6 +221,17 @@ def test_a_caller_chooses_no_worker_and_reaches_the_api_alone(running: Running) 
     assert len(decode.received) == 1
 
 
+def test_a_local_run_checks_bodies_before_the_picker(running: Running, tmp_path: Path) -> None:
+    """Red if a local run starts the stand-in without the plan's filter."""
+    decode = running.worker()
+    port = running.router([decode.address], tmp_path)
+    status, _, body = _ask(port, {**_QUESTION, "bad_words": ["word"] * 100})
+    assert (status, json.loads(body)["error"]["param"]) == (400, "bad_words")
+    status, headers, _ = _ask(port, {**_QUESTION, "priority": 1})
+    assert (status, headers["x-removed-fields"]) == (200, "priority")
+    assert [each[2] for each in decode.received] == [_QUESTION]
+
+
 def test_the_headers_of_the_picker_are_those_that_the_chart_removes() -> None:
     envoy = (charts_directory() / "llm-d-model" / "templates" / "_envoy.tpl").read_text(encoding="utf-8")
     (removed,) = re.findall(r"range list (.*?) }}\n *- remove:", envoy)
@@ -256,7 +277,7 @@ def _status(port: int, path: str) -> int:
 
 def _instances(port: int) -> list[object]:
     try:
-        return list(json.loads(_sent(port, "GET", "/health")[2])["instances"])
+        return list(json.loads(_sent(port, "GET", "/health")[2]).get("instances", ()))
     except OSError:
         return [None] * 100
 
