@@ -268,6 +268,8 @@ def test_a_denial_waits_until_roles_have_their_path(account: FakeAccount) -> Non
     assert after(moved, "a-Data")["P"] == policy(ALLOW, DENY)
     other = {**DENY, "Condition": {"ArnNotLike": {"aws:PrincipalArn": ["arn:aws:iam::1:role/else*"]}}}
     assert held(changed(account, old, {**new, "a-Data": {"P": policy(ALLOW, other)}})) == []
+    both = {**DENY, "Condition": {"ArnNotLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/*"}}}
+    assert held(changed(account, old, {**new, "a-Data": {"P": policy(ALLOW, both)}})) == []
 
 
 def test_objects_that_exist_expire_with_consent_only(account: FakeAccount) -> None:
