@@ -55,7 +55,7 @@ def deploy_in_steps(
         fails.
     """
     assembly = synthesise_for_deploy(name_or_path, arguments)
-    done: set[str] | None = None
+    steps: list[set[str]] = []
     while True:
         change = read_change(account, platform, assembly, expires_existing=expires_existing)
         found = check_change(change)
@@ -63,9 +63,9 @@ def deploy_in_steps(
         held = [finding for finding in found if isinstance(finding, Held)]
         keys = {str(each) for each in held}
         for finding in found:
-            if done is None or isinstance(finding, Prepared) or (isinstance(finding, Held) and keys == done):
+            if not steps or isinstance(finding, Prepared) or (isinstance(finding, Held) and keys in steps):
                 console.print(str(finding), markup=False, highlight=False, soft_wrap=True)
-        if keys == done:
+        if keys in steps:
             return
         for each in found:
             if isinstance(each, Prepared):
@@ -73,7 +73,7 @@ def deploy_in_steps(
         _deploy_step(name_or_path, assembly, held, arguments, console)
         if not held:
             return
-        done = keys
+        steps.append(keys)
 
 
 def refuse(found: Sequence[Finding]) -> None:

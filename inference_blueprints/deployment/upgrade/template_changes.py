@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from inference_blueprints.deployment.changes.change_checks import check_change
-from inference_blueprints.deployment.changes.findings import Held
+from inference_blueprints.deployment.changes.findings import Held, Prepared
 from inference_blueprints.deployment.changes.platform_change import read_change
 from inference_blueprints.deployment.check_results import CheckResult
 from inference_blueprints.deployment.upgrade.proposal import Proposal
@@ -38,6 +38,8 @@ def template_changes(proposal: Proposal) -> Iterator[CheckResult]:
     for finding in found:
         if isinstance(finding, Held):
             yield CheckResult(CHECK, "warning", f"held by deploy: {finding.stack}: {finding.message}")
+        elif isinstance(finding, Prepared):
+            yield CheckResult(CHECK, "warning", f"prepared by deploy: {finding.stack}: {finding.message}")
         else:
             yield finding
 
