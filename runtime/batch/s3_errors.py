@@ -1,9 +1,10 @@
 """What an error of S3 means for the object that was asked for.
 
 The table has the codes that reading or writing one object can answer with. Sources: Amazon S3 API Reference,
-"Error responses", lists of error codes; AWS KMS API Reference, `Decrypt` and `GenerateDataKey`, whose errors
-S3 passes on with the prefix ``KMS.``; and the codes that botocore itself repeats
-(`botocore.retries.standard`). A HEAD request has no body, so its code is the HTTP status.
+"Error responses", lists of error codes, of which botocore's model of S3 has most (`Error`, ``Code``); AWS KMS
+API Reference, `Decrypt` and `GenerateDataKey`, whose errors S3 passes on with the prefix ``KMS.``
+(localstack/localstack#8422 and aws/aws-cli#4507 show three of them); and the codes that botocore itself
+repeats (`botocore.retries.standard`). A HEAD request has no body, so its code is the HTTP status.
 
 An unknown code is judged by its status: 5xx and 429 may pass, 403 is a denial, and every other one concerns
 the object.
@@ -57,32 +58,38 @@ _FAULTS: Final[Mapping[str, str]] = {
     "KeyTooLongError": "has a key that is too long; a key may have 1,024 bytes",
     "InvalidURI": _NO_ADDRESS,
     "InvalidBucketName": _NO_ADDRESS,
-    "InvalidRequest": "cannot be read without the key of its owner (SSE-C); store it with SSE-S3 or SSE-KMS",
     "InvalidRange": "became shorter while it was read; submit again",
     "PermanentRedirect": _REGION,
+    "301": _REGION,
     "AuthorizationHeaderMalformed": _REGION,
     "IllegalLocationConstraintException": _REGION,
     "AllAccessDisabled": _ACCOUNT,
     "AccountProblem": _ACCOUNT,
+    "InvalidPayer": _ACCOUNT,
     "KMS.DisabledException": "has a KMS key that is disabled; enable the key",
     "KMS.NotFoundException": "has a KMS key that does not exist; store the object with another key",
     "KMS.KMSInvalidStateException": _KEY,
     "KMS.InvalidStateException": _KEY,
     "KMS.InvalidKeyUsageException": _KEY,
 }
+#: What S3 says of an object that was stored with a key of its owner. The code is that of other errors too.
+_OWN_KEY_SAID: Final = "a form of Server Side Encryption"
+_OWN_KEY: Final = "cannot be read without the key of its owner (SSE-C); store it with SSE-S3 or SSE-KMS"
 _DENIALS: Final = frozenset({"AccessDenied", "403", "KMS.AccessDeniedException"})
 _PASSING: Final = frozenset(
     {
         *("SlowDown", "InternalError", "ServiceUnavailable", "Busy", "OperationAborted"),
         *("RequestTimeout", "RequestTimeoutException", "PriorRequestNotComplete", "IncompleteBody"),
-        *("TemporaryRedirect", "ConditionalRequestConflict", "BandwidthLimitExceeded"),
+        *("TemporaryRedirect", "Redirect", "307", "ConditionalRequestConflict", "BandwidthLimitExceeded"),
+        # What arrived is not what was sent.
+        *("BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch"),
         *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled"),
         *("RequestThrottledException", "RequestLimitExceeded", "TooManyRequestsException"),
         # Of the platform's own credentials and clock: the SDK gets new ones.
         *("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"),
-        *("SignatureDoesNotMatch", "RequestTimeTooSkewed", "NotSignedUp"),
+        *("SignatureDoesNotMatch", "RequestTimeTooSkewed", "NotSignedUp", "InvalidSecurity"),
         *("KMS.ThrottlingException", "KMS.KMSInternalException", "KMS.InternalFailureException"),
-        *("KMS.DependencyTimeoutException", "KMS.KeyUnavailableException"),
+        *("KMS.DependencyTimeoutException", "KMS.KeyUnavailableException", "KMS.LimitExceededException"),
     }
 )
 
@@ -129,6 +136,8 @@ def explanation(address: str, error: BaseException) -> str:
     if code in _FAULTS:
         return f"{address} {_FAULTS[code]} ({code})"
     said = str(error.response["Error"].get("Message", ""))[:_SHOWN_CHARACTERS]
+    if code == "InvalidRequest" and _OWN_KEY_SAID in said:
+        return f"{address} {_OWN_KEY} ({code})"
     answer = f"{code}: {said}" if said else code
     if meaning_of(error) is S3Meaning.DENIED:
         # S3 answers 403 instead of 404 to a caller that may not list the bucket (Amazon S3 API Reference,

@@ -31,8 +31,7 @@ from request_filter.http_head import (
 )
 from request_filter.refused_request import RefusedRequestError
 from request_filter.request_body import BodyReader
-from request_filter.suspects import RequestRun, SuspectMemory
-from request_filter.worker_watch import CHECK_SECONDS
+from request_filter.suspects import CHECK_SECONDS, RequestRun, SuspectMemory
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"

@@ -4,6 +4,9 @@ A request is suspected that was in progress at several unexplained deaths of wor
 since. A whole answer clears it: what kills its worker gets none. So requests that only shared a worker with
 such a request are cleared when they have moved to another one, and the few that did not move in time are
 refused for the same time, and no longer.
+
+After that time, suspected requests are tried one after the other. So the next death concerns only one of
+them, and that one is refused again after it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,13 @@ _MOST_REMEMBERED: Final = 10_000
 _REMEMBERED_SECONDS: Final = 24 * 3600.0
 #: Time after which a death that ended a request is known for sure, in seconds.
 SETTLED_SECONDS: Final = 15.0
+#: Time from a failure until its cause is known, in seconds.
+CHECK_SECONDS: Final = 3.0
+#: Time for which a suspected request that is tried again keeps the others waiting, in seconds. What ends a
+#: worker mostly does so in its first steps, and many suspects with long answers must not wait for each other.
+TRIAL_SECONDS: Final = 10.0
+#: Time after which one that had to wait may ask again, in seconds.
+_ASK_AGAIN_SECONDS: Final = 3
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +67,7 @@ class SuspectMemory:
     Parameters
     ----------
     deaths
-        Deaths at which a request is suspected.
+        Deaths at which a request is suspected. One that was suspected before needs one more.
     refused_seconds, most_refused_seconds
         Time for which it is refused the first time, and at most.
     """
@@ -69,6 +79,7 @@ class SuspectMemory:
     _failed: OrderedDict[RequestRun, None] = field(default_factory=OrderedDict)
     _known: OrderedDict[bytes, _Suspicion] = field(default_factory=OrderedDict)
     _checking: dict[bytes, float] = field(default_factory=dict)
+    _trial: RequestRun | None = None
 
     def start(self, digest: bytes, now: float) -> RequestRun:
         """Note that a request is passed on.
@@ -76,13 +87,13 @@ class SuspectMemory:
         Raises
         ------
         RefusedRequestError
-            If it is suspected.
+            If it is suspected, or was and another such request is being tried.
         """
         known = self._known.get(digest)
         if known and known.refused_until > now:
             raise RefusedRequestError(
                 503,
-                f"this request was in progress when {self.deaths} workers died; it is refused for the time "
+                "this request was in progress when workers died unexpectedly; it is refused for the time "
                 "that 'retry-after' states. Change it, or ask again after that",
                 SUSPECT_CODE,
                 retry_after=1 + int(known.refused_until - now),
@@ -94,9 +105,28 @@ class SuspectMemory:
                 CHECKED_CODE,
                 retry_after=1 + int(self._checking[digest] - now),
             )
+        was_suspected = known is not None and known.times > 0
+        if was_suspected and self._is_tried(now):
+            raise RefusedRequestError(
+                503,
+                "another request is being tried that may have ended workers; ask again",
+                CHECKED_CODE,
+                retry_after=_ASK_AGAIN_SECONDS,
+            )
         run = RequestRun(digest, now)
         self._running.add(run)
+        if was_suspected:
+            self._trial = run
         return run
+
+    def _is_tried(self, now: float) -> bool:
+        """Return whether a suspected request is being tried, or the cause of its failure is not known yet."""
+        trial = self._trial
+        if trial is None:
+            return False
+        if trial.ended is not None:
+            return now < trial.ended + CHECK_SECONDS
+        return trial in self._running and now < trial.started + TRIAL_SECONDS
 
     def answered(self, run: RequestRun) -> None:
         """Note that a request got its whole answer, which clears it."""
@@ -138,9 +168,10 @@ class SuspectMemory:
             known = self._known.pop(digest, None)
             if known is None or known.changed < now - _REMEMBERED_SECONDS:
                 known = _Suspicion()
-            known.deaths += 1
             known.changed = now
-            if known.deaths >= self.deaths:
+            # The deaths of one attempt, at the worker it moved to as well, are one reason to refuse it.
+            known.deaths += known.refused_until <= now
+            if known.deaths >= (1 if known.times else self.deaths):
                 seconds = min(self.refused_seconds * 2**known.times, self.most_refused_seconds)
                 known.refused_until, known.times, known.deaths = now + seconds, known.times + 1, 0
             self._known[digest] = known

@@ -23,8 +23,6 @@ _INTERVAL_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
 #: Intervals after a failed request: a program may need a moment to end.
 _SOON_SECONDS: Final = (0.25, 0.5, 1.0, 1.0)
-#: Time from a failure until its cause is known.
-CHECK_SECONDS: Final = 3.0
 _MOST_PAGE_BYTES: Final = 16 * 2**20
 
 Address = tuple[str, int]

@@ -19,7 +19,13 @@ from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEnd
 from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row, response_row
-from batch.worker.suspects import ALONE_AGAIN_SECONDS, LOSSES_ALONE, LOSSES_AMONG_OTHERS, SuspectLines
+from batch.worker.suspects import (
+    ALONE_AGAIN_SECONDS,
+    LOSSES_ALONE,
+    LOSSES_AMONG_OTHERS,
+    MOMENT_SECONDS,
+    SuspectLines,
+)
 
 _FIRST_DELAY_SECONDS: Final = 1.0
 _DELAY_GROWTH: Final = 3.0
@@ -34,6 +40,8 @@ _CODES: Final[dict[type[Exception], ErrorCode]] = {
     InvalidLineError: "invalid_line",
     ImageError: "image_error",
 }
+#: Part of an answer with an error that an error row shows.
+_SHOWN_BYTES: Final = 1000
 _EXPIRED: Final = "This request could not be executed before the completion window expired."
 
 
@@ -190,8 +198,8 @@ class LineRunner:
             if isinstance(outcome, Answer):
                 self.budget.succeeded(again=attempts > 1)
                 return _answered(line, terms, outcome, attempts)
-            losses += self._is_lost(outcome, begin)
             blame += self._blame(outcome, begin)
+            losses += await self._is_lost(outcome, begin, terms)
             is_given_up = blame >= self.attempts
             is_lost = losses >= LOSSES_AMONG_OTHERS or outcome.is_suspected
             if is_lost or (is_given_up and outcome.is_server_error):
@@ -207,13 +215,13 @@ class LineRunner:
         self, line: ShardLine, terms: ShardTerms, request: ModelRequest, outcome: Failure, attempts: int
     ) -> Result:
         """Send a request while it is the only one, until it is answered, given up or expired."""
-        losses = 0
+        losses, tries, last = 0, 0, outcome
         log("line_suspected", reason=outcome.reason, attempts=attempts)
-        for tries in itertools.count():
+        while True:
             # What other processes have in flight must not meet it each time.
             spread = random.uniform(1 / 3, 1) * losses * ALONE_AGAIN_SECONDS  # noqa: S311 - no secret
-            pause = max(spread, outcome.retry_after_seconds or 0.0, _delay(tries) if tries else 0.0)
-            if not await self._sleep(terms, pause):
+            least = _delay(max(tries, 1)) if tries or outcome.fault is EndpointFault.HELD else 0.0
+            if not await self._sleep(terms, max(spread, outcome.retry_after_seconds or 0.0, least)):
                 break
             async with AsyncExitStack() as stack:
                 try:
@@ -232,11 +240,15 @@ class LineRunner:
                 log("suspect_answered", attempts=attempts)
                 return _answered(line, terms, found, attempts)
             outcome = found
-            self.suspects.lost()
-            losses += found.fault in {EndpointFault.LOST, EndpointFault.BROKEN}
-            if losses >= LOSSES_ALONE:
-                log("suspect_given_up", reason=found.reason, attempts=attempts)
-                return _condemned(line, terms, found, attempts)
+            if found.fault is not EndpointFault.HELD:
+                tries += 1
+                self.suspects.lost()
+            if found.fault in {EndpointFault.LOST, EndpointFault.BROKEN}:
+                losses, last = losses + 1, found
+            # The filter tries suspects one after the other, also those of other callers: it knows after one.
+            if losses >= LOSSES_ALONE or (losses and found.is_suspected):
+                log("suspect_given_up", reason=last.reason, attempts=attempts)
+                return _condemned(line, terms, last, attempts, losses)
         return expired(line, terms, attempts)
 
     async def _answer(
@@ -276,6 +288,8 @@ class LineRunner:
             self.metrics.failures[outcome.fault.value] += 1
             if outcome.fault is EndpointFault.LOST:
                 self.suspects.lost()
+            if outcome.fault is EndpointFault.LOST or outcome.is_server_error:
+                self.suspects.failed()
         if permit is not None:
             self._report(permit, outcome)
         return outcome
@@ -300,15 +314,21 @@ class LineRunner:
             return 1.0
         return _BLAME_IN_AN_OUTAGE if failure.fault is EndpointFault.BROKEN else 0.0
 
-    def _is_lost(self, failure: Failure, begin: float) -> bool:
+    async def _is_lost(self, failure: Failure, begin: float, terms: ShardTerms) -> bool:
         """Return whether whoever computed the answer is gone.
 
-        An engine that ends may answer its requests with an error. Then no other request is answered.
+        An engine that ends may answer its requests with an error. Then others fail at the same moment, or no
+        other request is answered.
         """
-        if failure.is_server_error and self.suspects.answered_at < begin:
-            self.suspects.lost()
-            return True
-        return failure.fault is EndpointFault.LOST
+        if not failure.is_server_error:
+            return failure.fault is EndpointFault.LOST
+        moment = asyncio.get_running_loop().time()
+        # Those of the same moment may be a little later.
+        await self._sleep(terms, MOMENT_SECONDS)
+        if self.suspects.answered_at >= begin and not self.suspects.failed_together(moment):
+            return False
+        self.suspects.lost()
+        return True
 
     async def _sleep(self, terms: ShardTerms, seconds: float) -> bool:
         """Wait, and return whether that ended before the deadline."""
@@ -382,10 +402,13 @@ def _given_up(line: ShardLine, terms: ShardTerms, failure: Failure, attempts: in
     return Result(row, attempts)
 
 
-def _condemned(line: ShardLine, terms: ShardTerms, failure: Failure, attempts: int) -> Result:
+def _condemned(line: ShardLine, terms: ShardTerms, failure: Failure, attempts: int, losses: int) -> Result:
+    times = "once" if losses == 1 else f"{losses} times"
     message = (
-        f"Given up after {attempts} attempts: it was lost {LOSSES_ALONE} times while no other request of "
-        f"batch was in flight, so it may end the model's workers; the last time: {failure.reason}"
+        f"Given up after {attempts} attempts: it was lost {times} while no other request of this batch "
+        f"worker was in flight, so it may end the model's workers; the last time: {failure.reason}"
     )
+    if failure.answer is not None:
+        message += f"; the answer: {failure.answer.body[:_SHOWN_BYTES].decode(errors='replace')}"
     row = error_row(terms.identifier, line.ordinal, line.custom_id, "endpoint_error", message)
     return Result(row, attempts)

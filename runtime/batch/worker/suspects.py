@@ -3,7 +3,10 @@
 A worker that dies takes all its requests with it, and what killed it kills the next one. So a line is
 suspected that was lost twice. It is sent again while no other request of this process is in flight and the
 endpoint is known to answer: then only the line itself can be the reason that it is lost once more, and
-nothing of batch is lost with it. A line that was only beside another one is answered.
+nothing of this process is lost with it. A line that was only beside another one is answered.
+
+The filter of the entry point sees all callers and tries one suspect at a time. So its word after one loss
+alone is enough (`contracts.request_filter`). Without it, another process may be the reason of a loss.
 
 Drains, interrupted Spot instances and lost nodes do not count: their requests are finished, moved to another
 worker or time out, and no line meets three of them by chance while it is alone.
@@ -12,6 +15,8 @@ worker or time out, and no line meets three of them by chance while it is alone.
 from __future__ import annotations
 
 import asyncio
+import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,17 +38,20 @@ LOSSES_ALONE: Final = 3
 #: Longest wait before a line runs alone again, by which it grows with each loss: suspects of other processes
 #: are then unlikely to meet it again.
 ALONE_AGAIN_SECONDS: Final = 30.0
+#: Requests that fail within this time of each other have failed at the same moment: an engine that ends takes
+#: all its requests with it.
+MOMENT_SECONDS: Final = 0.5
 #: Idempotency key of the small requests that ask whether the endpoint is there.
 PROBE_KEY: Final = "probe"
+_MOST_FAILURES: Final = 1000
 _PROBE_SECONDS: Final = 60.0
 _PROBE_AGAIN_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0)
-_CHAT: Final[Mapping[str, Any]] = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
-#: A small request by API path, whose answer shows that the model is served.
-_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+#: Small requests by API path, whose answers show that the model is served: the field of text, and the rest.
+_PROBES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
     {
-        "/v1/completions": {"prompt": "hi", "max_tokens": 1},
-        "/v1/embeddings": {"input": "hi"},
-        IMAGES_PATH: {"prompt": "a dot", "size": "256x256", "num_inference_steps": 1},
+        "/v1/completions": ("prompt", {"max_tokens": 1}),
+        "/v1/embeddings": ("input", {}),
+        IMAGES_PATH: ("prompt", {"size": "256x256", "num_inference_steps": 1}),
     }
 )
 
@@ -66,6 +74,7 @@ class SuspectLines:
     #: When a request was last answered, and last lost, by the event loop's clock.
     answered_at: float = field(default=float("-inf"), init=False)
     lost_at: float = field(default=float("-inf"), init=False)
+    _failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_FAILURES), init=False)
     _waiting: int = field(default=0, init=False)
     _one: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -77,6 +86,14 @@ class SuspectLines:
     def lost(self) -> None:
         """Note that a request was lost."""
         self.lost_at = asyncio.get_running_loop().time()
+
+    def failed(self) -> None:
+        """Note that a request failed, by an error of the endpoint or with its connection."""
+        self._failed_at.append(asyncio.get_running_loop().time())
+
+    def failed_together(self, moment: float) -> bool:
+        """Return whether several requests failed at a moment that has passed."""
+        return sum(abs(each - moment) <= MOMENT_SECONDS for each in self._failed_at) > 1
 
     @asynccontextmanager
     async def alone(self, path: str) -> AsyncIterator[None]:
@@ -126,7 +143,14 @@ class SuspectLines:
                 await asyncio.sleep(seconds)
 
     def _probe(self, path: str) -> ModelRequest:
-        body = {**_PROBES.get(path, _CHAT), "model": self.model}
+        # Each has a text of its own: the filter knows requests by their bodies, and would refuse the next one
+        # because an earlier one failed.
+        text = f"hi {uuid.uuid4().hex[:8]}"
+        if path in _PROBES:
+            name, rest = _PROBES[path]
+            body = {name: text, **rest, "model": self.model}
+        else:
+            body = {"messages": [{"role": "user", "content": text}], "max_tokens": 1, "model": self.model}
         return ModelRequest(orjson.dumps(body), PROBE_KEY)
 
 

@@ -24,14 +24,16 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import FilePath
 from inference_blueprints.targets.local.process_commands import environment, frontend_command
+from tests.local.poison.batch_lines import run_shares
 from tests.local.poison.worker import DEADLY, MODEL
 
 _WORKERS: Final = 4
 _BYSTANDERS: Final = 200
 _PORT: Final = 8000
-_URL: Final = f"http://127.0.0.1:{_PORT}/v1/chat/completions"
+_BASE: Final = f"http://127.0.0.1:{_PORT}"
+_URL: Final = f"{_BASE}/v1/chat/completions"
 #: Short times, so that the test sees their end. Workers drain for longer than the filter needs to know it.
-_REFUSED_SECONDS, _DRAIN_SECONDS, _FINISH_SECONDS = 8.0, 3.0, 6
+_REFUSED_SECONDS, _DRAIN_SECONDS, _FINISH_SECONDS = 20.0, 3.0, 6
 _TRYING_SECONDS: Final = 6.0
 _PATIENCE_SECONDS: Final = 60.0
 
@@ -76,9 +78,10 @@ async def ask(
     try:
         async with session.post(_URL, json=body, headers=headers) as answer:
             content = await answer.text()
-            # Errors of the frontend itself have no `error`.
+            # Errors of the frontend itself have no `error`, and before it is ready no body.
             if answer.status != HTTPStatus.OK:
-                return False, answer.status, json.loads(content).get("error", {}).get("code")
+                found = json.loads(content or "{}")
+                return False, answer.status, found.get("error", {}).get("code")
             return '"finish_reason":"length"' in content, answer.status, None
     except aiohttp.ClientError:
         return False, 0, None
@@ -113,6 +116,18 @@ async def poisoned(session: aiohttp.ClientSession, workers: Workers) -> dict[str
         "tries": len(codes),
         "answered": sum(await asyncio.gather(*bystanders)),
         "other": (await ask(session, "another", 2))[0],
+    }
+
+
+async def batched(workers: Workers) -> dict[str, Any]:
+    """Run 200 lines of a job and a deadly one, in two processes of batch."""
+    before, half = workers.deaths, _BYSTANDERS // 2
+    shares = [[DEADLY, *([40] * half)], [40] * half]
+    rows = await run_shares(_BASE, MODEL, shares)
+    return {
+        "deaths": workers.deaths - before,
+        "answered": sum((row["response"] or {}).get("status_code") == HTTPStatus.OK for row in rows),
+        "errors": [(row["custom_id"], row["error"]) for row in rows if row["error"]],
     }
 
 
@@ -175,6 +190,12 @@ def _frontend(folder: Path) -> tuple[list[str], dict[str, str]]:
     return words, {"PATH": os.environ["PATH"], **environment(planned, folder)}
 
 
+def noted(folder: Path) -> int:
+    """Return how many deaths the filter has seen."""
+    lines = (folder / "frontend.log").read_text(errors="replace").splitlines()
+    return sum('"event": "worker died"' in line for line in lines)
+
+
 async def main(folder: Path) -> None:
     command, variables = _frontend(folder)
     finish = {"DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS": str(_FINISH_SECONDS)}
@@ -200,14 +221,14 @@ async def main(folder: Path) -> None:
             }
             result |= await poisoned(session, workers)
             result["drained"] = await drained(session, workers)
+            result["noted"] = noted(folder)
+            result["batch"] = await batched(workers)
             keeping.cancel()
         frontend.send_signal(signal.SIGTERM)
         result["exit"] = frontend.wait(_PATIENCE_SECONDS)
     finally:
         for process in (frontend, *workers.running):
             process.kill()
-    log_lines = (folder / "frontend.log").read_text(errors="replace").splitlines()
-    result["noted"] = sum('"event": "worker died"' in line for line in log_lines)
     (folder / "result.json").write_text(json.dumps(result))
 
 

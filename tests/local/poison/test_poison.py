@@ -25,7 +25,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("poison")
     (folder / "discovery").mkdir()
     write_model_directory(catalog.model("Qwen/Qwen3-8B"), folder / "model")
-    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root())}
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{root()}:{root() / 'runtime'}"}
     with ProcessGroup() as processes:
         isolation = open_isolation(started_in(processes, folder / "network.log"))
         command = isolation.command([sys.executable, "-m", driver.__name__, str(folder)])
@@ -46,6 +46,18 @@ def test_all_bystanders_are_answered(result: dict[str, Any]) -> None:
     """Red if a request that only shared workers with the deadly one is refused for good."""
     assert result["answered"] == 200
     assert result["other"]
+
+
+def test_a_deadly_line_of_a_job_ends_in_the_error_file(result: dict[str, Any]) -> None:
+    """Red if batch asks again what the filter has found out, or gives a line up that only ran beside it.
+
+    An attempt ends two workers, because Dynamo moves it once.
+    """
+    [(line, error)] = result["batch"]["errors"]
+    assert result["batch"]["answered"] == 200
+    assert (line, error["code"]) == ("0/0", "endpoint_error")
+    assert "it may end the model's workers" in error["message"]
+    assert result["batch"]["deaths"] <= 2 * 2
 
 
 def test_a_rollout_makes_no_suspects(result: dict[str, Any]) -> None:

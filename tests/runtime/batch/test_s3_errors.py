@@ -13,9 +13,10 @@ from batch.s3_errors import S3Meaning, explanation, meaning_of
 from inference_blueprints.contracts.batch_names import BUSY_ERROR, DENIED_ERROR
 
 
-def answer(code: str, status: int) -> ClientError:
+def answer(code: str, status: int, said: str = "m") -> ClientError:
     return ClientError(
-        {"Error": {"Code": code, "Message": "m"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject"
+        {"Error": {"Code": code, "Message": said}, "ResponseMetadata": {"HTTPStatusCode": status}},
+        "GetObject",
     )
 
 
@@ -28,6 +29,12 @@ def answer(code: str, status: int) -> ClientError:
         (answer("SomethingNew", 500), S3Meaning.LATER),
         (answer("SomethingNew", 429), S3Meaning.LATER),
         (answer("ExpiredToken", 400), S3Meaning.LATER),
+        (answer("KMS.InvalidCiphertextException", 400), S3Meaning.FAULT),
+        # S3 API Reference, "Error responses": not of the object, whatever the status says.
+        (answer("BadDigest", 400), S3Meaning.LATER),
+        (answer("Redirect", 307), S3Meaning.LATER),
+        (answer("InvalidSecurity", 403), S3Meaning.LATER),
+        (answer("InvalidPayer", 403), S3Meaning.FAULT),
         (ParamValidationError(report="Invalid bucket name"), S3Meaning.FAULT),
         (ConnectTimeoutError(endpoint_url="https://s3"), S3Meaning.LATER),
         (IncompleteRead(1, 2), S3Meaning.LATER),
@@ -36,6 +43,15 @@ def answer(code: str, status: int) -> ClientError:
 def test_an_error_means_one_thing(error: Exception, meaning: S3Meaning) -> None:
     assert meaning_of(error) is meaning
     assert explanation("s3://b/k", error).startswith("s3://b/k ")
+
+
+def test_an_invalid_request_says_what_s3_says() -> None:
+    """Red if each code `InvalidRequest` is taken for an object with a key of its owner (SSE-C)."""
+    said = "The object was stored using a form of Server Side Encryption. The correct parameters must be ..."
+    assert "SSE-C" in explanation("s3://b/k", answer("InvalidRequest", 400, said))
+    assert "Missing required header" in explanation(
+        "s3://b/k", answer("InvalidRequest", 400, "Missing required header")
+    )
 
 
 def test_what_botocore_repeats_is_no_fault_of_an_object() -> None:

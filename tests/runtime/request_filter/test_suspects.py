@@ -75,6 +75,44 @@ def test_bystanders_are_cleared_by_their_answer(suspects: SuspectMemory) -> None
     assert not [digest for digest in runs if _refused(suspects, digest, 105) is not None]
 
 
+def _suspected(suspects: SuspectMemory, *digests: bytes) -> None:
+    """Let requests be in progress at two deaths, until second 6."""
+    runs = [suspects.start(digest, 0) for digest in digests]
+    suspects.died(0, 2)
+    suspects.died(3, 5)
+    for run in runs:
+        suspects.failed(run, 6)
+
+
+def test_a_suspect_that_is_tried_again_is_refused_after_one_more_death(suspects: SuspectMemory) -> None:
+    """Red if each further try may cost two workers, although the request is known."""
+    _suspected(suspects, POISON)
+    suspects.failed(suspects.start(POISON, 105), 107)
+    suspects.died(106, 108)
+    assert _refused(suspects, POISON, 109) == 200
+
+
+def test_suspects_are_tried_one_after_the_other(suspects: SuspectMemory) -> None:
+    """Red if a bystander is tried beside what ends workers, and is suspected of its next death."""
+    _suspected(suspects, POISON, OTHER)
+    trial = suspects.start(POISON, 110)
+    # While it is tried, and while nobody knows yet why it failed.
+    assert _refused(suspects, OTHER, 111) == 3
+    suspects.failed(trial, 112)
+    assert _refused(suspects, OTHER, 114) == 3
+    suspects.died(111, 114)
+    assert _refused(suspects, OTHER, 115.5) is None
+    assert _refused(suspects, POISON, 115.5) is not None
+
+
+def test_a_long_answer_does_not_keep_other_suspects_waiting(suspects: SuspectMemory) -> None:
+    """Red if one request of an hour refuses all other suspects for that hour."""
+    _suspected(suspects, POISON, OTHER)
+    suspects.start(POISON, 110)
+    assert _refused(suspects, OTHER, 119) == 3
+    assert _refused(suspects, OTHER, 121) is None
+
+
 def test_requests_that_ended_before_a_worker_was_last_seen_are_not_concerned(suspects: SuspectMemory) -> None:
     """Red if a request that failed earlier, for another reason, counts as a cause."""
     suspects.failed(suspects.start(OTHER, 1), 2)
