@@ -20,7 +20,7 @@ from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import RowIdentifier
 
 _PATH: Final = "/v1/chat/completions"
-_SECONDS: Final = 150.0
+_SECONDS: Final = 300.0
 _IN_FLIGHT: Final = 25
 
 

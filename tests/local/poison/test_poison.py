@@ -16,7 +16,7 @@ from inference_blueprints.resources import root
 from inference_blueprints.targets.local.isolation import open_isolation, started_in
 from tests.local.poison import driver
 
-PATIENCE_SECONDS = 240.0
+PATIENCE_SECONDS = 480.0
 
 
 @pytest.fixture(scope="module")

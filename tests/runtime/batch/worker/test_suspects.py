@@ -70,10 +70,11 @@ class Fleet:
     deaths: int = 0
     restart_seconds: float = RESTART_SECONDS
     beside_poison: list[int] = field(default_factory=list)
-    _running: dict[int, set[asyncio.Future[None]]] = field(default_factory=dict)
+    #: In the order of their start: a set would end them in any order, and no two runs were the same.
+    _running: dict[int, dict[asyncio.Future[None], None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._running = {number: set() for number in range(self.size)}
+        self._running = {number: {} for number in range(self.size)}
 
     async def ask(self, _: str, request: ModelRequest, **__: object) -> Answer | Failure:
         content = json.loads(request.body)["messages"][0]["content"]
@@ -82,7 +83,7 @@ class Fleet:
                 return DEATHS[self.death] if attempt else NOBODY
             worker = self.chance.choice(sorted(self._running))
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._running[worker].add(gone)
+            self._running[worker][gone] = None
             if content == POISON:
                 beside = sum(map(len, self._running.values())) - 1
                 self.beside_poison.append(beside)
@@ -92,7 +93,7 @@ class Fleet:
                 continue
             await asyncio.wait([gone], timeout=self.chance.uniform(1, 8))
             if not gone.done():
-                self._running[worker].discard(gone)
+                self._running[worker].pop(gone, None)
                 return Answer(200, "", b"{}")
         return DEATHS[self.death]
 
@@ -101,7 +102,7 @@ class Fleet:
         self.deaths += 1
         for gone in self._running.pop(worker):
             gone.set_result(None)
-        asyncio.get_running_loop().call_later(self.restart_seconds, self._running.__setitem__, worker, set())
+        asyncio.get_running_loop().call_later(self.restart_seconds, self._running.__setitem__, worker, {})
 
     def die_somewhere(self) -> None:
         """End any worker, for a reason of its own."""
