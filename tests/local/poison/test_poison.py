@@ -16,6 +16,8 @@ from inference_blueprints.resources import root
 from inference_blueprints.targets.local.isolation import open_isolation, started_in
 from tests.local.poison import driver
 
+pytestmark = [pytest.mark.clock, pytest.mark.timeout(600)]
+
 PATIENCE_SECONDS = 480.0
 
 
