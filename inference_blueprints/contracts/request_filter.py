@@ -52,6 +52,9 @@ class FilterSettings:
         File that keeps the suspects while the container starts again, if its folder exists. None without one.
     body_bytes
         Largest size of a body, in bytes.
+    request_seconds
+        Longest time from the first byte of a request to its last. Bodies that never end would otherwise take
+        all room for bodies.
     buffered_bytes
         Largest size of all bodies that are being read, in bytes.
     suspect_deaths
@@ -68,6 +71,7 @@ class FilterSettings:
     priority_headers: dict[str, str]
     state: str | None = None
     body_bytes: int = 64 * 2**20
+    request_seconds: float = 120.0
     buffered_bytes: int = 256 * 2**20
     suspect_deaths: int = 2
     refused_seconds: float = 120.0

@@ -34,8 +34,9 @@ _CONSTRAINTS: Final[Mapping[str, str]] = {
 }
 #: Kinds of the members of ``structured_outputs``; the others are schemas.
 _OUTPUTS: Final[Mapping[str, str]] = {"regex": "regex", "grammar": "grammar", "choice": "choice"}
-#: A counted repetition of a regular expression or a grammar, such as ``{1,100}``.
-_REPEAT: Final = re.compile(r"\{\s*(\d+)\s*(?:,\s*(\d*)\s*)?\}")
+#: A counted repetition of a regular expression or a grammar, such as ``{1,100}``. No two parts match the same
+#: space, so that a long text of spaces is read once.
+_REPEAT: Final = re.compile(r"\{\s*(\d+)\s*(?:,\s*(?:(\d+)\s*)?)?\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -39,6 +40,7 @@ _PYTHON: Final = "python3"
 #: Time for answers to reach their callers after the program has ended.
 _LAST_BYTES_SECONDS: Final = 1.0
 _BACKLOG: Final = 4096
+_MOST_FILES: Final = 65_536
 #: A program that ends had died at most this long before it was noticed.
 _NOTICED_SECONDS: Final = 1.0
 
@@ -170,6 +172,14 @@ class RequestFilter:
             self._suspects.restore(record, asyncio.get_running_loop().time(), time.time())
 
 
+def _allow_connections() -> None:
+    """Raise the limit of open files: a container may begin with 1,024, and a request needs two."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now != resource.RLIM_INFINITY:
+        wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
+
+
 def _free_port() -> int:
     with socket.socket() as found:
         found.bind((_LOOPBACK, 0))
@@ -195,6 +205,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     except (FilterError, OSError, ValueError, KeyError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return _WRONG
+    _allow_connections()
     own = {SETTINGS_VARIABLE, PROGRAM_VARIABLE, ALLOWED_VARIABLE}
     with contextlib.suppress(ImportError):  # faster where the image has it
         import uvloop  # noqa: PLC0415 -- it may be missing

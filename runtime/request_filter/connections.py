@@ -1,8 +1,8 @@
 """The two connections of a request: that of the caller, and that to the program behind the filter.
 
 The bytes of an answer are passed on as they come, at the pace of the caller. If the caller goes, so does the
-connection to the program, which thereby cancels the request. Nothing has a time limit here: those of callers
-and of the program count.
+connection to the program, which thereby cancels the request. Only the arrival of a request has a time limit
+here: for answers those of callers and of the program count.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ class CallerConnection(asyncio.Protocol):
         self._counted = 0
         self._program: ProgramConnection | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._late: asyncio.TimerHandle | None = None
         self._paused = False
         self._stays = True
         self.transport: asyncio.Transport
@@ -107,6 +108,7 @@ class CallerConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 -- the reason does not matter
         """Note the end of the connection."""
+        self._arrived()
         self._count(0)
         if self._program:
             self._program.leave()
@@ -127,6 +129,9 @@ class CallerConnection(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Read what has come, until a request is complete."""
+        if self._late is None:
+            seconds = self._door.settings.request_seconds
+            self._late = asyncio.get_running_loop().call_later(seconds, self._refuse_slow)
         try:
             if self._head is None and not self._read_head():
                 return
@@ -174,7 +179,12 @@ class CallerConnection(asyncio.Protocol):
 
     def _ask(self, head: RequestHead, content: bytes) -> None:
         """Check a complete request and pass it on."""
+        self._arrived()
         door = self._door
+        coding = head.value("content-encoding").lower()
+        if coding not in {"", "identity"}:
+            found = f"content-encoding: got {coding[:40]!r}; send the body as it is"
+            raise RefusedRequestError(415, found, "unsupported_encoding")
         headers, removed = kept_headers(head.headers, door.allowed, door.settings.priority_headers)
         run = None
         if content:
@@ -245,17 +255,33 @@ class CallerConnection(asyncio.Protocol):
             return
         now = asyncio.get_running_loop().time()
         self._door.suspects.failed(program.run, now)
-        self._door.suspects.check(program.run, now + CHECK_SECONDS)
+        self._door.suspects.check(program.run, now, CHECK_SECONDS)
         self._door.poke()
 
     def _next(self) -> None:
         """Go on with the next request of the connection."""
+        self._arrived()
         self._count(0)
         self._head, self._body, self._program, self._asking = None, None, None, None
         if not self._stays:
             self.transport.close()
         elif self._buffer:
+            # Later, because thousands of small requests may have come at once.
+            asyncio.get_running_loop().call_soon(self._resume)
+
+    def _resume(self) -> None:
+        if self._buffer and self._asking is None and not self.transport.is_closing():
             self._advance()
+
+    def _arrived(self) -> None:
+        """Note that a request is complete, or that it is not waited for any more."""
+        if self._late:
+            self._late.cancel()
+            self._late = None
+
+    def _refuse_slow(self) -> None:
+        seconds = self._door.settings.request_seconds
+        self._refuse(RefusedRequestError(408, f"not complete after {seconds:.0f} seconds", "too_slow"))
 
     def _refuse(self, refusal: RefusedRequestError) -> None:
         """Answer with an error. The connection stays open if the request has been read to its end."""

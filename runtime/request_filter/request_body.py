@@ -30,7 +30,7 @@ class BodyReader:
     def __init__(self, length: int | None, most: int) -> None:
         self._most = most
         self._missing = length
-        self._parts: list[bytes] = []
+        self._content = bytearray()
         self._chunk = 0
         self._state = "size"
         self.size = 0
@@ -81,17 +81,16 @@ class BodyReader:
 
     def content(self) -> bytes:
         """Return the body."""
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        return bytes(self._content)
 
     def _move(self, buffer: bytearray, most: int) -> int:
         """Move up to so many bytes from the buffer to the body, and return how many there were."""
-        part = bytes(buffer[:most])
+        part = buffer[:most]
         del buffer[: len(part)]
         self.size += len(part)
         if self.size > self._most:
             raise self._too_large()
-        if part:
-            self._parts.append(part)
+        self._content += part
         return len(part)
 
     def _line(self, buffer: bytearray) -> bytes | None:

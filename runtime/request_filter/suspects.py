@@ -144,13 +144,13 @@ class SuspectMemory:
         ):
             self._failed.popitem(last=False)
 
-    def check(self, run: RequestRun, until: float) -> None:
+    def check(self, run: RequestRun, now: float, seconds: float) -> None:
         """Refuse a request until it is known whether its worker died."""
-        self._checking[run.digest] = until
-
-    def checked(self, now: float) -> None:
-        """Forget checks whose time is over."""
-        self._checking = {digest: until for digest, until in self._checking.items() if until > now}
+        self._checking.pop(run.digest, None)
+        self._checking[run.digest] = now + seconds
+        # They are in the order of their ends.
+        while self._checking[first := next(iter(self._checking))] <= now:
+            del self._checking[first]
 
     def died(self, since: float, now: float) -> int:
         """Note that a worker died, and return how many requests that concerns.

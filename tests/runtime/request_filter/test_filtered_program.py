@@ -6,6 +6,8 @@ import dataclasses
 import http.client
 import json
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -28,6 +30,7 @@ pytestmark = pytest.mark.clock
 
 PATIENCE_SECONDS = 60.0
 PATH = "/v1/chat/completions"
+_REQUEST_SECONDS = 2.0
 
 
 class Filtered:
@@ -46,7 +49,9 @@ class Filtered:
         assert isinstance(settings, FilePath)
         assert isinstance(program, FilePath)
         own = dataclasses.replace(
-            FilterSettings.from_text(settings.text), state=str(self.folder / "suspects.json")
+            FilterSettings.from_text(settings.text),
+            state=str(self.folder / "suspects.json"),
+            request_seconds=_REQUEST_SECONDS,
         )
         (self.folder / "settings").write_text(own.as_text())
         (self.folder / "program").write_text(program.text)
@@ -99,12 +104,15 @@ def test_before_a_program_of_another_container_it_waits_for_it_and_ends_with_a_s
     moved = {str(router.ports[0].number): str(port), router.arguments[-1]: str(behind)}
     words = [*router.command[1:], *(moved.get(word, word) for word in router.arguments)]
     environment = {"PATH": os.environ["PATH"], **_files(router.environment, tmp_path)}
-    process = subprocess.Popen([sys.executable, *words], env=environment)
+    # As in a container with a low limit of open files, of which each request needs two.
+    low = ["sh", "-c", 'ulimit -Sn 256 && exec "$@"', "sh"]
+    process = subprocess.Popen([*low, sys.executable, *words], env=environment)
     try:
         end = time.monotonic() + PATIENCE_SECONDS
         while (status := _health(port)) == 0 and time.monotonic() < end:
             time.sleep(0.05)
         assert status == 503
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[0] > 256
         server = [sys.executable, small_server.__file__, str(tmp_path / "notes")]
         with subprocess.Popen([*server, "--host", "127.0.0.1", "--port", str(behind)]) as program:
             while _health(port) != 200 and time.monotonic() < end:
@@ -179,6 +187,45 @@ def test_nothing_beyond_the_checks_reaches_the_program(filtered: Filtered) -> No
     assert filtered.post(1, allowed_token_ids=list(range(1025)))[0] == 400
     assert filtered.get("/v1/load_lora_adapter") == 404
     assert filtered.noted() == []
+
+
+def test_a_request_that_never_ends_makes_room_and_an_idle_connection_stays(filtered: Filtered) -> None:
+    """Red if a handful of callers that send a byte a second take all room for bodies."""
+    idle = filtered.connection()
+    idle.request("GET", "/health")
+    assert idle.getresponse().read() == b"ok"
+    started = time.monotonic()
+    for begun in (b"POST", f"POST {PATH} HTTP/1.1\r\nhost: m\r\ncontent-length: 9\r\n\r\n{{".encode()):
+        with socket.create_connection(("127.0.0.1", filtered.port), timeout=PATIENCE_SECONDS) as caller:
+            caller.sendall(begun)
+            assert _all(caller).startswith(b"HTTP/1.1 408 ")
+    assert time.monotonic() - started >= 2 * _REQUEST_SECONDS
+    idle.request("GET", "/health")
+    assert idle.getresponse().status == 200
+
+
+def test_many_requests_at_once_are_answered_in_turn(filtered: Filtered) -> None:
+    """Red if a caller that does not wait for answers gets them mixed up, or an error that closes all."""
+    body = b'{"max_tokens": 1}'
+    asked = f"POST {PATH} HTTP/1.1\r\nhost: m\r\ncontent-length: {len(body)}\r\n".encode()
+    with socket.create_connection(("127.0.0.1", filtered.port), timeout=PATIENCE_SECONDS) as caller:
+        caller.sendall(b"GET /none HTTP/1.1\r\nhost: m\r\n\r\n" * 2000)
+        caller.sendall(asked + b"content-encoding: gzip\r\n\r\n" + body)
+        # In chunks, with a trailer that is not passed on.
+        chunked = asked.rpartition(b"content-length")[0] + b"transfer-encoding: chunked\r\n\r\n"
+        caller.sendall(chunked + b"11\r\n" + body + b"\r\n0\r\nx-dynamo-priority: 9\r\n\r\n")
+        caller.sendall(asked + b"connection: close\r\n\r\n" + body)
+        found = re.findall(rb"HTTP/1.1 (\d+) ", _all(caller))
+    assert found == [b"404"] * 2000 + [b"415", b"200", b"200"]
+    assert "x-dynamo-priority" not in json.dumps(filtered.noted()).lower()
+
+
+def _all(caller: socket.socket) -> bytes:
+    """Return what comes until the connection ends."""
+    found = b""
+    while piece := caller.recv(65536):
+        found += piece
+    return found
 
 
 def test_a_request_that_ended_its_engine_twice_is_refused_by_the_third(filtered: Filtered) -> None:

@@ -123,9 +123,18 @@ def test_a_failed_request_waits_until_its_worker_has_been_checked(suspects: Susp
     """Red if a caller that repeats at once ends further workers before the first death is known."""
     run = suspects.start(POISON, 1)
     suspects.failed(run, 2)
-    suspects.check(run, 5)
+    suspects.check(run, 2, 3)
     assert _refused(suspects, POISON, 3) == 3
     assert _refused(suspects, POISON, 5.5) is None
+
+
+def test_checks_that_are_over_are_forgotten(suspects: SuspectMemory) -> None:
+    """Red if each failed request takes memory for good."""
+    for second in range(50):
+        run = suspects.start(b"%d" % second, second)
+        suspects.failed(run, second)
+        suspects.check(run, second, 3)
+    assert len(suspects._checking) == 3
 
 
 def test_the_memory_survives_a_start(suspects: SuspectMemory) -> None:
