@@ -3,7 +3,8 @@
 The text is a zip archive, which Python imports without unpacking it (PEP 273), from memory
 (memfd_create(2)), so the file system of the container may be read-only. It holds only the modules that a
 program imports, without docstrings and comments, and is compressed as one piece: a task definition has at
-most 64 KiB (Amazon ECS Developer Guide, "Service quotas").
+most 64 KiB (Amazon ECS Developer Guide, "Service quotas"). It is written in base85, which is a sixteenth
+shorter than base64, and whose letters JSON, YAML and CloudFormation take as they are.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFuncti
 LOADER: Final = (
     "import base64,os,runpy,sys,zlib;"
     'f=os.memfd_create("task");'
-    "os.write(f,zlib.decompress(base64.b64decode({text})));"
+    "os.write(f,zlib.decompress(base64.b85decode({text})));"
     'sys.path.insert(0,f"/proc/self/fd/{{f}}");'
     "del sys.argv[0];"
     'runpy.run_module(sys.argv[0],run_name="__main__",alter_sys=True)'
@@ -52,7 +53,7 @@ def packed_program(module: str) -> str:
             # Without a date, which differs between checkouts.
             entry = zipfile.ZipInfo(str(file.relative_to(_source(file))))
             archive.writestr(entry, _code_of(file))
-    return base64.b64encode(zlib.compress(content.getvalue(), 9)).decode("ascii")
+    return base64.b85encode(zlib.compress(content.getvalue(), 9)).decode("ascii")
 
 
 def _needed(module: str) -> set[Path]:
