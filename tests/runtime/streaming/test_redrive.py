@@ -325,7 +325,8 @@ def test_a_second_redrive_replaces_the_line_of_the_first() -> None:
         def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803 - boto3's
             written[Bucket, Key] = Body
 
-    history, version = AnswerHistory(Bucket(), "s3a://bucket/streaming-history/shopper"), 1_795_424_400_000_007
+    history = AnswerHistory(Bucket(), "s3a://bucket/streaming-history/shopper")
+    version = 1_795_424_400_000_007
     world = World()
     world.history.add = history.add  # type: ignore[method-assign]
     for _ in range(2):
