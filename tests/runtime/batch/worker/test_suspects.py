@@ -129,7 +129,7 @@ class FilteredFleet(Fleet):
             self.memory.answered(run)
         else:
             self.memory.failed(run, now())
-            self.memory.check(run, now() + CHECK_SECONDS)
+            self.memory.check(run, now(), CHECK_SECONDS)
         return found
 
     def die(self, worker: int) -> None:
