@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from inference_blueprints.deployment.ownership.platform_table import TABLE
 from inference_blueprints.local.emulator.emulator import Emulator
 
 #: Service, operation, key of the list in its answer, key of the id that CloudFormation knows too.
@@ -41,6 +42,8 @@ def _others(emulator: Emulator) -> Iterator[str]:
     """Yield what is listed by id alone, or has to be asked for whether it still counts."""
     yield from emulator.client("eks").list_clusters()["clusters"]
     yield from emulator.client("sqs").list_queues().get("QueueUrls", [])
+    # The account's table of platforms belongs to none of them.
+    yield from set(emulator.client("dynamodb").list_tables()["TableNames"]) - {TABLE}
     for zone in emulator.client("route53").list_hosted_zones()["HostedZones"]:
         yield zone["Id"].removeprefix("/hostedzone/")
     keys = emulator.client("kms")

@@ -20,6 +20,8 @@ from inference_blueprints.deployment.ecs.cluster_reading import hosts
 CHECK = "lost hosts"
 #: Time in which a host joins, with the pull of an engine's image.
 _JOINS: Final = timedelta(minutes=45)
+#: Most values of a filter (EC2 API Reference, DescribeInstances, Filters).
+_FILTER_VALUES: Final = 200
 
 
 def lost_hosts(change: PlatformChange) -> Iterator[Finding]:
@@ -55,9 +57,15 @@ def _lost(account: Account, cluster: str, groups: Sequence[str]) -> list[str]:
             for each in group["Instances"]
             if each["InstanceId"] not in joined and each["LifecycleState"] == "InService"
         ]
-        if not others:
-            return []
-        described = account.client("ec2").describe_instances(InstanceIds=others)["Reservations"]
+        # A filter leaves out a host that has ended since; an identifier of one would be refused (EC2 API
+        # Reference, error codes, InvalidInstanceID.NotFound).
+        described = [
+            reservation
+            for start in range(0, len(others), _FILTER_VALUES)
+            for reservation in account.client("ec2").describe_instances(
+                Filters=[{"Name": "instance-id", "Values": others[start : start + _FILTER_VALUES]}]
+            )["Reservations"]
+        ]
         early = datetime.now(UTC) - _JOINS
         return sorted(
             str(instance["InstanceId"])

@@ -14,6 +14,8 @@ from tests.unit.deployment.ecs.test_old_hosts import GROUP, FakeAccount, associa
 
 #: Age of each instance of the group in minutes, and whether it is a container instance.
 INSTANCES = {"i-joined": (600, True), "i-lost": (600, False), "i-boots": (10, False)}
+#: The group still lists it, and EC2 no longer knows it: it would refuse a request with its identifier.
+ENDED = "i-ended"
 
 
 class FakeHosts(FakeAccount):
@@ -30,7 +32,9 @@ class FakeHosts(FakeAccount):
         group = {
             "DesiredCapacity": 3,
             "MinSize": self.minimum,
-            "Instances": [{"InstanceId": each, "LifecycleState": "InService"} for each in INSTANCES],
+            "Instances": [
+                {"InstanceId": each, "LifecycleState": "InService"} for each in (*INSTANCES, ENDED)
+            ],
         }
         pages = {
             "list_stack_resources": [
@@ -50,7 +54,8 @@ class FakeHosts(FakeAccount):
                     {
                         "Instances": [
                             {"InstanceId": each, "LaunchTime": now - timedelta(minutes=INSTANCES[each][0])}
-                            for each in words["InstanceIds"]
+                            for each in words["Filters"][0]["Values"]
+                            if each != ENDED
                         ]
                     }
                 ]
