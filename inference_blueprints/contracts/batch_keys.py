@@ -84,6 +84,17 @@ def jobs_of_model(model: str) -> tuple[str, str]:
     return f"{_of_model(model)}{'?' * 32}", f"{_JOB}{'?' * 32}"
 
 
+def suspects_of_model(model: str) -> str:
+    """Return the key of the turn at suspects in the table of progress. `jobs_of_model` covers it.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    """
+    return f"{_of_model(model)}{'suspects':#>32}"
+
+
 def _of_model(model: str) -> str:
     return _JOB + hashlib.sha256(model.encode()).hexdigest()[:_MARK_CHARACTERS]
 

@@ -14,6 +14,9 @@ others        the fields of `ShardProgress` or of `JobSize`, numbers
 An item is always written whole and never incremented, so a repeated write is harmless. It replaces only an
 earlier item, so a worker that hung and resumed changes nothing. Ten thousand items take about a megabyte,
 which is one or two pages of a query. The same number of objects in S3 would take thirty pages of a list.
+
+One more item per model is the turn at running suspects (`batch.worker.suspect_turn`): ``holder`` has it
+``until`` a time in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from batch.contracts.shard import Usage
+from inference_blueprints.contracts.batch_keys import suspects_of_model
 from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, JOB_ATTRIBUTE, SHARD_ATTRIBUTE
 
 #: Used in place of a shard's name. No shard has this name.
@@ -129,6 +133,27 @@ class ShardProgress:
             expired=_number(item, "expired"),
             usage=Usage(*tokens),
         )
+
+
+def turn_item(model: str, holder: str, *, now: float, until: float) -> dict[str, Any]:
+    """Return the options of the call that takes the turn. It is refused while another process has it.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    holder
+        Identifier of the process.
+    now, until
+        The time, and when the turn ends, in seconds since 1970.
+    """
+    numbers = _numbers({"until": until, EXPIRY_ATTRIBUTE: int(until) + _KEPT_SECONDS})
+    return {
+        "Item": {**_key(suspects_of_model(model), WHOLE_JOB), "holder": {"S": holder}, **numbers},
+        "ConditionExpression": "attribute_not_exists(#holder) OR #holder = :holder OR #until <= :now",
+        "ExpressionAttributeNames": {"#holder": "holder", "#until": "until"},
+        "ExpressionAttributeValues": {":holder": {"S": holder}, **_numbers({":now": now})},
+    }
 
 
 def _key(job: str, shard: str) -> dict[str, Any]:

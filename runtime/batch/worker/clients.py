@@ -14,6 +14,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
 #: Parallel calls: one poll, and for each shard a read, a commit and a heartbeat.
 _THREADS: Final = 32
@@ -50,6 +51,14 @@ def make_clients() -> Clients:
 def use_threads() -> None:
     """Give the running event loop enough threads for `in_thread`."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "aws"))
+
+
+def is_condition_refused(error: BotoCoreError | ClientError) -> bool:
+    """Return whether DynamoDB refused a write because of its condition."""
+    return (
+        isinstance(error, ClientError)
+        and error.response["Error"]["Code"] == "ConditionalCheckFailedException"
+    )
 
 
 async def in_thread(function: Callable[P, R], *words: P.args, **options: P.kwargs) -> R:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import random
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Final
 
 from batch.contracts.shard import ShardLine
@@ -19,6 +19,7 @@ from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEnd
 from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row, response_row
+from batch.worker.suspect_turn import SuspectTurn
 from batch.worker.suspects import (
     ALONE_AGAIN_SECONDS,
     LOSSES_ALONE,
@@ -120,6 +121,8 @@ class LineRunner:
         Failures caused by the line after which it is given up.
     request_seconds
         Longest time for one request.
+    turn
+        The turn at running a suspect, if the model has other workers.
     """
 
     endpoint: ModelEndpoint
@@ -128,10 +131,12 @@ class LineRunner:
     metrics: Metrics
     attempts: int
     request_seconds: float
+    turn: InitVar[SuspectTurn | None] = None
     suspects: SuspectLines = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.suspects = SuspectLines(self.endpoint, self.limit, self.metrics.model)
+    def __post_init__(self, turn: SuspectTurn | None) -> None:
+        turn = turn or SuspectTurn(None, None, self.metrics.model)
+        self.suspects = SuspectLines(self.endpoint, self.limit, self.metrics.model, turn)
 
     async def run(self, line: ShardLine, terms: ShardTerms, permit: Permit) -> Result:
         """Send requests for a line until there is a result row.
@@ -215,7 +220,7 @@ class LineRunner:
         self, line: ShardLine, terms: ShardTerms, request: ModelRequest, outcome: Failure, attempts: int
     ) -> Result:
         """Send a request while it is the only one, until it is answered, given up or expired."""
-        losses, tries, last = 0, 0, outcome
+        losses, tries, last, was_alone = 0, 0, outcome, False
         log("line_suspected", reason=outcome.reason, attempts=attempts)
         while True:
             # What other processes have in flight must not meet it each time.
@@ -227,7 +232,7 @@ class LineRunner:
                 try:
                     with terms.drain.waits():
                         async with asyncio.timeout_at(terms.deadline):
-                            await stack.enter_async_context(self.suspects.alone(terms.path))
+                            await stack.enter_async_context(self.suspects.alone(terms.path, losses))
                 except TimeoutError:
                     break
                 seconds = min(self.request_seconds, terms.deadline - asyncio.get_running_loop().time())
@@ -236,17 +241,19 @@ class LineRunner:
                     found = await self._answer(line, terms, request, None, seconds)
                 except ImageNotStoredError as error:
                     return _refused(line, terms, "image_not_stored", error, attempts)
-            if isinstance(found, Answer):
-                log("suspect_answered", attempts=attempts)
-                return _answered(line, terms, found, attempts)
-            outcome = found
-            if found.fault is not EndpointFault.HELD:
-                tries += 1
-                self.suspects.lost()
-            if found.fault in {EndpointFault.LOST, EndpointFault.BROKEN}:
-                losses, last = losses + 1, found
-            # The filter tries suspects one after the other, also those of other callers: it knows after one.
-            if losses >= LOSSES_ALONE or (losses and found.is_suspected):
+                if isinstance(found, Answer):
+                    log("suspect_answered", attempts=attempts)
+                    return _answered(line, terms, found, attempts)
+                outcome = found
+                if found.fault is not EndpointFault.HELD:
+                    tries += 1
+                    self.suspects.lost()
+                if found.fault in {EndpointFault.LOST, EndpointFault.BROKEN}:
+                    losses, last = losses + 1, found
+                    was_alone = was_alone or self.suspects.turn.lasts
+            # A filter tries suspects one after the other, also those of other callers. It does not know of
+            # other filters, so its word counts after one loss in the turn of this process.
+            if losses >= LOSSES_ALONE or (was_alone and found.is_suspected):
                 log("suspect_given_up", reason=last.reason, attempts=attempts)
                 return _condemned(line, terms, last, attempts, losses)
         return expired(line, terms, attempts)

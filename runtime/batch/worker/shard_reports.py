@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.contracts.progress_items import ShardProgress
 from batch.contracts.shard import ShardMessage
-from batch.worker.clients import in_thread
+from batch.worker.clients import in_thread, is_condition_refused
 from batch.worker.metrics import log
 
 
@@ -43,16 +43,8 @@ class ShardReports:
                 **progress.write(job, shard, now=time.time()),
             )
         except (BotoCoreError, ClientError) as error:
-            if not _is_refused(error):
+            if not is_condition_refused(error):
                 log("progress_failed", job=job, shard=shard, reason=str(error))
                 return
             # Another worker has the same shard and has made more progress.
         self._last = progress
-
-
-def _is_refused(error: BotoCoreError | ClientError) -> bool:
-    """Return whether the write failed because the stored progress is equal or later."""
-    return (
-        isinstance(error, ClientError)
-        and error.response["Error"]["Code"] == "ConditionalCheckFailedException"
-    )

@@ -1,12 +1,13 @@
 """Runs requests alone that may end the workers of a model.
 
 A worker that dies takes all its requests with it, and what killed it kills the next one. So a line is
-suspected that was lost twice. It is sent again while no other request of this process is in flight and the
-endpoint is known to answer: then only the line itself can be the reason that it is lost once more, and
-nothing of this process is lost with it. A line that was only beside another one is answered.
+suspected that was lost twice. It is sent again while no other request of this process is in flight, no other
+process runs a suspect (`suspect_turn`), and the endpoint is known to answer: then only the line itself can be
+the reason that it is lost once more, and nothing of this process is lost with it. A line that was only beside
+another one is answered.
 
-The filter of the entry point sees all callers and tries one suspect at a time. So its word after one loss
-alone is enough (`contracts.request_filter`). Without it, another process may be the reason of a loss.
+The filter of an entry point sees its callers and tries one suspect at a time. So its word after one loss
+alone is enough (`contracts.request_filter`). Without it, another caller may be the reason of a loss.
 
 Drains, interrupted Spot instances and lost nodes do not count: their requests are finished, moved to another
 worker or time out, and no line meets three of them by chance while it is alone.
@@ -15,6 +16,7 @@ worker or time out, and no line meets three of them by chance while it is alone.
 from __future__ import annotations
 
 import asyncio
+import random
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -29,6 +31,7 @@ from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.metrics import log
 from batch.worker.model_endpoint import Answer, ModelEndpoint
 from batch.worker.model_request import ModelRequest
+from batch.worker.suspect_turn import SuspectTurn
 from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
 
 #: Times that a line is lost among others before it is suspected.
@@ -66,17 +69,23 @@ class SuspectLines:
         Shared by the process.
     model
         Name under which the endpoint serves the model.
+    turn
+        The turn at running a suspect, of all workers of the model.
     """
 
     endpoint: ModelEndpoint
     limit: ConcurrencyLimit
     model: str
+    turn: SuspectTurn
     #: When a request was last answered, and last lost, by the event loop's clock.
     answered_at: float = field(default=float("-inf"), init=False)
     lost_at: float = field(default=float("-inf"), init=False)
     _failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_FAILURES), init=False)
     _waiting: int = field(default=0, init=False)
-    _one: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    #: Of those that wait, lines that were lost alone; and whether one runs.
+    _lost_alone: int = field(default=0, init=False)
+    _runs: bool = field(default=False, init=False)
+    _next: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def answered(self) -> None:
@@ -96,28 +105,60 @@ class SuspectLines:
         return sum(abs(each - moment) <= MOMENT_SECONDS for each in self._failed_at) > 1
 
     @asynccontextmanager
-    async def alone(self, path: str) -> AsyncIterator[None]:
+    async def alone(self, path: str, losses: int) -> AsyncIterator[None]:
         """Keep all other requests back for the duration of the ``with`` block.
 
-        It begins when no request is in flight and the endpoint answers. Suspects run one after the other, so
-        those in flight end once for all of them.
+        It begins when no request is in flight, no other process runs a suspect, and the endpoint answers.
+        Suspects run one after the other, so those in flight end once for all of them.
 
         Parameters
         ----------
         path
             API path of the request.
+        losses
+            Times that it was lost alone. One that was goes first, while the filter still speaks of it.
         """
         self._waiting += 1
         self.limit.hold()
         try:
-            async with self._one:
+            async with self._one(is_first=losses > 0):
                 await self.limit.idle()
-                await self.until_answers(path)
-                yield
+                begin = asyncio.get_running_loop().time()
+                try:
+                    await self._until_turn(path)
+                    yield
+                finally:
+                    await self.turn.end(lost=self.lost_at >= begin)
         finally:
             self._waiting -= 1
             if not self._waiting:
                 self.limit.release()
+
+    @asynccontextmanager
+    async def _one(self, *, is_first: bool) -> AsyncIterator[None]:
+        """Let one line run at a time."""
+        async with self._next:
+            self._lost_alone += is_first
+            try:
+                await self._next.wait_for(lambda: not self._runs and (is_first or not self._lost_alone))
+                self._runs = True
+            finally:
+                self._lost_alone -= is_first
+                self._next.notify_all()
+        try:
+            yield
+        finally:
+            self._runs = False
+            async with self._next:
+                self._next.notify_all()
+
+    async def _until_turn(self, path: str) -> None:
+        """Wait until it is the turn of this process and the endpoint answers."""
+        for seconds in _backoff():
+            # It is taken again before each small request, whose answer may come late.
+            if await self.turn.take() and await self._answers(path):
+                return
+            await asyncio.sleep(random.uniform(1, 1 + seconds))  # noqa: S311 - no secret
 
     async def until_answers(self, path: str) -> None:
         """Wait until the endpoint has answered a request since the last one was lost.
@@ -135,12 +176,18 @@ class SuspectLines:
             for seconds in _backoff():
                 if self.answered_at >= self.lost_at:
                     return
-                outcome = await self.endpoint.ask(path, self._probe(path), seconds=_PROBE_SECONDS)
-                if isinstance(outcome, Answer):
-                    self.answered()
+                if await self._answers(path):
                     return
-                log("endpoint_unready", reason=outcome.reason)
                 await asyncio.sleep(seconds)
+
+    async def _answers(self, path: str) -> bool:
+        """Ask a small request, and return whether it was answered."""
+        outcome = await self.endpoint.ask(path, self._probe(path), seconds=_PROBE_SECONDS)
+        if isinstance(outcome, Answer):
+            self.answered()
+            return True
+        log("endpoint_unready", reason=outcome.reason)
+        return False
 
     def _probe(self, path: str) -> ModelRequest:
         # Each has a text of its own: the filter knows requests by their bodies, and would refuse the next one

@@ -31,6 +31,7 @@ from batch.worker.shard_holder import ShardHolder
 from batch.worker.shard_reports import ShardReports
 from batch.worker.shard_run import ShardRun, Shared
 from batch.worker.spot import wait_for_warning
+from batch.worker.suspect_turn import SuspectTurn
 from batch.worker.task import ShardTask
 from batch.worker.task_protection import AGENT, keep_protected
 
@@ -64,6 +65,7 @@ async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.E
             Metrics(settings.platform, settings.model),
             settings.attempts,
             settings.request_seconds,
+            SuspectTurn(clients.dynamodb, settings.progress_table, settings.model),
         )
         bucket, image_memory = BucketClient(clients.s3, settings.bucket), MemoryBudget(settings.memory_bytes)
         shared = Shared(

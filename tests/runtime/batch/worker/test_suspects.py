@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from botocore.exceptions import ClientError
 from request_filter.refused_request import RefusedRequestError
 from request_filter.suspects import CHECK_SECONDS, SuspectMemory
 
@@ -25,6 +26,7 @@ from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEnd
 from batch.worker.model_request import ModelRequest, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import RowIdentifier
+from batch.worker.suspect_turn import SuspectTurn
 from batch.worker.suspects import LOSSES_ALONE, LOSSES_AMONG_OTHERS
 from tests.runtime.batch.worker.jobs import lines
 from tests.runtime.batch.worker.turned_loop import turn
@@ -41,6 +43,8 @@ def answered(status: int, body: bytes, *, seconds: float = 0.0, pause: str = "")
     return found
 
 
+#: Workers, and seeds with which a bystander was given up when processes did not take turns.
+SEEDS = ((1, 4), (1, 31), (4, 1))
 #: What a caller gets whose worker has died, and nothing of JSON from a load balancer that finds none.
 DEATHS: Mapping[str, Failure] = {
     "503": answered(503, b'{"error": {"message": "no instances", "code": 503}}'),
@@ -112,39 +116,66 @@ class Fleet:
 
 @dataclass
 class FilteredFleet(Fleet):
-    """A fleet behind the filter of an entry point, which is one for all processes of batch."""
+    """A fleet behind the filters of entry points. Each remembers for itself."""
 
-    memory: SuspectMemory = field(default_factory=lambda: SuspectMemory(2, 120, 24 * 3600))
+    frontends: int = 1
+    memories: list[SuspectMemory] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.memories = [SuspectMemory(2, 120, 24 * 3600) for _ in range(self.frontends)]
 
     async def ask(self, _: str, request: ModelRequest, **__: object) -> Answer | Failure:
         now = asyncio.get_running_loop().time
+        memory = self.chance.choice(self.memories)
         digest = hashlib.sha256(request.body).digest()
         try:
-            run = self.memory.start(digest, now())
+            run = memory.start(digest, now())
         except RefusedRequestError as refused:
             error = json.dumps({"error": {"message": str(refused), "code": refused.code}}).encode()
             return answered(refused.status, error, pause=str(refused.retry_after))
         found = await super().ask("", request)
         if isinstance(found, Answer):
-            self.memory.answered(run)
+            memory.answered(run)
         else:
-            self.memory.failed(run, now())
-            self.memory.check(run, now(), CHECK_SECONDS)
+            memory.failed(run, now())
+            memory.check(run, now(), CHECK_SECONDS)
         return found
 
     def die(self, worker: int) -> None:
         super().die(worker)
         now = asyncio.get_running_loop().time()
         # It was last seen alive some time before, and is seen dead some time later.
-        asyncio.get_running_loop().call_later(
-            self.chance.uniform(0.1, 1.5), lambda: self.memory.died(now - 1, now + 1.5)
-        )
+        for memory in self.memories:
+            asyncio.get_running_loop().call_later(
+                self.chance.uniform(0.1, 1.5), memory.died, now - 1, now + 1.5
+            )
 
 
-def runner_of(fleet: Fleet, in_flight: int = 40) -> LineRunner:
+@dataclass
+class TurnTable:
+    """The item of the turn, written under its condition: see `test_suspect_turn`."""
+
+    item: dict[str, Any] = field(default_factory=dict)
+    writes: int = 0
+
+    def put_item(self, *, Item: dict[str, Any], ExpressionAttributeValues: Any, **_: object) -> None:  # noqa: N803 - the names of boto3
+        self.writes += 1
+        now, holder = float(ExpressionAttributeValues[":now"]["N"]), ExpressionAttributeValues[":holder"]
+        if self.item and self.item["holder"] != holder and float(self.item["until"]["N"]) > now:
+            code = {"Error": {"Code": "ConditionalCheckFailedException", "Message": "no"}}
+            raise ClientError(cast("Any", code), "PutItem")
+        self.item = Item
+
+
+def runner_of(fleet: Fleet, in_flight: int = 40, turns: TurnTable | None = None) -> LineRunner:
     """Return what one process of batch runs its lines with."""
     limit = ConcurrencyLimit(start=in_flight, least=1, most=in_flight)
-    return LineRunner(cast("ModelEndpoint", fleet), limit, RetryBudget(0.1), Metrics("chat", "qwen"), 5, 100)
+    turn = SuspectTurn(
+        turns, "progress" if turns else None, "qwen", lambda: asyncio.get_running_loop().time()
+    )
+    endpoint, metrics = cast("ModelEndpoint", fleet), Metrics("chat", "qwen")
+    return LineRunner(endpoint, limit, RetryBudget(0.1), metrics, 5, 100, turn)
 
 
 async def run_lines(fleet: Fleet, runner: LineRunner, prompts: list[str], seconds: float) -> list[Any]:
@@ -171,24 +202,25 @@ async def run_lines(fleet: Fleet, runner: LineRunner, prompts: list[str], second
     return rows
 
 
+async def two_processes(fleet: Fleet, turns: TurnTable | None = None) -> list[Any]:
+    """Run the poison and 200 others in two processes of batch, and return the rows with errors."""
+    shares = [[POISON, *map(str, range(BYSTANDERS // 2))], [*map(str, range(BYSTANDERS // 2))]]
+    found = await asyncio.gather(
+        *(run_lines(fleet, runner_of(fleet, turns=turns), prompts, 24 * 3600) for prompts in shares)
+    )
+    return [row for rows in found for row in rows if row["error"] is not None]
+
+
 @pytest.mark.parametrize("death", DEATHS)
 @pytest.mark.parametrize("size", [1, 4])
 def test_one_poisonous_line_is_given_up_and_no_bystander(size: int, death: str) -> None:
     """Red if the line is asked again without end, or if a line is given up that only ran beside it."""
     fleet = Fleet(size, death, random.Random(size))  # noqa: S311 - no secret
 
-    async def go() -> None:
-        # Two processes of batch share the model.
-        shares = [[POISON, *map(str, range(BYSTANDERS // 2))], [*map(str, range(BYSTANDERS // 2))]]
-        found = await asyncio.gather(
-            *(run_lines(fleet, runner_of(fleet), prompts, 24 * 3600) for prompts in shares)
-        )
-        refused = [row for rows in found for row in rows if row["error"] is not None]
-        assert [row["custom_id"] for row in refused] == ["line-0"]
-        assert refused[0]["error"]["code"] == "endpoint_error"
-        assert "it may end the model's workers" in refused[0]["error"]["message"]
-
-    turn(go())
+    refused = turn(two_processes(fleet))
+    assert [row["custom_id"] for row in refused] == ["line-0"]
+    assert refused[0]["error"]["code"] == "endpoint_error"
+    assert "it may end the model's workers" in refused[0]["error"]["message"]
     # An attempt may end two workers.
     assert fleet.deaths <= (LOSSES_AMONG_OTHERS + LOSSES_ALONE) * min(size, 1 + fleet.migrations)
 
@@ -203,18 +235,23 @@ def test_behind_the_filter_three_attempts_tell(size: int, migrations: int, death
     fleet = FilteredFleet(size, death, random.Random(size), migrations)  # noqa: S311 - no secret
 
     async def go() -> None:
-        shares = [[POISON, *map(str, range(BYSTANDERS // 2))], [*map(str, range(BYSTANDERS // 2))]]
         begin = asyncio.get_running_loop().time()
-        found = await asyncio.gather(
-            *(run_lines(fleet, runner_of(fleet), prompts, 24 * 3600) for prompts in shares)
-        )
-        refused = [row for rows in found for row in rows if row["error"] is not None]
+        refused = await two_processes(fleet, TurnTable())
         assert [row["custom_id"] for row in refused] == ["line-0"]
         assert "it was lost once while no other request" in refused[0]["error"]["message"]
         assert asyncio.get_running_loop().time() - begin < 30 * 60
 
     turn(go())
     assert fleet.deaths <= (4 if migrations and size > 1 else 3)
+
+
+@pytest.mark.parametrize(("size", "seed"), SEEDS)
+def test_two_frontends_do_not_condemn_a_bystander(size: int, seed: int) -> None:
+    """Red if two processes run suspects at the same time: each filter then blames the one that it knows."""
+    fleet = FilteredFleet(size, "503", random.Random(seed), size > 1, frontends=2)  # noqa: S311 - no secret
+    refused = turn(two_processes(fleet, TurnTable()))
+    assert [row["custom_id"] for row in refused] == ["line-0"]
+    assert fleet.deaths <= (LOSSES_AMONG_OTHERS + LOSSES_ALONE) * (2 if size > 1 else 1)
 
 
 def test_a_poisonous_line_alone_in_its_job_is_given_up() -> None:

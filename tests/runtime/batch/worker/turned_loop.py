@@ -38,8 +38,10 @@ class TurnedLoop(asyncio.SelectorEventLoop):
         return future
 
     def _run_once(self) -> None:
-        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
-            self._now = max(self._now, self._scheduled[0].when())  # type: ignore[attr-defined]
+        # A timer that was cancelled would be dropped only after this, and the next one waited for.
+        if not self._ready:  # type: ignore[attr-defined]
+            ahead = [each for each in self._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
+            self._now = max(self._now, min((each.when() for each in ahead), default=self._now))
         super()._run_once()  # type: ignore[misc]
 
 
