@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from request_filter.refused_request import RefusedRequestError
 from request_filter.suspects import CHECK_SECONDS, SuspectMemory
 
@@ -252,6 +252,23 @@ def test_two_frontends_do_not_condemn_a_bystander(size: int, seed: int) -> None:
     refused = turn(two_processes(fleet, TurnTable()))
     assert [row["custom_id"] for row in refused] == ["line-0"]
     assert fleet.deaths <= (LOSSES_AMONG_OTHERS + LOSSES_ALONE) * (2 if size > 1 else 1)
+
+
+def test_the_word_of_the_filter_counts_in_the_turn_only() -> None:
+    """Red if a loss that another process may have caused is enough, because the turn is over or unknown."""
+
+    class Silent(TurnTable):
+        def put_item(self, **_: object) -> None:
+            raise EndpointConnectionError(endpoint_url="https://dynamodb")
+
+    fleet = FilteredFleet(1, "503", random.Random(1), migrations=0)  # noqa: S311 - no secret
+    [row] = turn(run_lines_of(fleet, Silent()))
+    assert f"lost {LOSSES_ALONE} times" in row["error"]["message"]
+    assert fleet.deaths == LOSSES_AMONG_OTHERS + LOSSES_ALONE
+
+
+async def run_lines_of(fleet: Fleet, turns: TurnTable) -> list[Any]:
+    return await run_lines(fleet, runner_of(fleet, turns=turns), [POISON], 24 * 3600)
 
 
 def test_a_poisonous_line_alone_in_its_job_is_given_up() -> None:
