@@ -44,6 +44,8 @@ class Life:
         self._folder = folder
         self._removal = Removal(Account(REGION), PLATFORM, blueprint="life.yaml", say=lambda _: None)
         self._storage = emulator.client("s3")
+        # A life that failed before this one has left its stacks.
+        self._removal.destroy()
         self._before = inventory(emulator)
         self._namespaces: set[str] = set()
         self._retained: set[str] = set()
