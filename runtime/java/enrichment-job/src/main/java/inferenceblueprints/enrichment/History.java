@@ -19,15 +19,25 @@ import org.apache.flink.streaming.api.functions.sink.filesystem.rollingpolicies.
  */
 final class History {
     private static final JsonMapper MAPPER = JsonMapper.builder().build();
+    private static final String FOLDER = "'date='yyyy-MM-dd/'hour='HH";
 
     private History() {}
 
     static FileSink<Result> sink(JobConfiguration configuration) {
         return FileSink.<Result>forRowFormat(new Path(configuration.history().uri()), new Line(configuration))
-                .withBucketAssigner(new DateTimeBucketAssigner<>("'date='yyyy-MM-dd/'hour='HH", ZoneOffset.UTC))
+                .withBucketAssigner(new DateTimeBucketAssigner<>(folder(configuration.history().uri()), ZoneOffset.UTC))
                 .withRollingPolicy(OnCheckpointRollingPolicy.build())
                 .withOutputFileConfig(OutputFileConfig.builder().withPartSuffix(".jsonl").build())
                 .build();
+    }
+
+    /**
+     * Returns the pattern of folders. Former releases wrote to {@code s3://}. Their snapshots have folders of this pattern,
+     * and Flink merges folders of a name only if their addresses are equal ({@code FileWriterBucket.merge}). A slash at the
+     * end makes another name of the same folder.
+     */
+    private static String folder(String address) {
+        return address.startsWith("s3a:") ? FOLDER + "/" : FOLDER;
     }
 
     private static final class Line implements Encoder<Result> {

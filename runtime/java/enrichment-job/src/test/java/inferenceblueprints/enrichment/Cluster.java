@@ -10,6 +10,7 @@ import org.apache.flink.configuration.JobManagerOptions;
 import org.apache.flink.configuration.MemorySize;
 import org.apache.flink.configuration.RestOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
+import org.apache.flink.configuration.StateBackendOptions;
 import org.apache.flink.configuration.TaskManagerOptions;
 import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
@@ -48,9 +49,15 @@ final class Cluster {
     }
 
     /** Starts the very graph of the job; {@code savepoint} is null for an empty beginning. */
-    JobID start(JobConfiguration configuration, int parallelism, String savepoint) throws Exception {
+    JobID start(JobConfiguration configuration, int parallelism, String savepoint, Duration checkpoints) throws Exception {
         Configuration settings = new Configuration();
-        settings.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, Duration.ofMillis(500));
+        // As in Managed Service for Apache Flink:
+        // https://docs.aws.amazon.com/managed-flink/latest/java/reference-flink-settings.title.html#reference-defaults-state-backend
+        settings.set(StateBackendOptions.STATE_BACKEND, "rocksdb");
+        settings.set(CheckpointingOptions.INCREMENTAL_CHECKPOINTS, true);
+        settings.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, checkpoints);
+        // A minute and five seconds in the service.
+        settings.set(CheckpointingOptions.MIN_PAUSE_BETWEEN_CHECKPOINTS, checkpoints.dividedBy(12));
         settings.set(RestartStrategyOptions.RESTART_STRATEGY, "fixed-delay");
         settings.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, Integer.MAX_VALUE);
         settings.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, Duration.ofMillis(200));

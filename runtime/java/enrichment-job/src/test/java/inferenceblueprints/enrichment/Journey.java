@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
@@ -26,6 +27,8 @@ final class Journey implements AutoCloseable {
     final Path folder;
     final ModelServer model = new ModelServer();
     final Ledger ledger;
+    /** Between two checkpoints. */
+    Duration checkpoints = Duration.ofMillis(500);
     /** The configuration as the Python library would write it; a test changes it before the start. */
     final ObjectNode document;
 
@@ -97,7 +100,7 @@ final class Journey implements AutoCloseable {
     }
 
     void start(int parallelism, String savepoint) throws Exception {
-        job = Rig.CLUSTER.start(JobConfiguration.read(document.toString()), parallelism, savepoint);
+        job = Rig.CLUSTER.start(JobConfiguration.read(document.toString()), parallelism, savepoint, checkpoints);
     }
 
     JobID job() {

@@ -111,8 +111,10 @@ final class Ledger {
         RedisClient client = RedisClient.create("redis://127.0.0.1:" + Rig.VALKEY.port());
         try (StatefulRedisConnection<String, String> connection = client.connect()) {
             for (String stored : connection.sync().keys("signal:" + job + ":*")) {
-                JsonNode record = MAPPER.readTree(connection.sync().hget(stored, "d"));
-                assertEquals(connection.sync().hget(stored, "v"), record.get("version").asText());
+                // One command: a write changes both.
+                var fields = connection.sync().hmget(stored, "d", "v");
+                JsonNode record = MAPPER.readTree(fields.get(0).getValue());
+                assertEquals(fields.get(1).getValue(), record.get("version").asText());
                 found.put(stored.substring(("signal:" + job + ":").length()), record);
             }
         } finally {

@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.net.URI;
+import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.flink.api.common.JobStatus;
 import org.junit.jupiter.api.Test;
@@ -82,6 +84,44 @@ class RestartsTest {
                     journey.model.requests.stream().anyMatch(each -> each.user().startsWith("e0 12") && each.user().contains("e5")),
                     "sessions go on");
         }
+    }
+
+    /**
+     * A job of a release that wrote its history to {@code s3://} is stopped as by an update, goes on with more subtasks and
+     * {@code s3a://}, and then with fewer. Flink merges what subtasks know of a folder only if its addresses are equal
+     * ({@code FileWriterBucket.merge}).
+     */
+    @Test
+    void theHistoryOfAFormerReleaseGoesOnUnderAnotherScheme() throws Exception {
+        try (Journey journey = new Journey("other-scheme")) {
+            journey.checkpoints = Duration.ofMinutes(1);
+            String folder = URI.create(journey.document.get("history").get("uri").textValue()).getPath();
+            history(journey, "s3://bucket" + folder);
+            String former = answered(journey, 2, null);
+            history(journey, "s3a://bucket" + folder);
+            String today = answered(journey, 4, former);
+            answered(journey, 1, today);
+            journey.ledger.check();
+            assertEquals(3 * SHOPPERS, journey.ledger.lines().size());
+            assertEquals(0, journey.ledger.deadLetters().size());
+        }
+    }
+
+    /** Starts the job with a round of events that wait for it, and stops it when all have an answer. */
+    private String answered(Journey journey, int parallelism, String savepoint) throws Exception {
+        String answer = "e" + rounds.get() + " 12";
+        round(journey);
+        journey.start(parallelism, savepoint);
+        Rig.await(() -> SHOPPERS == journey.ledger.signals().values().stream()
+                                .filter(each -> each.get("value").textValue().equals(answer))
+                                .count()
+                        ? ""
+                        : answer);
+        return journey.stop();
+    }
+
+    private static void history(Journey journey, String address) {
+        ((ObjectNode) journey.document.get("history")).put("uri", address);
     }
 
     @Test
