@@ -60,7 +60,7 @@ KINDS = {
         r"|export (JOB|MACHINE|SCHEDULER|API|OBJECT|CRON|QUEUE|DEAD|EXECUTION)="
     ),
     # Held to AWS's own model: test_stream_commands.py.
-    "flink": r"aws kinesisanalyticsv2 (describe|start)-application --application-name ",
+    "flink": r"aws kinesisanalyticsv2 (describe|start|stop)-application --application-name ",
     # Held to AWS's own model and to the name that the functions read: test_freeze_command.py.
     "freeze": r"aws ssm put-parameter ",
     # Called with its options: tests/runtime/capacity_shift/test_by_hand.py.

@@ -1,0 +1,194 @@
+"""The Flink job of an earlier release becomes that of this one while events come.
+
+Managed Service for Apache Flink updates a running application in these steps: it takes a snapshot, which is a
+savepoint of Flink, stops the job, and starts the new program with the new parallelism from that snapshot
+(UpdateApplication without RunConfigurationUpdate; "Manage automatic snapshot creation" in
+https://docs.aws.amazon.com/managed-flink/latest/java/how-snapshots.html).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.harness.stub_endpoint import stub_endpoint
+from inference_blueprints.contracts.streaming_job import (
+    DEAD_LETTERS_SUFFIX,
+    JobEndpoint,
+    StreamingJobConfiguration,
+)
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_blueprints.local.java import java_programs
+from inference_blueprints.local.streaming import job_processes
+from inference_blueprints.local.streaming.click_stream import click_stream, expected_of
+from inference_blueprints.local.streaming.job_processes import JobProcess, KafkaProcess, local_signal_store
+from inference_blueprints.local.streaming.streaming_clients import (
+    ClickProducer,
+    SignalWatch,
+    read_dead_letters,
+    read_history,
+)
+from inference_blueprints.local.streaming.streaming_counts import LeftBehind, counts_of
+from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
+from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from tests.releases.recorded_releases import recorded_releases
+
+RELEASE, BLUEPRINT = "95795729", "streaming-g6e"
+SECONDS, STOPPED_AT = 16.0, 6.0
+SUBTASKS = 2
+MORE_SUBTASKS = 3
+PARTITIONS = 12
+_RUNS = re.compile(r"flink at (\S+) runs job (\w+)")
+
+
+class FormerRelease:
+    """The program, the local cluster and the configuration of a streaming job, as a release recorded them."""
+
+    def __init__(self, folder: Path) -> None:
+        [release] = [each for each in recorded_releases() if each.commit == RELEASE]
+        assembly = release.assembly(BLUEPRINT, folder / "release")
+        [sources] = assembly.glob("asset.*/runtime/java/pom.xml")
+        self.runtime = sources.parents[1]
+        template = release.templates(BLUEPRINT)["streaming-Streaming"]["Resources"]
+        [document] = [each for each in template.values() if each["Type"] == "Custom::JobConfiguration"]
+        parts = document["Properties"]["Document"]["Fn::Join"][1]
+        text = "".join(each if isinstance(each, str) else "from-another-stack" for each in parts)
+        self.configuration = StreamingJobConfiguration.from_json(text)
+
+
+def patient(endpoint: JobEndpoint) -> JobEndpoint:
+    """Return settings with which no call of a busy machine becomes a dead letter.
+
+    The blueprint's job has one subtask. Here, several are in one process, which counts their calls together.
+    """
+    calls = MORE_SUBTASKS * endpoint.max_in_flight_per_subtask
+    return replace(endpoint, deadline_millis=60_000, max_in_flight=calls)
+
+
+def stop_with_snapshot(running: RunningProcess, folder: Path) -> Path:
+    """Stop a job as the service does, and return its snapshot."""
+    found = _RUNS.search(running.log_path.read_text())
+    assert found
+    address = f"{found[1]}/jobs/{found[2]}"
+    body = {"targetDirectory": folder.as_uri(), "drain": False, "formatType": "CANONICAL"}
+    request = urllib.request.Request(  # noqa: S310 - Flink's own address
+        f"{address}/stop", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+
+    def asked(what: urllib.request.Request | str) -> Any:
+        with urllib.request.urlopen(what, timeout=30) as answer:  # noqa: S310 - Flink's own address
+            return json.load(answer)
+
+    operation = f"{address}/savepoints/{asked(request)['request-id']}"
+    ended: dict[str, Any] = {}
+
+    def has_ended() -> bool:
+        # After this answer, the cluster closes and its process ends.
+        ended.update(asked(operation))
+        return bool(ended["status"]["id"] == "COMPLETED")
+
+    until(has_ended, "the snapshot")
+    assert "location" in ended["operation"], ended
+    running.popen.wait(60)
+    [snapshot] = folder.iterdir()
+    return snapshot
+
+
+def until(happened: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + 90
+    while not happened():
+        assert time.monotonic() < deadline, f"still missing: {what}"
+        time.sleep(0.2)
+
+
+def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The former runner keeps state on the heap, this one in RocksDB. A changed uid, type of state or maximum
+    of subtasks would stop the new job, or lose or repeat sessions."""
+    former = FormerRelease(tmp_path)
+    [job, *_] = load_blueprint(BLUEPRINT).blueprint.spec.streaming
+    topic, letters = job.events.topic, job.name + DEAD_LETTERS_SUFFIX
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    java_programs.build(job_processes.MODULES, tmp_path / "maven.log")
+    with monkeypatch.context() as patch:
+        for module in (java_programs, job_processes):
+            patch.setattr(module, "runtime_directory", lambda: former.runtime)
+        java_programs.build(job_processes.MODULES, tmp_path / "former-maven.log")
+    with ProcessGroup() as processes, ValkeyServer(tmp_path / "valkey") as valkey, stub_endpoint() as url:
+        kafka = KafkaProcess(tmp_path, processes)
+        kafka.start({topic: (PARTITIONS, 24), letters: (1, 24)})
+        today = job_configuration(
+            job,
+            platform="streaming",
+            bootstrap_servers=kafka.address,
+            kafka_authentication="none",
+            endpoint_url=url,
+            store=local_signal_store(valkey.port),
+            history_uri=(tmp_path / "history").as_uri(),
+        )
+        today = replace(today, endpoint=patient(today.endpoint))
+        # What the release wrote, with the addresses of this machine.
+        yesterday = replace(
+            former.configuration,
+            kafka=replace(
+                former.configuration.kafka,
+                bootstrap_servers=today.kafka.bootstrap_servers,
+                authentication=today.kafka.authentication,
+            ),
+            endpoint=patient(replace(former.configuration.endpoint, url=url)),
+            signal=replace(former.configuration.signal, store=today.signal.store),
+            history=today.history,
+        )
+        with monkeypatch.context() as patch:
+            for module in (java_programs, job_processes):
+                patch.setattr(module, "runtime_directory", lambda: former.runtime)
+            first = JobProcess(old, processes, yesterday, SUBTASKS)
+            first.start()
+        began = time.time() + 1
+        clicks = click_stream(job, seconds=SECONDS, began_millis=round(began * 1000), seed=7)
+        expected = expected_of(clicks)
+        with (
+            SignalWatch(valkey.client, job.signal.name) as watch,
+            ClickProducer(kafka.address, topic, clicks, began) as producer,
+        ):
+            until(lambda: time.time() > began + STOPPED_AT and watch.sightings, "the first signals")
+            running = processes.processes[-1]
+            snapshot = stop_with_snapshot(running, tmp_path / "snapshots")
+            processes.forget(running)
+            assert producer.sent < len(clicks)
+            # The new job has the snapshot and nothing else of the former one.
+            shutil.copytree(snapshot, new / "checkpoints" / snapshot.name)
+            second = JobProcess(new, processes, today, MORE_SUBTASKS)
+            second.start()
+
+            def left_behind() -> LeftBehind:
+                processes.check()
+                return LeftBehind(
+                    watch.visible(),
+                    read_history(tmp_path / "history"),
+                    read_dead_letters(kafka.address, letters),
+                    watch.sightings,
+                )
+
+            until(lambda: producer.sent == len(clicks), "events")
+            until(lambda: counts_of(expected, left_behind()).lost == 0, "signals")
+            found = left_behind()
+    counts = counts_of(expected, found)
+    unanswered = [each for each in found.dead_letters if each["reason"] not in {"late", "poison"}]
+    assert unanswered == []
+    assert " from checkpoint " in (new / "flink-1.log").read_text()
+    assert (counts.lost, counts.duplicated, counts.repeated_dead_letters) == (0, 0, 0)
+    assert counts.signals == len(expected.versions)
+    assert counts.dead_letters == len(expected.poison) + len(expected.late) > 0
