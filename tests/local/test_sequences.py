@@ -32,6 +32,7 @@ from tests.templates.support import Templates, text
 REGION = "us-west-2"
 LIVES = int(os.environ.get("LIVES", "1"))
 STEPS = 3
+PARTITIONS = 48
 SAVED = "huggingface/saved"
 pytestmark = pytest.mark.lives
 
@@ -54,6 +55,9 @@ class Life:
         """Deploy a blueprint, prune, and compare the account with the templates."""
         folder = self._folder / f"step-{len(list(self._folder.iterdir()))}"
         folder.mkdir()
+        # A topic never loses partitions. `blueprints deploy` keeps them, and this test uses the CDK alone.
+        for job in document["spec"].get("streaming", ()):
+            job["events"]["partitions"] = PARTITIONS
         (folder / "life.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
         synthesise(str(folder / "life.yaml"), folder / "cdk.out")
         deploy(
