@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from inference_blueprints.contracts.request_filter import ALLOWED_VARIABLE
+from inference_blueprints.contracts.request_headers import BATCH_HEADERS
 from tests.java.conftest import java_command
 from tests.local.targets.local.answers.answer_families import FAMILIES
 from tests.local.targets.local.answers.answering import answering
@@ -18,7 +20,9 @@ from tests.local.targets.local.answers.scripted_models import ECHO, echoing
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     family = FAMILIES["llama3"]
-    with answering([echoing(family, tmp_path / ECHO)], family, tmp_path, {}) as base_url:
+    # As for a model that batch shares: the filter removes priorities otherwise.
+    allowed = {ALLOWED_VARIABLE: ",".join(BATCH_HEADERS)}
+    with answering([echoing(family, tmp_path / ECHO)], family, tmp_path, allowed) as base_url:
         yield base_url
 
 

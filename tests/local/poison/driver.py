@@ -35,7 +35,8 @@ _URL: Final = f"{_BASE}/v1/chat/completions"
 #: Short times, so that the test sees their end. Workers drain for longer than the filter needs to know it.
 _REFUSED_SECONDS, _DRAIN_SECONDS, _FINISH_SECONDS = 20.0, 3.0, 6
 _TRYING_SECONDS: Final = 6.0
-_PATIENCE_SECONDS: Final = 60.0
+#: After their refusal, suspects are let through one at a time, so dozens of them take their time.
+_PATIENCE_SECONDS: Final = 180.0
 
 
 class Workers:
