@@ -96,7 +96,7 @@ class Life:
         kept = self.remove()
         assert bool(kept) == (document["spec"]["environment"].get("dataRemoval", "retain") == "retain")
         left = inventory(self._emulator) - self._before
-        # The emulator derives names from stacks, so a table may have the name of one that an earlier life left.
+        # The emulator derives names from stacks: a table may have the name of one that an earlier life left.
         assert kept - self._before <= left <= kept | self._retained
         assert list(self._records().objects()) == []
         assert self._records().releases() == ()
