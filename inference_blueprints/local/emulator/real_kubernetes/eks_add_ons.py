@@ -28,16 +28,14 @@ class AddOnHandler(StubHandler):
         super().__init__(RESOURCE_TYPE, STUBS[RESOURCE_TYPE])
         self._hosts = hosts
 
-    def create(self, request: ResourceRequest) -> Made:
-        """Record the add-on, and add its kinds to the API server."""
-        made = super().create(request)
+    def update(self, request: ResourceRequest) -> Made:
+        """Record the add-on, also when it is new, and add its kinds to the API server."""
+        made = super().update(request)
         group = GROUPS.get(request.properties["AddonName"])
         if group is not None:
             found = [each for each in definitions(print) if each["spec"]["group"] == group]
             self._hosts.of(request.properties["ClusterName"]).plane.kubectl.apply(found)
         return made
-
-    update = create
 
 
 def register_add_ons(hosts: Hosts) -> None:
