@@ -16,6 +16,8 @@ from inference_blueprints.measurement.completions.completion_client import Compl
 from inference_blueprints.measurement.completions.counted_stream import CountedStream
 from inference_blueprints.measurement.tokenizer.vocabulary import random_text
 
+_PERIOD_SECONDS = 0.05
+
 
 @dataclass(slots=True)
 class StreamCount:
@@ -91,6 +93,7 @@ class CountedLoad:
         self._random = random.Random(seed)  # noqa: S311 - no secret is made
         self._stopped = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._under_way: set[CountedStream] = set()
         self.count = StreamCount()
 
     async def __aenter__(self) -> Self:
@@ -114,6 +117,12 @@ class CountedLoad:
         """Send no more requests. Streams under way go on."""
         self._stopped = True
 
+    async def streams_end(self) -> None:
+        """Wait until each stream that is under way now has ended. Others may begin meanwhile."""
+        wanted = set(self._under_way)
+        while wanted & self._under_way:
+            await asyncio.sleep(_PERIOD_SECONDS)
+
     async def _client(self) -> None:
         while not self._stopped:
             await self.stream()
@@ -131,10 +140,12 @@ class CountedLoad:
         )
         counted = CountedStream(asked)
         self.count.running += 1
+        self._under_way.add(counted)
         outcome = await client.complete(
             prompt, asked, time.perf_counter(), on_first_token=self._begin, on_event=counted.take
         )
         self.count.running -= 1
+        self._under_way.remove(counted)
         self.count.begun -= outcome.first_token_seconds is not None
         self.count.streams += 1
         self.count.tokens += counted.tokens

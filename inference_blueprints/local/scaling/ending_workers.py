@@ -77,6 +77,9 @@ class ScaleDowns:
     ) -> None:
         """End workers at random moments: one of a role up to all but one, of random roles at the same time.
 
+        The streams under way at the end of one scale-down end before the next: a frontend moves a stream once
+        (``--migration-limit 1``), so a stream that loses two workers ends with an error.
+
         Parameters
         ----------
         count
@@ -98,7 +101,8 @@ class ScaleDowns:
                 for done in await self.end(victims):
                     each(done)
                 count -= len(victims)
-                await self.begin(victims)
+                async with asyncio.timeout(_LONGEST_SECONDS):
+                    await asyncio.gather(self.begin(victims), self._load.streams_end())
 
     async def end(self, victims: Sequence[WorkerProcess]) -> list[ScaleDown]:
         """End workers at the same time, and wait until they have ended.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import http.client
 import json
@@ -64,6 +65,7 @@ class Filtered:
                 SETTINGS_VARIABLE: str(self.folder / "settings"),
                 PROGRAM_VARIABLE: str(self.folder / "program"),
             },
+            start_new_session=True,
         )
         self.wait_for(lambda: self.get("/health") == 200)
         return self.process
@@ -153,7 +155,9 @@ def _health(port: int) -> int:
 def filtered(tmp_path: Path) -> Iterator[Filtered]:
     made = Filtered(tmp_path)
     yield made
-    made.process.kill()
+    # With the server behind it, which a killed filter leaves running; a container ends both.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(made.process.pid, signal.SIGKILL)
     made.process.wait()
 
 
