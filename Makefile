@@ -13,10 +13,12 @@ LIVES ?= 10
 N ?= 20
 # Arguments of pytest for the tests of every commit: make test OPTIONS=--option=-x
 OPTIONS ?=
+# Folders of the distributions beside the library, which is at the root.
+PARTS := contracts catalog runtime constructs local
 LAYERS := tests/unit tests/charts tests/runtime tests/templates
 # A test that waits for a real program may fail once; it is repeated, and the summary names it.
 REPEAT := --reruns 1 -rR
-VLLM_CPU := inference_blueprints/targets/local/vllm_cpu
+VLLM_CPU := local/inference_local/serving/vllm_cpu
 # If a machine sets this to 1, each of the hundreds of processes of a test run compiles every library again. Empty
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
@@ -29,7 +31,7 @@ help: ## list the targets
 
 setup: $(READY) ## prepare .venv with the command `blueprints` and all tools
 
-$(READY): pyproject.toml requirements.lock package-lock.json scripts/setup.sh
+$(READY): pyproject.toml $(PARTS:%=%/pyproject.toml) requirements.lock package-lock.json scripts/setup.sh
 	@PYTHON=$(PYTHON) sh scripts/setup.sh
 
 run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
@@ -63,7 +65,7 @@ test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same case
 	$(BIN)/python scripts/record_ecs_results.py build/test-ecs.xml
 
 programs: $(READY) ## build the programs that tests start, once: make programs PROGRAMS=etcd,prometheus KEDA=1 LLAMA=1
-	$(BIN)/python -m inference_blueprints.local.control_plane $(if $(PROGRAMS),--only "$(PROGRAMS)") $(if $(KEDA),--keda) $(if $(LLAMA),--llama)
+	$(BIN)/python -m inference_local.control_plane $(if $(PROGRAMS),--only "$(PROGRAMS)") $(if $(KEDA),--keda) $(if $(LLAMA),--llama)
 
 test-cluster: programs ## apply every manifest to a real Kubernetes control plane
 	$(PYTEST) $(or $(ONLY),tests/cluster) --numprocesses 3 --dist loadfile --no-loadscope-reorder $(REPEAT)
@@ -80,7 +82,7 @@ test-java: $(READY) ## build and test the Java programs; needs a JDK 17 and Mave
 	@sh scripts/test_java.sh $(PYTEST) $(REPEAT)
 
 check-templates: $(READY) ## check templates with checkov, and a hundred generated blueprints and changes to them
-	PYTHONPATH=.:constructs $(BIN)/python -m tests.templates.checkov.run
+	$(BIN)/python -m tests.templates.checkov.run
 	TEMPLATE_EXAMPLES=100 $(PYTEST) tests/templates/generated -m thorough
 
 check-lives: $(READY) ## deploy, change and destroy platforms on the emulator, some at random: make check-lives LIVES=10
@@ -106,7 +108,8 @@ verify: $(READY) ## check in a copy that all generated files are what `make gene
 	@$(BIN)/python scripts/verify.py
 
 lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or package.json
-	$(BIN)/uv pip compile pyproject.toml --group batch --group local --group dev --generate-hashes --no-header --no-annotate \
+	$(BIN)/uv pip compile pyproject.toml $(PARTS:%=%/pyproject.toml) --group batch --group dynamo --group dev $(PARTS:%=--no-emit-package inference-%) \
+	  --no-emit-package inference-blueprints --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile --group batch --constraints requirements.lock --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file runtime/batch/worker/requirements.txt

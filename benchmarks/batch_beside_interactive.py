@@ -35,19 +35,19 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.layouts import LayoutCase, aggregated, blueprint_of
 from benchmarks.harness.live import Arm, served
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_limits import LATENCY_PERCENT_BEHIND
-from inference_blueprints.measurement.completions.completion_client import CompletionClient
-from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
-from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing
-from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
-from inference_blueprints.measurement.replay.scaled_trace import PrefixBlock, ScaledRequest
-from inference_blueprints.measurement.statistics.percentiles import percentile
-from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing
+from inference_blueprints.measure.replay.prompt_writer import PromptWriter
+from inference_blueprints.measure.replay.scaled_trace import PrefixBlock, ScaledRequest
+from inference_blueprints.measure.simulation.offline_replay import SyntheticLoad
+from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.tokenizer.vocabulary import random_text
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.simulation.offline_replay import SyntheticLoad
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_contracts import batch_environment
+from inference_contracts.batch_limits import LATENCY_PERCENT_BEHIND
+from inference_local.serving.local_endpoint import LocalEndpoint
 
 USERS, RATE = 50, 6.0
 CASE = LayoutCase("Qwen/Qwen3-32B", "p5en.48xlarge", SyntheticLoad(3000, 150, 0.5, USERS))

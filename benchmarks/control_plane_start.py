@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from benchmarks.harness.figure import Figure
-from inference_blueprints.local.control_plane import definitions
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_local.control_plane import definitions
+from inference_local.control_plane.control_plane import ControlPlane
 
 _ROUNDS = 3
 _GOAL_SECONDS = 20.0

@@ -21,8 +21,8 @@ from typing import Any
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.layouts import LayoutCase, aggregated, disaggregated, rate_search, simulated
-from inference_blueprints.simulation.highest_rate import LatencyLimits, RateSearch
-from inference_blueprints.simulation.offline_replay import SyntheticLoad
+from inference_blueprints.measure.simulation.highest_rate import LatencyLimits, RateSearch
+from inference_blueprints.measure.simulation.offline_replay import SyntheticLoad
 
 _GOAL = 2 / 3
 _FIRST_TOKEN_MS = 1000.0

@@ -6,7 +6,7 @@ of the windows of ten minutes. Arrivals are random around them. A worker is one 
 computes it. The rows `a worker` are from the plan: requests at once, time of a request, and the time from the
 decision for a worker until it is ready on a new node, with published times for what nobody measured. A worker
 costs from the decision until its last request has ended. KEDA and the HorizontalPodAutoscaler are the
-functions of `inference_blueprints/autoscaling`, which choose
+functions of `inference_blueprints/serving/autoscaling`, which choose
 [the same numbers](control-plane.md#scaling-decisions) as the real ones.
 
 All settings are tuned on days 1 to 4 of the first week, those of the other ways too: the cheapest with which
@@ -60,10 +60,10 @@ from benchmarks.harness.load_spikes import drawn_spikes, with_spikes
 from benchmarks.harness.planned_worker import PlannedWorker, planned_worker
 from benchmarks.harness.scaling_ways import MOST, Ladder, ScalingWays, Setting
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.autoscaling.rate_simulation import Simulated, arrivals_per_step, simulate_rates
-from inference_blueprints.autoscaling.request_rates import RequestRates
-from inference_blueprints.autoscaling.request_simulation import simulate_requests
-from inference_blueprints.autoscaling.worker_model import WorkerModel
+from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_local.simulators.workers.rate_simulation import Simulated, arrivals_per_step, simulate_rates
+from inference_local.simulators.workers.request_simulation import simulate_requests
+from inference_local.simulators.workers.worker_model import WorkerModel
 
 _DATA = Path(__file__).parent / "data"
 _SERVICES = ("m-large", "m-mid", "m-small")

@@ -19,13 +19,13 @@ import numpy
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.fleet_runs import health_run, usual_run
-from inference_blueprints.catalog.fleet_faults import FleetFaults, fleet_faults
-from inference_blueprints.fleet.fleet_events import GREY_SIZES, GreyFailure
-from inference_blueprints.fleet.fleet_layout import FleetLayout, drawn_layout
-from inference_blueprints.fleet.health_simulation import FleetRun, FoundFault
-from inference_blueprints.fleet.healthy_scenarios import healthy_scenarios
-from inference_blueprints.gpu_health.health_settings import HealthSettings
-from inference_blueprints.measurement.statistics.percentiles import percentile
+from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_catalog.fleet_faults import FleetFaults, fleet_faults
+from inference_decisions.gpu_health.health_settings import HealthSettings
+from inference_local.simulators.fleet.fleet_events import GREY_SIZES, GreyFailure
+from inference_local.simulators.fleet.fleet_layout import FleetLayout, drawn_layout
+from inference_local.simulators.fleet.health_simulation import FleetRun, FoundFault
+from inference_local.simulators.fleet.healthy_scenarios import healthy_scenarios
 
 _GPUS = 100_000
 _DAY = 1440

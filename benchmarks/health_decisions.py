@@ -24,10 +24,10 @@ from moto import mock_aws
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.timing import ROOT, BenchmarkError
-from inference_blueprints.fleet.fleet_split import fleet_split
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measurement.statistics.percentiles import percentile
-from inference_blueprints.planning.summary import summarise
+from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.report.fleet.fleet_split import fleet_split
+from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 
 sys.path.append(str(ROOT / "runtime"))

@@ -24,10 +24,10 @@ from typing import Any
 import yaml
 
 from benchmarks.harness.figure import Figure
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane import artefacts, build, definitions
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
 from inference_blueprints.synthesis import synthesise
+from inference_local.control_plane import artefacts, build, definitions
+from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster.karpenter import karpenter, named, pools_and_classes
 from tests.cluster.objects import KubernetesObject, component_deployments, own_objects
 from tests.cluster.simulated_ec2 import SimulatedEc2, simulated_ec2

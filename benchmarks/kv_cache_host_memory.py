@@ -26,17 +26,17 @@ from dataclasses import replace
 
 from benchmarks.harness.figure import Figure
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.simulation.offline_replay import (
+from inference_blueprints.measure.replay.recorded_trace import shipped_trace
+from inference_blueprints.measure.simulation.offline_replay import (
     RecordedRequest,
     SimulatedReplay,
     SyntheticLoad,
     replay_recorded,
     replay_synthetic,
 )
-from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
 
 _BLUEPRINT = "long-context-kv-cache"
 _GOAL = 0.9

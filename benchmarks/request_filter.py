@@ -21,8 +21,8 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.large_vocabulary import write_large_model
 from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
+from inference_local.processes.child_processes import ProcessGroup
 
 _BLUEPRINT = "quickstart-g6e"
 _WARM = Load(40, 200, 20)

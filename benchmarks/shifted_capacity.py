@@ -30,10 +30,10 @@ from pathlib import Path
 import numpy
 
 from benchmarks.harness.figure import Figure
-from inference_blueprints.autoscaling.minute_demand import demand_per_minute
-from inference_blueprints.autoscaling.request_rates import RequestRates
-from inference_blueprints.capacity_shift.demand_history import Numbers
-from inference_blueprints.capacity_shift.shift_replay import (
+from inference_blueprints.serving.autoscaling.minute_demand import demand_per_minute
+from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_decisions.capacity_shift.demand_history import Numbers
+from inference_decisions.capacity_shift.shift_replay import (
     PoolDemand,
     SharingOutcome,
     both_speeds,
@@ -42,7 +42,7 @@ from inference_blueprints.capacity_shift.shift_replay import (
     replicas_only,
     scheduled,
 )
-from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
+from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 
 _DATA = Path(__file__).parent / "data"
 _SERVICES = ("m-large", "m-mid", "m-small")

@@ -22,7 +22,7 @@ import valkey
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.timing import ROOT, BenchmarkError, interleaved_medians
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 
 sys.path.append(str(ROOT / "runtime"))
 

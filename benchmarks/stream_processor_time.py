@@ -12,7 +12,7 @@ second. The first 50,000 calls do not count: until then, the JVM compiles, and a
 as much. Then the processor time of the job's process is divided by the next 30,000 calls.
 
 - `_one_event_us` is for calls with one event each, and `_four_events_us` for calls with four. The
-  microseconds per event and per call in `inference_blueprints/catalog/data/streaming.json` follow from both;
+  microseconds per event and per call in `catalog/inference_catalog/data/streaming.json` follow from both;
   `blueprints plan` sizes jobs by them.
 - `_quick_start_us` is as the first, with the compiler of local runs (`-XX:TieredStopAtLevel=1`).
 
@@ -36,21 +36,21 @@ import psutil
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.stub_endpoint import stub_endpoint
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
-from inference_blueprints.local.java import java_programs
-from inference_blueprints.local.streaming.click_stream import Click
-from inference_blueprints.local.streaming.job_processes import (
+from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_blueprints.spec.types import Blueprint, StreamingJob
+from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_local.java import java_programs
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.streaming.click_stream import Click
+from inference_local.streaming.job_processes import (
     MODULES,
     JobProcess,
     KafkaProcess,
     local_signal_store,
 )
-from inference_blueprints.local.streaming.streaming_clients import ClickProducer
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
-from inference_blueprints.spec.types import Blueprint, StreamingJob
+from inference_local.streaming.streaming_clients import ClickProducer
 
 _NAME, _ROUNDS, _SUBTASKS, _IN_FLIGHT = "stream_processor_time", 3, 2, 300
 _SESSIONS, _VERSIONS, _CALLS_PER_SECOND = 2000, 12, 600

@@ -33,25 +33,25 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.interval import ROUNDS, interval_figures
 from benchmarks.harness.stub_endpoint import LATENCY_SECONDS, stub_endpoint
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
-from inference_blueprints.local.java import java_programs
-from inference_blueprints.local.run_state import RunningModel
-from inference_blueprints.local.run_steps import Steps
-from inference_blueprints.local.streaming.click_stream import Click
-from inference_blueprints.local.streaming.job_processes import (
+from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_blueprints.spec.types import Blueprint, StreamingJob
+from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_local.java import java_programs
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.run_state import RunningModel
+from inference_local.run_steps import Steps
+from inference_local.serving.simulated_kind import SimulatedKind
+from inference_local.streaming.click_stream import Click
+from inference_local.streaming.job_processes import (
     MODULES,
     JobProcess,
     KafkaProcess,
     local_signal_store,
 )
-from inference_blueprints.local.streaming.streaming_clients import ClickProducer
-from inference_blueprints.local.streaming.streaming_run import run_streaming
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
-from inference_blueprints.spec.types import Blueprint, StreamingJob
-from inference_blueprints.targets.local.simulated_kind import SimulatedKind
+from inference_local.streaming.streaming_clients import ClickProducer
+from inference_local.streaming.streaming_run import run_streaming
 
 _IN_FLIGHT, _SUBTASKS, _CALLS = 300, 2, 12_000
 _GOAL_SHARE, _GOAL_SIGNAL_SECONDS, _GOAL_RECOVERY_SECONDS = 0.85, 3.0, 30.0

@@ -32,9 +32,9 @@ from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
 from benchmarks.harness.timing import BenchmarkError
 from benchmarks.harness.trace_sink import TraceSink, trace_sink
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
+from inference_local.processes.child_processes import ProcessGroup
 
 _BLUEPRINT = "quickstart-g6e"
 _SAMPLE_RATIO = 0.01

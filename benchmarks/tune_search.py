@@ -18,14 +18,14 @@ from pathlib import Path
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.pricing.rates import prices_for
+from inference_blueprints.measure.tuning.candidate_costs import Cost, Costing
+from inference_blueprints.measure.tuning.candidates import TuningCandidate, WorkerShape, counts
+from inference_blueprints.measure.tuning.evaluation import Evaluator
+from inference_blueprints.measure.tuning.profiles import Profiles, Say, Speed
+from inference_blueprints.measure.tuning.replay_cache import ReplayCache
+from inference_blueprints.measure.tuning.tune import Stores, Tuning, demand_of, possible_shapes, tune
+from inference_blueprints.report.pricing.rates import prices_for
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.tuning.candidate_costs import Cost, Costing
-from inference_blueprints.tuning.candidates import TuningCandidate, WorkerShape, counts
-from inference_blueprints.tuning.evaluation import Evaluator
-from inference_blueprints.tuning.profiles import Profiles, Say, Speed
-from inference_blueprints.tuning.replay_cache import ReplayCache
-from inference_blueprints.tuning.tune import Stores, Tuning, demand_of, possible_shapes, tune
 
 _MOST_ACCELERATORS = 8
 _GOAL, _GOAL_SECONDS = 1.05, 60.0

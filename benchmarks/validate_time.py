@@ -60,5 +60,5 @@ def _library_modules() -> list[str]:
     """Return the modules that the command imports and that are not this project's, in order of import."""
     command = [sys.executable, "-c", _LIST_MODULES]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    own = ("inference_blueprints", "__main__")
+    own = ("inference_", "__main__")
     return [name for name in result.stderr.split() if not name.startswith(own)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from inference_blueprints.errors import BlueprintError, Finding, Problem
+from inference_blueprints.render.cluster_targets import planned_target_findings, target_findings
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.spec import composer, shipped, source, validation
 from inference_blueprints.spec.capacity_dates import dated_findings
@@ -17,7 +17,7 @@ from inference_blueprints.spec.lock.pins import NO_PINS, Pins, pinned_version
 from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.rules.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.cluster_targets import planned_target_findings, target_findings
+from inference_contracts.errors import BlueprintError, Finding, Problem
 
 #: Name of standard input in messages.
 STANDARD_INPUT = "standard input"

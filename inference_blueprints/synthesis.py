@@ -9,9 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from inference_blueprints.errors import UserError
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import find
+from inference_contracts.errors import UserError
 
 
 def app_command() -> str:

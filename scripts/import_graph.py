@@ -8,16 +8,20 @@ name of a program of ``runtime``, or of a function in it, counts as an import of
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 #: Folders that are on the path of Python, beside the root of the checkout.
-SOURCE_ROOTS = ("", "constructs", "runtime", "scripts")
+SOURCE_ROOTS = ("", "catalog", "constructs", "contracts", "local", "runtime", "scripts")
 PACKAGES = (
     "app.py",
     "benchmarks",
+    "catalog",
     "constructs",
+    "contracts",
     "inference_blueprints",
+    "local",
     "runtime",
     "scripts",
     "stacks",
@@ -28,6 +32,11 @@ STEPS = 2
 RESOURCES = "inference_blueprints/resources.py"
 #: Pages: the first tier tests them.
 PAGES = ("docs/", "README.md", "AGENTS.md", "CONTRIBUTING.md", "LICENSE")
+
+
+def python_path(root: Path) -> str:
+    """Return the value of PYTHONPATH with which everything is imported from a checkout."""
+    return os.pathsep.join(str(root / folder) for folder in SOURCE_ROOTS)
 
 
 def python_files(root: Path) -> list[str]:

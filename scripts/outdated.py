@@ -21,9 +21,9 @@ from packaging.version import Version as PythonVersion
 from pin_list import VersionPin
 from registry_answers import Release, UnansweredError
 
-from inference_blueprints.catalog.releases import version_order
-from inference_blueprints.tables.terminal_table import print_table, table_console
-from inference_blueprints.tables.text_table import TextTable
+from inference_blueprints.report.tables.terminal_table import print_table, table_console
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_catalog.releases import version_order
 
 _UNASKED = "no package registry knows"
 _UNANSWERED = "cannot be asked from here"

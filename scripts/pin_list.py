@@ -13,10 +13,12 @@ import record_lmcache_flags
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.benchmarking import aiperf
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.releases import ADD_ONS
-from inference_blueprints.local.control_plane import artefacts
+from inference_blueprints.measure.benchmarking import aiperf
+from inference_catalog.catalogue import shipped
+from inference_catalog.releases import ADD_ONS
+from inference_catalog.resources import helm_values_directory
+from inference_local.control_plane import artefacts
+from inference_runtime import runtime_directory
 
 #: Engines as packages of the Python index, by the blueprint's key.
 ENGINE_PACKAGES: Mapping[str, str] = {"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "tensorrt-llm"}
@@ -81,7 +83,7 @@ def pins() -> list[VersionPin]:
 
 
 def _charts() -> Iterator[VersionPin]:
-    document = yaml.safe_load((resources.helm_values_directory() / "charts.yaml").read_text(encoding="utf-8"))
+    document = yaml.safe_load((helm_values_directory() / "charts.yaml").read_text(encoding="utf-8"))
     for name, entry in document.items():
         if "repository" in entry:
             yield VersionPin(
@@ -189,7 +191,7 @@ def _go() -> Iterator[VersionPin]:
 
 def _java() -> Iterator[VersionPin]:
     """Iterate over the libraries and plugins of the Maven build, whose parent has every version."""
-    parent = (resources.runtime_directory() / "java" / "pom.xml").read_text(encoding="utf-8")
+    parent = (runtime_directory() / "java" / "pom.xml").read_text(encoding="utf-8")
     libraries = re.findall(r"<([a-z0-9.]+)\.version>([^<]+)</", parent)
     plugins = re.findall(r"<artifactId>([a-z-]+-plugin)</artifactId>\s*<version>([^<]+)</", parent)
     for name, version in (*libraries, *plugins):

@@ -1,6 +1,6 @@
 """Record which properties of CloudFormation's resource types cannot change, and which ones name a resource.
 
-Writes ``inference_blueprints/catalog/data/cloudformation_types.json`` from the resource provider schemas that
+Writes ``catalog/inference_catalog/data/cloudformation_types.json`` from the resource provider schemas that
 cfn-lint ships (``createOnlyProperties``, ``primaryIdentifier`` and ``readOnlyProperties`` of
 https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html). It has the types
 of the recorded templates, and those of recorded releases. Run it again after a change of cfn-lint, or when a
@@ -23,7 +23,7 @@ import cfnlint
 from tests.releases.recorded_releases import recorded_releases
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "inference_blueprints/catalog/data/cloudformation_types.json"
+TARGET = ROOT / "catalog/inference_catalog/data/cloudformation_types.json"
 SCHEMAS = Path(cfnlint.__file__).parent / "data/schemas"
 REGION = "us-east-1"
 #: Properties that together may exist only once, where the schema's identifier is chosen by AWS.

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 
-from inference_blueprints.contracts.metric_labels import GPU_JOB, KEDA_JOB
-from inference_blueprints.measurement.charts.svg_chart import HEIGHT, WIDTH, Axis, Curve, Plot
-from inference_blueprints.monitoring.dashboard_table import DashboardRow, SeriesPanel, dashboard_rows
-from inference_blueprints.monitoring.recordings import recordings
+from inference_blueprints.measure.charts.svg_chart import HEIGHT, WIDTH, Axis, Curve, Plot
+from inference_blueprints.render.monitoring.dashboard_table import DashboardRow, SeriesPanel, dashboard_rows
+from inference_blueprints.render.monitoring.recordings import recordings
+from inference_contracts.metric_labels import GPU_JOB, KEDA_JOB
 from tests.local.monitoring.exporters import served_files
 from tests.local.monitoring.live import LivePlatform, live_platform
 

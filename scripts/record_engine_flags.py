@@ -1,6 +1,6 @@
 """Record the flags of an engine under Dynamo, as the pinned releases define them.
 
-Writes ``inference_blueprints/catalog/data/engines/<engine>.json``. Run it again after a change of the pinned
+Writes ``catalog/inference_catalog/data/engines/<engine>.json``. Run it again after a change of the pinned
 ai-dynamo:
 
     .venv/bin/python scripts/record_engine_flags.py vllm [--digest sha256:…]
@@ -41,7 +41,7 @@ from engine_definitions import (
 )
 from remote_wheel import open_remote_wheel
 
-TARGETS = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/engines"
+TARGETS = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/engines"
 REGISTRY = "nvcr.io/nvidia/ai-dynamo"
 
 #: The engine's own keys. Dynamo's worker accepts ``--trtllm.<key>`` (``dynamo/trtllm/dynamic_flags.py``).

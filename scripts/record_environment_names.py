@@ -1,6 +1,6 @@
 """Record the environment variables that vLLM and SGLang define.
 
-Writes ``inference_blueprints/catalog/data/environment_names.json``. Run it after a change of the pinned
+Writes ``catalog/inference_catalog/data/environment_names.json``. Run it after a change of the pinned
 engines:
 
     .venv/bin/python scripts/record_environment_names.py
@@ -17,9 +17,9 @@ from pathlib import Path
 
 from remote_wheel import open_remote_wheel
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 
-TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/environment_names.json"
+TARGET = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/environment_names.json"
 #: By the blueprint's key: package, module, prefix of its names, and the line that defines a name.
 ENGINES = {
     "vllm": ("vllm", "vllm/envs.py", "VLLM_", r'^    "(VLLM_[A-Z0-9_]+)":'),

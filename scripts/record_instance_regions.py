@@ -4,7 +4,7 @@
 
 The source is the locked version of moto, which ships EC2's answers to DescribeInstanceTypeOfferings for each
 region that its maintainers' account has. Run it again after an upgrade of moto. The output is
-`inference_blueprints/catalog/data/instance_type_regions.json`.
+`catalog/inference_catalog/data/instance_type_regions.json`.
 """
 
 import gzip
@@ -12,8 +12,8 @@ import json
 from importlib.metadata import version
 from importlib.resources import files
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
+import inference_catalog as catalog
+from inference_catalog.catalogue import shipped
 
 NAME = "instance_type_regions.json"
 #: Month in which the table was recorded.

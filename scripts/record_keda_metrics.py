@@ -15,8 +15,8 @@ import time
 import urllib.request
 from pathlib import Path
 
-from inference_blueprints.local.control_plane import definitions
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_local.control_plane import definitions
+from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster.autoscaling.branches import Branch
 from tests.cluster.autoscaling.keda import CONTROLLER_FLAGS, api_server_flags, keda
 from tests.cluster.autoscaling.scaled_deployments import branch_deployment, in_namespace, roomy_node

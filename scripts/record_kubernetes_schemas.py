@@ -1,8 +1,8 @@
 """Record JSON Schemas of the custom resources that the library writes, from their projects.
 
-Writes ``inference_blueprints/local/kubernetes_schemas/<group>_<version>_<Kind>.json``, and a definition of
+Writes ``local/inference_local/kubernetes_schemas/<group>_<version>_<Kind>.json``, and a definition of
 InferencePool in our charts, because no third-party chart contains it. Run it again after a change of a
-version in ``inference_blueprints/local/control_plane/artefacts.py``. It needs ``go``, which downloads
+version in ``local/inference_local/control_plane/artefacts.py``. It needs ``go``, which downloads
 modules from the Go module proxy and checks their checksums:
 
     .venv/bin/python scripts/record_kubernetes_schemas.py
@@ -27,9 +27,9 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.local.control_plane import artefacts
+from inference_local.control_plane import artefacts
 
-TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/local/kubernetes_schemas"
+TARGET = Path(__file__).resolve().parents[1] / "local/inference_local/kubernetes_schemas"
 DEFINITION_CHART = Path(__file__).resolve().parents[1] / "charts/inference-pool-crd/templates"
 KARPENTER = "github.com/aws/karpenter-provider-aws"
 KEDA = "github.com/kedacore/keda/v2"

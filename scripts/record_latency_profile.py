@@ -4,7 +4,7 @@
 # ///
 """Record how fast a model runs on an accelerator, from aiconfigurator's database of measured operators.
 
-Writes ``inference_blueprints/catalog/data/latency_profiles/ENGINE/MODEL/ACCELERATOR-tpN.json``:
+Writes ``catalog/inference_catalog/data/latency_profiles/ENGINE/MODEL/ACCELERATOR-tpN.json``:
 
     .venv/bin/uv run --script scripts/record_latency_profile.py Qwen/Qwen3-8B l40s 1 [--engine sglang]
 
@@ -30,14 +30,14 @@ from pathlib import Path
 FOLDERS = Path(__file__).resolve().parents
 # The repository. If this file comes from a wheel, the folder of installed packages.
 LIBRARY = next(folder for folder in FOLDERS if (folder / "inference_blueprints").is_dir())
-sys.path.append(str(LIBRARY))
+sys.path += [str(LIBRARY), *(str(LIBRARY / folder) for folder in ("contracts", "catalog", "runtime"))]
 
 from aiconfigurator.cli.api import cli_estimate  # noqa: E402 -- after the library is on the path
 
-from inference_blueprints import catalog  # noqa: E402
+import inference_catalog as catalog  # noqa: E402
 from inference_blueprints.serving.estimates.memory_estimate import estimate_memory  # noqa: E402
 
-CATALOGUE = LIBRARY / "inference_blueprints/catalog/data"
+CATALOGUE = Path(catalog.__file__).parent / "data"
 #: Per engine of the blueprint: aiconfigurator's name, and the release of its newest data.
 BACKENDS = {
     "vllm": ("vllm", "0.24.0"),

@@ -16,14 +16,14 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from inference_blueprints.targets.local.llama_cpp.source_archive import (
+from inference_local.serving.llama_cpp.source_archive import (
     BUILD,
     PACKAGE,
     PACKAGE_VERSION,
     unpacked_source,
 )
 
-DATA = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data"
+DATA = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data"
 IMAGE = "ghcr.io/ggml-org/llama.cpp"
 ARGUMENTS, SIZES, CLASSES = "common/arg.cpp", "tools/quantize/quantize.cpp", "conversion/*.py"
 #: Its tables have the bits of types for which the program itself states only those of their blocks.

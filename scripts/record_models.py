@@ -24,9 +24,9 @@ from typing import Any
 
 from remote_wheel import open_remote_wheel
 
-from inference_blueprints.catalog.configurations.describe import describe
+from inference_catalog.configurations.describe import describe
 
-TARGET = Path(__file__).resolve().parents[1] / "inference_blueprints/catalog/data/models.json"
+TARGET = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/models.json"
 BUNDLED = re.compile(r"(aiconfigurator-core) (\S+): (model_configs/\S+\.json)(?:, as (fp8))?")
 LIST = re.compile(r"\[([^]\[]*)\]")
 FACTS = ("answer_format", "gated", "licence", "source")

@@ -1,6 +1,6 @@
 """Record the flags of ``vllm serve`` in AWS's vLLM images for Neuron.
 
-Writes ``inference_blueprints/catalog/data/engines/vllmNeuron.json`` and, for the accelerators that the newest
+Writes ``catalog/inference_catalog/data/engines/vllmNeuron.json`` and, for the accelerators that the newest
 image leaves out, a file in the folder of the same name. Run it again after a change of `IMAGES`:
 
     .venv/bin/python scripts/record_neuron_flags.py

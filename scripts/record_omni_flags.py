@@ -1,6 +1,6 @@
 """Record the flags of ``vllm serve --omni``.
 
-Writes ``inference_blueprints/catalog/data/engines/vllmOmni.json``. Run it again after a change of the
+Writes ``catalog/inference_catalog/data/engines/vllmOmni.json``. Run it again after a change of the
 release below:
 
     .venv/bin/python scripts/record_omni_flags.py [--digest sha256:…]

@@ -5,7 +5,7 @@
 PATH_OR_URL is the offer file of AmazonEC2 in that region, as JSON or CSV (AWS Billing User Guide, "Reading
 the service price list files"). Only the prices of the catalogue's instance types, and of others with a
 published speed, are kept: Linux without licences or software, shared tenancy, on demand. The output is
-`inference_blueprints/catalog/data/prices/<region>.csv`. Types that are not in the offer are left out; their
+`catalog/inference_catalog/data/prices/<region>.csv`. Types that are not in the offer are left out; their
 prices are unknown.
 """
 
@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.published_speeds import published_speeds
+import inference_catalog as catalog
+from inference_catalog.catalogue import shipped
+from inference_catalog.published_speeds import published_speeds
 
 #: Attributes of the product of a plain on-demand instance, by the names of both formats.
 _WANTED = {

@@ -12,7 +12,7 @@ import gzip
 import json
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parent.parent / "inference_blueprints" / "measurement" / "replay" / "data"
+DATA = Path(__file__).resolve().parent.parent / "inference_blueprints" / "measure" / "replay" / "data"
 NAME = "mooncake_conversation"
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from inference_blueprints import tools
-from inference_blueprints.resources import runtime_directory
+from inference_runtime import runtime_directory
 
 #: How long a registry may take, in seconds.
 _PATIENCE_SECONDS = 60

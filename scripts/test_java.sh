@@ -10,7 +10,7 @@ if [ -n "$missing" ]; then
   exit 0
 fi
 # The job's tests start the Valkey server that Python's tests use.
-program='from inference_blueprints.local.emulator.serverless_cache.valkey_server import valkey_program; print(valkey_program())'
+program='from inference_local.emulator.serverless_cache.valkey_server import valkey_program; print(valkey_program())'
 VALKEY_SERVER=$(.venv/bin/python -c "$program")
 export VALKEY_SERVER
 find runtime/java -name 'TEST-*.xml' -delete

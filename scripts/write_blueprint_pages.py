@@ -17,18 +17,18 @@ from pathlib import Path
 
 from generated_files import filled, rewrite, write_all
 
-from inference_blueprints.figures import MemorySummary, PlanSummary, ProcessSummary
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.picture.picture import picture
-from inference_blueprints.planning.summary import summarise
-from inference_blueprints.planning.tables.node_tables import kv_cells
-from inference_blueprints.planning.tables.plan_tables import plan_notes, plan_tables
+from inference_blueprints.report.figures import MemorySummary, PlanSummary, ProcessSummary
+from inference_blueprints.report.picture.picture import picture
+from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.report.plan.tables.node_tables import kv_cells
+from inference_blueprints.report.plan.tables.plan_tables import plan_notes, plan_tables
+from inference_blueprints.report.tables.markdown_table import markdown_table
+from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint, OnDemand, Purchase
-from inference_blueprints.tables.markdown_table import markdown_table
-from inference_blueprints.tables.text_table import TextTable
 
 _GIB = 1024**3
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"

@@ -12,9 +12,9 @@ from typing import Final
 
 from generated_files import filled, rewrite
 
-from inference_blueprints.targets.local.vllm_cpu.exceptions import described
-from inference_blueprints.targets.local.vllm_cpu.installation import DOWNLOADED_BYTES, INSTALLED_BYTES
-from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import document
+from inference_local.serving.vllm_cpu.exceptions import described
+from inference_local.serving.vllm_cpu.installation import DOWNLOADED_BYTES, INSTALLED_BYTES
+from inference_local.serving.vllm_cpu.scaled_models.tables import document
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "real-engines.md"
 

@@ -13,12 +13,12 @@ from typing import Final
 
 from generated_files import rewrite
 
-from inference_blueprints.catalog.catalogue import REFERENCE_REGION
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.pricing.rates import prices_for
+from inference_blueprints.measure.tuning.accelerator_comparison import compare_instances, comparison_table
+from inference_blueprints.report.pricing.rates import prices_for
+from inference_blueprints.report.tables.markdown_table import markdown_table
 from inference_blueprints.spec.types import Model
-from inference_blueprints.tables.markdown_table import markdown_table
-from inference_blueprints.tuning.accelerator_comparison import compare_instances, comparison_table
+from inference_catalog.catalogue import REFERENCE_REGION
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "choosing.md"
 _BLUEPRINT: Final = "quickstart-g6e"

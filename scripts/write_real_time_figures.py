@@ -12,12 +12,12 @@ from typing import Final
 
 from generated_files import filled, rewrite
 
-from inference_blueprints.figures import EdgeSummary
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.planning.edge_summaries import worker_usd_per_hour
-from inference_blueprints.planning.tables.edge_table import EDGE_FIGURES, edge_cells, edge_sentences
-from inference_blueprints.pricing.edge_price import edge_summary
-from inference_blueprints.pricing.rates import prices_for
+from inference_blueprints.report.figures import EdgeSummary
+from inference_blueprints.report.plan.edge_summaries import worker_usd_per_hour
+from inference_blueprints.report.plan.tables.edge_table import EDGE_FIGURES, edge_cells, edge_sentences
+from inference_blueprints.report.pricing.edge_price import edge_summary
+from inference_blueprints.report.pricing.rates import prices_for
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.types import Objectives, Workload

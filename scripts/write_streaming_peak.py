@@ -14,10 +14,9 @@ from typing import Final
 
 from generated_files import filled, rewrite
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import BrokerSize
+import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.pricing.streaming_price import brokers_usd_per_day, job_usd_per_day
+from inference_blueprints.report.pricing.streaming_price import brokers_usd_per_day, job_usd_per_day
 from inference_blueprints.serving.streaming.broker_load import BrokerLoad, broker_load, needed_brokers
 from inference_blueprints.serving.streaming.job_size import (
     MOST_KPUS,
@@ -27,6 +26,7 @@ from inference_blueprints.serving.streaming.job_size import (
 )
 from inference_blueprints.serving.streaming.stream_load import StreamLoadFigures, stream_load
 from inference_blueprints.spec.types import StreamingJob
+from inference_catalog import BrokerSize
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = _ROOT / "docs" / "streaming.md"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from inference_blueprints.contracts.prompt_template import template_tree
+from inference_contracts.prompt_template import template_tree
 
 FOLDER = Path(__file__).parent.parent / "tests" / "runtime" / "templates"
 

@@ -10,14 +10,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from inference_blueprints import catalog, resources
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_limits import (
-    LATENCY_PERCENT_BEHIND,
-    PIXEL_SIDE_PER_TOKEN,
-    SHARDS_PER_WORKER,
-)
-from inference_blueprints.contracts.batch_names import API_OUTPUT
+import inference_catalog as catalog
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import (
     Batch,
@@ -36,6 +29,14 @@ from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
 from inference_constructs.batch.worker_image import WorkerImage
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.signals.signal_access import SignalAccess
+from inference_contracts import batch_environment
+from inference_contracts.batch_limits import (
+    LATENCY_PERCENT_BEHIND,
+    PIXEL_SIDE_PER_TOKEN,
+    SHARDS_PER_WORKER,
+)
+from inference_contracts.batch_names import API_OUTPUT
+from inference_runtime import runtime_directory
 from stacks.worker_compute import WorkerCompute
 
 
@@ -87,7 +88,7 @@ class BatchStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        runtime = resources.runtime_directory()
+        runtime = runtime_directory()
         by_name = {model.name: model for model in models}
         self.jobs = BatchJobs(
             self,
@@ -127,9 +128,7 @@ class BatchStack(cdk.Stack):
             handler=self.jobs.api,
             authorizer=self.jobs.authorizer,
             gateway_responses=json.loads(
-                (resources.runtime_directory() / "batch" / "api" / "gateway_responses.json").read_text(
-                    "utf-8"
-                )
+                (runtime_directory() / "batch" / "api" / "gateway_responses.json").read_text("utf-8")
             ),
             vpc=vpc,
             vpc_cidr=vpc_cidr,

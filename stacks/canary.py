@@ -8,12 +8,12 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 
-from inference_blueprints import resources
-from inference_blueprints.catalog.log_groups import canary_log_group
 from inference_blueprints.spec.types import Model, Observability
+from inference_catalog.log_groups import canary_log_group
 from inference_constructs.function_code import function_code
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.model_canary import ModelCanary
+from inference_runtime import runtime_directory
 
 
 def add_canary(
@@ -46,7 +46,7 @@ def add_canary(
     ModelCanary(
         stack,
         "Canary",
-        code=function_code(resources.runtime_directory() / "canary"),
+        code=function_code(runtime_directory() / "canary"),
         platform=platform,
         models=[
             {

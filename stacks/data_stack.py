@@ -10,13 +10,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
-from inference_blueprints.contracts.batch_limits import MAX_FILE_DAYS, UPLOAD_DAYS
-from inference_blueprints.contracts.batch_names import batch_role_path
-from inference_blueprints.contracts.streaming_names import STREAMING_HISTORY_PREFIX
 from inference_blueprints.spec.types import Batch, SignalStore, StreamingJob, Team
 from inference_constructs.storage.data_bucket import DataBucket
 from inference_constructs.storage.log_bucket import LogBucket
+from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
+from inference_contracts.batch_limits import MAX_FILE_DAYS, UPLOAD_DAYS
+from inference_contracts.batch_names import batch_role_path
+from inference_contracts.streaming_names import STREAMING_HISTORY_PREFIX
 
 if TYPE_CHECKING:  # only some blueprints need the services that it imports
     from inference_constructs.batch.batch_store import BatchStore

@@ -10,8 +10,12 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from inference_blueprints.monitoring.alarm_table import CANARY_RUNBOOK, EVALUATION_SECONDS, platform_alarms
-from inference_blueprints.monitoring.dashboard_table import DashboardRow, dashboard_rows
+from inference_blueprints.render.monitoring.alarm_table import (
+    CANARY_RUNBOOK,
+    EVALUATION_SECONDS,
+    platform_alarms,
+)
+from inference_blueprints.render.monitoring.dashboard_table import DashboardRow, dashboard_rows
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Alarms, Canary
 from inference_constructs.observability.alarm_topic import AlarmTopic

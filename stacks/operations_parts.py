@@ -8,28 +8,18 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from inference_blueprints import catalog, resources
-from inference_blueprints.catalog.gpu_faults import gpu_faults_file
-from inference_blueprints.contracts.health_names import FAULTS_FILE
-from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
+import inference_catalog as catalog
+from inference_blueprints.render.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
+from inference_catalog.gpu_faults import gpu_faults_file
 from inference_constructs.function_code import function_code
 from inference_constructs.observability.alarm_topic import AlarmTopic
 from inference_constructs.observability.promql_alarms import AlarmQuery
+from inference_contracts.health_names import FAULTS_FILE
+from inference_runtime import runtime_directory
 
 #: Packages that Lambda does not provide. Powertools needs the second.
 _PACKAGES = ("aws_lambda_powertools", "typing_extensions")
-
-
-def controller_library(controller: str) -> tuple[str, ...]:
-    """Return the packages of `inference_blueprints` that ship with a controller, beside the contracts.
-
-    Parameters
-    ----------
-    controller
-        Folder of the program in ``runtime``.
-    """
-    return (controller, "promql")
 
 
 def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
@@ -42,13 +32,9 @@ def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Co
     documents
         Text by name of a file that the program reads.
     """
-    runtime = resources.runtime_directory()
+    runtime = runtime_directory()
     return function_code(
-        runtime / controller,
-        runtime / "operations",
-        packages=_PACKAGES,
-        documents=documents,
-        library=controller_library(controller),
+        runtime / controller, runtime / "operations", packages=_PACKAGES, documents=documents
     )
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 
-from inference_blueprints.catalog.tags import PLATFORM_TAG
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.zones import platform_zones
+from inference_catalog.tags import PLATFORM_TAG
 from stacks.data_stack import DataStack
 from stacks.network_stack import NetworkStack
 from stacks.target_stacks import Foundation, TargetStacks, stack_name

@@ -12,14 +12,6 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from inference_blueprints import resources
-from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX, JobSignalStore
-from inference_blueprints.contracts.streaming_names import (
-    JOB_FUNCTIONS_OUTPUT,
-    flink_application,
-    kafka_cluster_name,
-    streaming_role_path,
-)
 from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTITIONS, topic_partitions
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.serving.streaming.job_size import job_size
@@ -42,6 +34,14 @@ from inference_constructs.streaming.stream_dashboard import ShownStream, StreamD
 from inference_constructs.streaming.stream_metrics import StreamMetrics
 from inference_constructs.streaming.streaming_setup import StreamingSetup
 from inference_constructs.streaming.streaming_store import StreamingStore
+from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX, JobSignalStore
+from inference_contracts.streaming_names import (
+    JOB_FUNCTIONS_OUTPUT,
+    flink_application,
+    kafka_cluster_name,
+    streaming_role_path,
+)
+from inference_runtime import runtime_directory
 
 #: Packages that Lambda does not provide.
 _PACKAGES: Final = ("kafka", "valkey")
@@ -99,7 +99,7 @@ class StreamingStack(cdk.Stack):
         self._topics: dict[str, Construct] = {}
         self._cluster = self._add_cluster(kafka)
         self._people = self._topic(alarms)
-        runtime = resources.runtime_directory()
+        runtime = runtime_directory()
         self._code = function_code(runtime / "streaming", runtime / "signals", packages=_PACKAGES)
         self._program = JobProgram(
             self,

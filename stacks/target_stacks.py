@@ -64,7 +64,7 @@ class TargetStacks(ABC):
 
     A target has a folder in ``stacks/`` with one subclass, and an entry of ``TARGETS`` in
     ``stacks/platform.py`` with its key in the blueprint's section ``cluster``. Its part without CDK is a
-    `Target` in ``inference_blueprints/targets/``.
+    `Target` in ``inference_blueprints/render/``.
 
     Parameters
     ----------

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy
 
-from inference_blueprints.catalog.fleet_faults import FleetFaults, fleet_faults
-from inference_blueprints.catalog.gpu_faults import gpu_faults_file
-from inference_blueprints.fleet.fleet_events import FleetEvents, drawn_events
-from inference_blueprints.fleet.fleet_layout import FleetLayout, drawn_layout
-from inference_blueprints.fleet.health_simulation import FleetRun, HealthSimulation
-from inference_blueprints.gpu_health.fault_rules import FaultRules
-from inference_blueprints.gpu_health.health_settings import HealthSettings
+from inference_catalog.fleet_faults import FleetFaults, fleet_faults
+from inference_catalog.gpu_faults import gpu_faults_file
+from inference_decisions.gpu_health.fault_rules import FaultRules
+from inference_decisions.gpu_health.health_settings import HealthSettings
+from inference_local.simulators.fleet.fleet_events import FleetEvents, drawn_events
+from inference_local.simulators.fleet.fleet_layout import FleetLayout, drawn_layout
+from inference_local.simulators.fleet.health_simulation import FleetRun, HealthSimulation
 
 _MINUTES_OF_A_DAY = 1440
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from inference_blueprints.measure.simulation.highest_rate import RateSearch
+from inference_blueprints.measure.simulation.offline_replay import (
+    SimulatedReplay,
+    SyntheticLoad,
+    replay_synthetic,
+)
+from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.simulation.highest_rate import RateSearch
-from inference_blueprints.simulation.offline_replay import SimulatedReplay, SyntheticLoad, replay_synthetic
-from inference_blueprints.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.spec.types import Blueprint
 
 #: Seconds of arrivals in a replay, within these numbers of requests.

@@ -12,17 +12,17 @@ from pathlib import Path
 import aiohttp
 
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.measurement.completions.completion_client import CompletionClient
-from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
-from inference_blueprints.measurement.replay.open_loop import OpenLoop, Pacing
-from inference_blueprints.measurement.replay.prompt_writer import PromptWriter
-from inference_blueprints.measurement.replay.scaled_trace import ScaledRequest
-from inference_blueprints.measurement.tokenizer.vocabulary import random_text
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing
+from inference_blueprints.measure.replay.prompt_writer import PromptWriter
+from inference_blueprints.measure.replay.scaled_trace import ScaledRequest
+from inference_blueprints.measure.tokenizer.vocabulary import random_text
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
-from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_local.serving.local_serving import LocalServing
 
 _REQUEST_SECONDS = 120.0
 _IN_FLIGHT = 512

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
-from inference_blueprints.autoscaling.request_rates import RateWindow, RequestRates
+from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
 
 #: Length of the windows of rates with spikes. A spike reaches its height within one.
 _WINDOW_SECONDS = 60.0

@@ -16,10 +16,10 @@ import psutil
 
 from benchmarks.harness.large_vocabulary import sentences
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.types import Process
-from inference_blueprints.targets.local.process_commands import environment, frontend_command
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.processes.free_ports import free_ports
+from inference_local.serving.process_commands import environment, frontend_command
 
 _MODEL = "measured"
 _WORKERS = 4

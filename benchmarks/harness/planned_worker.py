@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.autoscaling.worker_model import WorkerModel
-from inference_blueprints.catalog.chart_staging import stage_chart
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.emulator.helm import render
-from inference_blueprints.resources import charts_directory
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
 from inference_blueprints.serving.performance.role_capacity import speeds
 from inference_blueprints.serving.performance.throughput import prefill_ms
@@ -20,8 +17,11 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import headroom, request_seconds, worker_load
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.model_values import deployment_values
 from inference_blueprints.tools import helm
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
+from inference_local.emulator.helm import render
+from inference_local.simulators.workers.worker_model import WorkerModel
 
 
 @dataclass(frozen=True, slots=True)

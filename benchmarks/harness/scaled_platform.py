@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.harness.scaled_blueprint import scaled_blueprint
-from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.local_serving import LocalServing
-from inference_blueprints.targets.local.simulated_kind import SimulatedKind
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.serving.local_serving import LocalServing
+from inference_local.serving.simulated_kind import SimulatedKind
 
 
 def aggregated(workers: int) -> Blueprint:

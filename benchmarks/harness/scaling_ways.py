@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.harness.planned_worker import PlannedWorker
-from inference_blueprints.autoscaling.owners import (
+from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
+from inference_local.simulators.workers.owners import (
     AutoscaledRole,
     ClairvoyantSchedule,
     FixedNumber,
@@ -16,8 +18,6 @@ from inference_blueprints.autoscaling.owners import (
     RoleState,
     Signal,
 )
-from inference_blueprints.autoscaling.request_rates import RequestRates
-from inference_blueprints.autoscaling.scaled_object import ScaledObject
 
 #: The smallest and largest number of workers.
 LEAST: Final = 2

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 
 from aiohttp import web
 
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK
+from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK
 
 LATENCY_SECONDS = 0.3
 _ANSWER = {

@@ -34,8 +34,6 @@ class _Copying:
         Import names of installed packages.
     documents
         Content of additional files, by file name.
-    library
-        Packages of `inference_blueprints` beside the contracts.
     """
 
     def __init__(
@@ -43,16 +41,14 @@ class _Copying:
         folders: tuple[Path, ...],
         packages: Sequence[str],
         documents: Mapping[str, str],
-        library: Sequence[str],
     ) -> None:
         self._folders = folders
         self._packages = packages
         self._documents = documents
-        self._library = library
 
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
         """Copy everything into the folder."""
-        stage_packages(self._folders, Path(output_dir), self._library)
+        stage_packages(self._folders, Path(output_dir))
         for name in self._packages:
             _copy_package(name, Path(output_dir))
         for name, content in self._documents.items():
@@ -64,9 +60,8 @@ def function_code(
     *folders: Path,
     packages: Sequence[str] = (),
     documents: Mapping[str, str] | None = None,
-    library: Sequence[str] = (),
 ) -> lambda_.Code:
-    """Return code for functions in Python: packages of the project, and `inference_blueprints.contracts`.
+    """Return code for functions in Python: packages, and what they import of this project.
 
     Parameters
     ----------
@@ -76,8 +71,6 @@ def function_code(
         Import names of installed packages that the code needs. Lambda itself provides boto3.
     documents
         Content of additional files, by file name. It must be known at synthesis, without CDK tokens.
-    library
-        Packages of `inference_blueprints` that the code imports, beside the contracts.
     """
     return lambda_.Code.from_asset(
         str(folders[0]),
@@ -85,7 +78,7 @@ def function_code(
         bundling=cdk.BundlingOptions(
             # CDK requires an image but never pulls it: `try_bundle` copies the files.
             image=cdk.DockerImage.from_registry("none"),
-            local=_Copying(folders, packages, documents or {}, library),
+            local=_Copying(folders, packages, documents or {}),
         ),
     )
 

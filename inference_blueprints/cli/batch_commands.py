@@ -13,11 +13,11 @@ import typer
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.json_output import print_progress as _say
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
-    from inference_blueprints.deployment.batch.jobs import Job
+    from inference_blueprints.operate.batch.batch_api_client import BatchApiClient
+    from inference_blueprints.operate.batch.jobs import Job
     from inference_blueprints.spec.types import Batch, Blueprint
 
 app = typer.Typer(help="Submit and follow batch jobs.", no_args_is_help=True)
@@ -47,9 +47,9 @@ def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     """Print a token for the batch API. OpenAI clients use it as `api_key`."""
     import boto3
 
-    from inference_blueprints.contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.batch.client_token import batch_token
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.batch.client_token import batch_token
+    from inference_contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
 
     blueprint, _ = _described(name_or_path)
     environment = blueprint.spec.environment
@@ -86,8 +86,8 @@ def submit(
     address: Address = None,
 ) -> None:
     """Upload a file and create a job from it. Prints the job's ID."""
-    from inference_blueprints.deployment.batch.submission import JobSubmission
-    from inference_blueprints.deployment.batch.submission import submit as submit_file
+    from inference_blueprints.operate.batch.submission import JobSubmission
+    from inference_blueprints.operate.batch.submission import submit as submit_file
 
     blueprint, batch = _described(name_or_path)
     queues = [each.name for each in batch.queues]
@@ -123,7 +123,7 @@ def status(
     address: Address = None,
 ) -> None:
     """List your team's jobs, or show one job with its errors."""
-    from inference_blueprints.deployment.batch.jobs import newest, path
+    from inference_blueprints.operate.batch.jobs import newest, path
 
     api = _api(name_or_path, address)
     jobs = list(newest(api, limit)) if job is None else [api.get(path(job))]
@@ -189,8 +189,8 @@ def results(
     address: Address = None,
 ) -> None:
     """Read a job's results, one JSON object per line."""
-    from inference_blueprints.deployment.batch.job_results import copy, save
-    from inference_blueprints.deployment.batch.job_results import results as read_results
+    from inference_blueprints.operate.batch.job_results import copy, save
+    from inference_blueprints.operate.batch.job_results import results as read_results
 
     pieces = read_results(_api(name_or_path, address), job, errors=errors)
     if file is None:
@@ -209,7 +209,7 @@ def cost(
     address: Address = None,
 ) -> None:
     """Show your team's cost in a month and the remaining budget. Rows are per model and queue."""
-    from inference_blueprints.deployment.batch.team_costs import costs_of
+    from inference_blueprints.operate.batch.team_costs import costs_of
 
     costs = costs_of(_api(name_or_path, address), month)
     if output is Output.JSON:
@@ -236,8 +236,8 @@ def cost(
 
 def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
     """Return a blueprint and its batch section, without warnings: these matter when it is deployed."""
-    from inference_blueprints.deployment.batch.batch_api_address import batch_section
     from inference_blueprints.loading import load_blueprint
+    from inference_blueprints.operate.batch.batch_api_address import batch_section
 
     blueprint = load_blueprint(name_or_path).blueprint
     return blueprint, batch_section(blueprint)
@@ -247,10 +247,10 @@ def _api(name_or_path: str, address: str | None) -> BatchApiClient:
     """Return a client of the platform's batch API."""
     import boto3
 
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.batch.batch_api_address import batch_address
-    from inference_blueprints.deployment.batch.batch_api_client import BatchApiClient
-    from inference_blueprints.deployment.batch.signing import signer
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.batch.batch_api_address import batch_address
+    from inference_blueprints.operate.batch.batch_api_client import BatchApiClient
+    from inference_blueprints.operate.batch.signing import signer
 
     blueprint, _ = _described(name_or_path)
     platform, environment = blueprint.metadata.name, blueprint.spec.environment
@@ -263,7 +263,7 @@ def _api(name_or_path: str, address: str | None) -> BatchApiClient:
 
 def _act(name_or_path: str, job: str, action: str, address: str | None, output: Output) -> None:
     """Change a job through the API, and print its new state."""
-    from inference_blueprints.deployment.batch.jobs import path
+    from inference_blueprints.operate.batch.jobs import path
 
     changed = _api(name_or_path, address).post(f"{path(job)}/{action}")
     if output is Output.JSON:
@@ -276,7 +276,7 @@ def _watch(api: BatchApiClient, job_id: str, output: Output) -> None:
     """Show the progress of a job until it ends; a terminal shows one line that changes."""
     from rich.console import Console
 
-    from inference_blueprints.deployment.batch.jobs import watch as watch_job
+    from inference_blueprints.operate.batch.jobs import watch as watch_job
 
     console = Console(stderr=True, highlight=False, markup=False)
     shown: list[str] = []
@@ -343,7 +343,7 @@ def _moment(seconds: int) -> str:
 
 
 def _print_table(names: Sequence[str], figures: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    from inference_blueprints.tables.terminal_table import print_rows, table_console
-    from inference_blueprints.tables.text_table import TextTable
+    from inference_blueprints.report.tables.terminal_table import print_rows, table_console
+    from inference_blueprints.report.tables.text_table import TextTable
 
     print_rows(TextTable("", tuple(names), tuple(figures), tuple(rows)), table_console())

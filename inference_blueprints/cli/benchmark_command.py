@@ -15,15 +15,15 @@ import typer
 from inference_blueprints.cli.blueprint_commands import load, writing_model_index
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import ModelOption, Output, OutputOption, TraceOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.benchmarking.cluster_job import ClusterLoadGenerator
-    from inference_blueprints.benchmarking.load_generators import Access, LoadGenerator
-    from inference_blueprints.benchmarking.request_series import Questions
+    from inference_blueprints.measure.benchmarking.load_generators import Access, LoadGenerator
+    from inference_blueprints.measure.benchmarking.request_series import Questions
+    from inference_blueprints.operate.benchmark_job.cluster_job import ClusterLoadGenerator
+    from inference_blueprints.report.tables.text_table import TextTable
     from inference_blueprints.serving.types import ModelPlan
     from inference_blueprints.spec.types import Blueprint, Model
-    from inference_blueprints.tables.text_table import TextTable
 
 
 def register(app: typer.Typer) -> None:
@@ -81,11 +81,11 @@ def benchmark(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Load-test a live endpoint. The requests follow the blueprint's workload or your own trace."""
-    from inference_blueprints.benchmarking import benchmark_text
-    from inference_blueprints.benchmarking.benchmark import benchmark as run
-    from inference_blueprints.benchmarking.benchmark import prepare
-    from inference_blueprints.benchmarking.load_generators import access
-    from inference_blueprints.benchmarking.tuned import read_tuned
+    from inference_blueprints.measure.benchmarking import benchmark_text
+    from inference_blueprints.measure.benchmarking.benchmark import benchmark as run
+    from inference_blueprints.measure.benchmarking.benchmark import prepare
+    from inference_blueprints.measure.benchmarking.load_generators import access
+    from inference_blueprints.measure.benchmarking.tuned import read_tuned
     from inference_blueprints.serving.plan import build_plan
 
     if not job and (image or dry_run):
@@ -123,7 +123,7 @@ def _say(line: str) -> None:
 
 @contextmanager
 def _local_load_generator(model: Model, access: Access) -> Iterator[LoadGenerator]:
-    from inference_blueprints.benchmarking.load_generators import LocalLoadGenerator
+    from inference_blueprints.measure.benchmarking.load_generators import LocalLoadGenerator
     from inference_blueprints.serving.resolved import shape_of
 
     yield LocalLoadGenerator(access, shape_of(model.weights))
@@ -134,10 +134,10 @@ def _cluster_load_generator(
     blueprint: Blueprint, plan: ModelPlan, access: Access, image: str | None
 ) -> Iterator[ClusterLoadGenerator]:
     """Send requests from a Job; the cluster's token is in a temporary folder until the end."""
-    from inference_blueprints.benchmarking.cluster_job import ClusterLoadGenerator
-    from inference_blueprints.benchmarking.job_objects import IMAGE
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.kubernetes.cluster_connection import connect
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.benchmark_job.cluster_job import ClusterLoadGenerator
+    from inference_blueprints.operate.benchmark_job.job_objects import IMAGE
+    from inference_blueprints.operate.kubernetes.cluster_connection import connect
 
     account = Account(blueprint.spec.environment.region)
     with tempfile.TemporaryDirectory() as folder:
@@ -156,9 +156,9 @@ def _print_manifest(
     """Print the Job's manifest without the key, with prompts of one word per token."""
     import yaml
 
-    from inference_blueprints.benchmarking.benchmark import TokenCounts, endpoint, load_test
-    from inference_blueprints.benchmarking.cluster_job import models_namespace, objects
-    from inference_blueprints.benchmarking.job_objects import IMAGE
+    from inference_blueprints.measure.benchmarking.benchmark import TokenCounts, endpoint, load_test
+    from inference_blueprints.operate.benchmark_job.cluster_job import models_namespace, objects
+    from inference_blueprints.operate.benchmark_job.job_objects import IMAGE
 
     asked = load_test(endpoint(url), plan.name, questions, TokenCounts(1.0, 0))
     manifests = objects(asked, models_namespace(plan.deployments[0]), image or IMAGE, access)
@@ -170,7 +170,7 @@ def _print(title: str, tables: Sequence[TextTable]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from inference_blueprints.tables.terminal_table import print_rows
+    from inference_blueprints.report.tables.terminal_table import print_rows
 
     console = Console()
     console.print(Text(title, style="bold"))

@@ -12,11 +12,11 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrInput, Output, OutputOption
-from inference_blueprints.errors import BlueprintError, Problem, UserError
+from inference_contracts.errors import BlueprintError, Problem, UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.figures import PlanSummary
     from inference_blueprints.loading import LoadedBlueprint
+    from inference_blueprints.report.figures import PlanSummary
     from inference_blueprints.spec.types import Spec
 
 
@@ -46,8 +46,8 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     if output is Output.JSON:
         print_json(rows)
         return
-    from inference_blueprints.tables.terminal_table import print_rows, table_console
-    from inference_blueprints.tables.text_table import TextTable
+    from inference_blueprints.report.tables.terminal_table import print_rows, table_console
+    from inference_blueprints.report.tables.text_table import TextTable
 
     content = tuple((row["name"], row["description"]) for row in rows)
     print_rows(TextTable("", ("blueprint", "description"), (), content), table_console())
@@ -64,7 +64,7 @@ def show(
     """Print a blueprint; --output json includes all defaults."""
     loaded = load(name_or_path, or_input=True)
     if picture is not None:
-        from inference_blueprints.picture.picture import picture as draw
+        from inference_blueprints.report.picture.picture import picture as draw
         from inference_blueprints.serving.plan import build_plan
 
         write_file(picture, draw(loaded.blueprint, build_plan(loaded.blueprint)))
@@ -186,10 +186,10 @@ def plan(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what a blueprint deploys, needs and costs."""
-    from inference_blueprints.planning.summary import as_dict, summarise
-    from inference_blueprints.pricing.rates import load_rates
+    from inference_blueprints.report.plan.summary import as_dict, summarise
+    from inference_blueprints.report.pricing.rates import load_rates
+    from inference_blueprints.report.sizing.batch_quotas import hard_limits, refuse_exceeded
     from inference_blueprints.serving.plan import build_plan
-    from inference_blueprints.sizing.batch_quotas import hard_limits, refuse_exceeded
 
     loaded = load(name_or_path, show_warnings=True, or_input=True)
     serving_plan = build_plan(loaded.blueprint)
@@ -201,7 +201,7 @@ def plan(
         _print_fleet(loaded.blueprint.spec, summary, fleet, output)
         return
     if page is not None:
-        from inference_blueprints.planning.plan_page import plan_page
+        from inference_blueprints.report.plan.plan_page import plan_page
 
         warnings = [str(warning) for warning in loaded.warnings]
         write_file(page, plan_page(loaded.blueprint, serving_plan, summary, warnings))
@@ -213,30 +213,30 @@ def plan(
         return
     from rich.console import Console
 
-    from inference_blueprints.planning.tables.terminal_plan import print_plan
+    from inference_blueprints.report.plan.tables.terminal_plan import print_plan
 
     print_plan(summary, Console())
     refuse_exceeded(summary.service_quotas)
 
 
 def _print_fleet(spec: Spec, summary: PlanSummary, gpus: int, output: Output) -> None:
-    from inference_blueprints.fleet.fleet_cost import fleet_cost
-    from inference_blueprints.fleet.fleet_split import fleet_split
-    from inference_blueprints.fleet.fleet_tables import fleet_sentence, fleet_tables
+    from inference_blueprints.report.fleet.fleet_cost import fleet_cost
+    from inference_blueprints.report.fleet.fleet_split import fleet_split
+    from inference_blueprints.report.fleet.fleet_tables import fleet_sentence, fleet_tables
 
     split = fleet_split(spec, summary, gpus)
     cost = fleet_cost(split, summary)
     if output is Output.JSON:
         import dataclasses
 
-        from inference_blueprints.planning.summary import camel_case
+        from inference_blueprints.report.plan.summary import camel_case
 
         items = [dataclasses.asdict(item) for item in cost]
         print_json(camel_case({"fleet": dataclasses.asdict(split), "cost": items}))
         return
     from rich.text import Text
 
-    from inference_blueprints.tables.terminal_table import print_table, table_console
+    from inference_blueprints.report.tables.terminal_table import print_table, table_console
 
     console = table_console()
     console.print(Text(fleet_sentence(split)))

@@ -9,16 +9,16 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from inference_blueprints.autoscaling.request_rates import RequestRates
-    from inference_blueprints.capacity_shift.shift_answer import DeploymentDecision
-    from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
-    from inference_blueprints.shift_simulation.simulated_shift import ModelSharing
-    from inference_blueprints.shift_simulation.traced_workers import MovedWorkers, TracedWorkers
+    from inference_blueprints.measure.shift_simulation.simulated_shift import ModelSharing
+    from inference_blueprints.measure.shift_simulation.traced_workers import MovedWorkers, TracedWorkers
+    from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+    from inference_decisions.capacity_shift.shift_answer import DeploymentDecision
+    from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 
 _HOUR = 3600.0
 
@@ -54,9 +54,12 @@ def simulate(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Replay a trace: what the shift frees for batch, and what real time misses (simulated)."""
-    from inference_blueprints.autoscaling.request_rates import RequestRates
-    from inference_blueprints.shift_simulation.simulated_shift import demand_long_enough, simulated_shift
-    from inference_blueprints.shift_simulation.traced_workers import traced_workers
+    from inference_blueprints.measure.shift_simulation.simulated_shift import (
+        demand_long_enough,
+        simulated_shift,
+    )
+    from inference_blueprints.measure.shift_simulation.traced_workers import traced_workers
+    from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 
     settings, moved, _ = _moved(name_or_path)
     rates = RequestRates.read(trace)
@@ -79,8 +82,8 @@ def simulate(
             }
         )
         return
-    from inference_blueprints.tables.terminal_table import print_table, table_console
-    from inference_blueprints.tables.text_table import TextTable
+    from inference_blueprints.report.tables.terminal_table import print_table, table_console
+    from inference_blueprints.report.tables.text_table import TextTable
 
     rows = tuple(
         (
@@ -112,13 +115,13 @@ def explain(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Explain the settings of the shift; with a trace, what it would decide at a time, and why."""
-    from inference_blueprints.autoscaling.request_rates import RequestRates
-    from inference_blueprints.shift_simulation.explained_shift import (
+    from inference_blueprints.measure.shift_simulation.explained_shift import (
         decisions_at,
         explained_decision,
         explained_settings,
     )
-    from inference_blueprints.shift_simulation.traced_workers import traced_workers
+    from inference_blueprints.measure.shift_simulation.traced_workers import traced_workers
+    from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 
     settings, moved, start_is_default = _moved(name_or_path)
     if trace is None:
@@ -172,10 +175,13 @@ def explain(
 
 def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers], bool]:
     """Return the settings of a blueprint's shift, its workers, and whether their start is a default."""
-    from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
     from inference_blueprints.cli.blueprint_commands import load
+    from inference_blueprints.measure.shift_simulation.traced_workers import (
+        moved_configuration,
+        moved_workers,
+    )
     from inference_blueprints.serving.plan import build_plan
-    from inference_blueprints.shift_simulation.traced_workers import moved_configuration, moved_workers
+    from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 
     blueprint = load(name_or_path).blueprint
     plan = build_plan(blueprint)

@@ -12,7 +12,7 @@ from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import Output
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.check_results import CheckResult
+    from inference_blueprints.operate.check_results import CheckResult
 
 
 def show(results: Iterator[CheckResult], output: Output) -> None:

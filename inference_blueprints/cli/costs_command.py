@@ -10,10 +10,10 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.costs.attributed_costs import AttributedCosts
+    from inference_blueprints.operate.costs.attributed_costs import AttributedCosts
 
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
 _METAVAR = "YYYY-MM-DD[THH:MM]"
@@ -56,14 +56,14 @@ def costs(
     """Show what nodes cost in a time, by model and team. What is not known is unattributed."""
     import boto3
 
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.batch.signing import signer
-    from inference_blueprints.deployment.costs.attributed_costs import attributed_costs
-    from inference_blueprints.deployment.costs.batch_tokens import batch_tokens
     from inference_blueprints.loading import load_blueprint
-    from inference_blueprints.pricing.node_rates import node_rate, pools_without_price
-    from inference_blueprints.pricing.rates import load_rates, prices_for
-    from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.batch.signing import signer
+    from inference_blueprints.operate.costs.attributed_costs import attributed_costs
+    from inference_blueprints.operate.costs.batch_tokens import batch_tokens
+    from inference_blueprints.report.pricing.node_rates import node_rate, pools_without_price
+    from inference_blueprints.report.pricing.rates import load_rates, prices_for
+    from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 
     blueprint = load_blueprint(name_or_path).blueprint
     name, spec = blueprint.metadata.name, blueprint.spec
@@ -162,8 +162,8 @@ def costs_document(
 
 
 def _show(found: AttributedCosts, unpriced: list[str]) -> None:
-    from inference_blueprints.tables.terminal_table import print_rows, table_console
-    from inference_blueprints.tables.text_table import TextTable
+    from inference_blueprints.report.tables.terminal_table import print_rows, table_console
+    from inference_blueprints.report.tables.text_table import TextTable
 
     rows = [
         (

@@ -17,11 +17,11 @@ import typer
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, option_value
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.aws.account import Account
     from inference_blueprints.loading import LoadedBlueprint
+    from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.spec.types import Blueprint
 
 CdkArguments = Annotated[
@@ -94,10 +94,10 @@ def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, outp
 
 def _prepare_account(account: Account, blueprint: Blueprint, reader: Output) -> None:
     """Create what the platform needs in the account, no stack may own, and the account does not have."""
-    from inference_blueprints.deployment.aws.account import readable_errors
-    from inference_blueprints.deployment.aws.api_log_role import API_LOG_ROLE, ensure_api_log_role, has_api
-    from inference_blueprints.deployment.aws.spot_role import SPOT_ROLE, ensure_spot_role, spot_pools
-    from inference_blueprints.deployment.ownership.platform_table import TABLE, PlatformTable
+    from inference_blueprints.operate.aws.account import readable_errors
+    from inference_blueprints.operate.aws.api_log_role import API_LOG_ROLE, ensure_api_log_role, has_api
+    from inference_blueprints.operate.aws.spot_role import SPOT_ROLE, ensure_spot_role, spot_pools
+    from inference_blueprints.operate.ownership.platform_table import TABLE, PlatformTable
 
     stream = sys.stderr if reader is Output.JSON else sys.stdout
     with readable_errors():
@@ -125,13 +125,13 @@ def deploy(
     What AWS would refuse, and what would lose data, is an error before anything is changed. A change that
     would break what runs is made in a second step, or by a later deployment.
     """
-    from inference_blueprints.deployment.changes.deployment_steps import deploy_in_steps
-    from inference_blueprints.deployment.ownership.platform_operation import (
+    from inference_blueprints.operate.changes.deployment_steps import deploy_in_steps
+    from inference_blueprints.operate.ownership.platform_operation import (
         demand_owner,
         file_identity,
         platform_operation,
     )
-    from inference_blueprints.deployment.versions.locking import keep_lock, kept_lock
+    from inference_blueprints.operate.versions.locking import keep_lock, kept_lock
     from inference_blueprints.spec.lock.lock import lock_path
     from inference_blueprints.spec.shipped import find
 
@@ -238,7 +238,7 @@ def _reader(output: str | None, cdk_arguments: Sequence[str] | None) -> tuple[Ou
 
 def _demand_account(loaded: LoadedBlueprint, cdk_arguments: Sequence[str]) -> Account:
     """Check that there are credentials for the blueprint's account, before the CDK starts."""
-    from inference_blueprints.deployment.aws.account import Account
+    from inference_blueprints.operate.aws.account import Account
 
     environment = loaded.blueprint.spec.environment
     account = Account(environment.region, option_value(cdk_arguments, "--profile"))

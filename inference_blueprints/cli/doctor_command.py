@@ -24,9 +24,9 @@ def doctor(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
     """Check the account before a deployment. The exit code is 1 if the deployment would fail."""
     from datetime import UTC, datetime
 
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.doctor.doctor_checks import check_environment
-    from inference_blueprints.deployment.doctor.doctor_context import DoctorContext
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.doctor.doctor_checks import check_environment
+    from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 
     blueprint = load(name_or_path).blueprint
     account = Account(blueprint.spec.environment.region)

@@ -11,12 +11,12 @@ import typer
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.image_cache.snapshot_baker import Baked
-    from inference_blueprints.deployment.image_cache.wanted_snapshot import WantedSnapshot
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.image_cache.snapshot_baker import Baked
+    from inference_blueprints.operate.image_cache.wanted_snapshot import WantedSnapshot
 
 app = typer.Typer(help="Make EBS snapshots with container images.", no_args_is_help=True)
 
@@ -41,7 +41,7 @@ def bake(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Bake the images of each pool into a snapshot. An EC2 instance of the account pulls them."""
-    from inference_blueprints.deployment.image_cache.snapshot_baker import Baker
+    from inference_blueprints.operate.image_cache.snapshot_baker import Baker
     from inference_blueprints.spec.shipped import shipped
 
     if write and name_or_path in shipped():
@@ -73,8 +73,8 @@ def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
     from dataclasses import asdict
     from datetime import UTC, datetime
 
-    from inference_blueprints.deployment.aws.account import readable_errors
-    from inference_blueprints.deployment.image_cache.snapshot_status import snapshot_status
+    from inference_blueprints.operate.aws.account import readable_errors
+    from inference_blueprints.operate.image_cache.snapshot_status import snapshot_status
 
     platform, account, wanted = _wanted(name_or_path, [])
     with readable_errors():
@@ -92,8 +92,8 @@ def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
 
 def _wanted(name_or_path: str, pools: list[str]) -> tuple[str, Account, list[WantedSnapshot]]:
     """Return the platform's name, its account and the snapshots that its pools need."""
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.image_cache.wanted_snapshot import wanted_snapshots
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.image_cache.wanted_snapshot import wanted_snapshots
     from inference_blueprints.serving.plan import build_plan
 
     blueprint = load(name_or_path).blueprint

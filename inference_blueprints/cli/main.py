@@ -16,9 +16,10 @@ from typing import Annotated
 
 import typer
 
+from inference_blueprints.cli.added_commands import KNOWN, added_module, added_names
 from inference_blueprints.cli.options import machine_output_wanted
-from inference_blueprints.errors import BlueprintError, Problem, UserError
 from inference_blueprints.garbage import collect_rarely
+from inference_contracts.errors import BlueprintError, Problem, UserError
 
 INTERRUPTED = 130
 
@@ -43,7 +44,6 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "image-cache": "image_cache_commands",
         "charts": "charts_commands",
         "models": "model_commands",
-        "local": "local_commands",
     }
 )
 
@@ -54,16 +54,19 @@ def command_line(command: str | None = None) -> typer.Typer:
     Every module costs time: typer inspects the parameters of all commands before it runs one.
     """
     module = MODULES.get(command or "")
+    added = [command] if command in KNOWN else [] if module else added_names()
     root = typer.Typer(
         name="blueprints",
         no_args_is_help=True,
-        add_completion=module is None,
+        add_completion=module is None and command not in KNOWN,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
     root.callback()(_describe)
-    for name in [module] if module else dict.fromkeys(MODULES.values()):
+    for name in [module] if module else [] if command in KNOWN else dict.fromkeys(MODULES.values()):
         import_module(f"{__package__}.{name}").register(root)
+    for name in added:
+        added_module(name).register(root)
     return root
 
 

@@ -9,10 +9,10 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.catalog import Model
+    from inference_catalog import Model
 
 app = typer.Typer(help="Describe models that the catalogue does not have.", no_args_is_help=True)
 
@@ -57,9 +57,9 @@ def add(
 
     ModelOpt's hf_quant_config.json is read too if it is beside FILE.
     """
-    from inference_blueprints.catalog.configurations.config_fields import ModelConfigError
     from inference_blueprints.spec.lock.lock_writer import write_text
     from inference_blueprints.spec.model_files import entry_of, is_repository, read_json
+    from inference_catalog.configurations.config_fields import ModelConfigError
 
     configuration = read_json(file)
     if not isinstance(configuration, dict):

@@ -10,7 +10,7 @@ import typer
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
@@ -33,10 +33,10 @@ def take_over(
 
     The former one is refused from then on. No stack changes.
     """
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.ownership.platform_operation import file_identity, platform_operation
-    from inference_blueprints.deployment.ownership.platform_table import PlatformTable
-    from inference_blueprints.deployment.versions.locking import keep_lock, kept_lock
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.ownership.platform_operation import file_identity, platform_operation
+    from inference_blueprints.operate.ownership.platform_table import PlatformTable
+    from inference_blueprints.operate.versions.locking import keep_lock, kept_lock
     from inference_blueprints.spec.shipped import find
 
     loaded = load(name_or_path)

@@ -14,12 +14,12 @@ import typer
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json, print_progress
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.ownership.platform_operation import PlatformOperation
-    from inference_blueprints.deployment.removal.platform_removal import Removal
-    from inference_blueprints.deployment.removal.stack_deletion import Retained
+    from inference_blueprints.operate.ownership.platform_operation import PlatformOperation
+    from inference_blueprints.operate.removal.platform_removal import Removal
+    from inference_blueprints.operate.removal.stack_deletion import Retained
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
@@ -139,9 +139,9 @@ class _Target:
 
 def _target(name_or_path: str, output: Output) -> _Target:
     """Return the blueprint's platform in the blueprint's account."""
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.ownership.platform_operation import file_identity, platform_operation
-    from inference_blueprints.deployment.removal.platform_removal import Removal
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.ownership.platform_operation import file_identity, platform_operation
+    from inference_blueprints.operate.removal.platform_removal import Removal
     from inference_blueprints.spec.shipped import find
 
     loaded, path = load(name_or_path), find(name_or_path)

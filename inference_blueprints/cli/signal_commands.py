@@ -11,10 +11,10 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.signals.read_signals import Record
+    from inference_blueprints.operate.signals.read_signals import Record
 
 app = typer.Typer(help="Read signals: answers of batch jobs, stored by key.", no_args_is_help=True)
 
@@ -45,16 +45,16 @@ def get(
     ] = None,
 ) -> None:
     """Print the newest values of keys. The exit code is 1 if a key has no value or an expired one."""
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.cloudformation.deployed_stacks import stack_outputs
-    from inference_blueprints.deployment.signals.read_signals import read_signals
-    from inference_blueprints.deployment.signals.signal_store_address import (
+    from inference_blueprints.loading import load_blueprint
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.cloudformation.deployed_stacks import stack_outputs
+    from inference_blueprints.operate.signals.read_signals import read_signals
+    from inference_blueprints.operate.signals.signal_store_address import (
         STORE_OUTPUTS,
         demand_signal,
         store_address,
         stores_stack,
     )
-    from inference_blueprints.loading import load_blueprint
 
     blueprint = load_blueprint(name_or_path).blueprint
     demand_signal(blueprint, name)

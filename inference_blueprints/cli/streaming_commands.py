@@ -9,10 +9,10 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json, print_progress
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.streaming.redrive_letters import RedriveReport
+    from inference_blueprints.operate.streaming.redrive_letters import RedriveReport
 
 app = typer.Typer(help="Work with streaming jobs, which turn events into signals.", no_args_is_help=True)
 
@@ -56,16 +56,16 @@ def redrive(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Ask the model again for dead letters of a job. The exit code is 1 if some fail again."""
-    from inference_blueprints.contracts.dead_letters import REASONS
-    from inference_blueprints.contracts.streaming_names import REDRIVE
-    from inference_blueprints.deployment.aws.account import Account
-    from inference_blueprints.deployment.streaming.redrive_letters import LetterChoice, redrive_letters
-    from inference_blueprints.deployment.streaming.stream_functions import (
+    from inference_blueprints.loading import load_blueprint
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.streaming.redrive_letters import LetterChoice, redrive_letters
+    from inference_blueprints.operate.streaming.stream_functions import (
         call_function,
         function_names,
         streaming_job,
     )
-    from inference_blueprints.loading import load_blueprint
+    from inference_contracts.dead_letters import REASONS
+    from inference_contracts.streaming_names import REDRIVE
 
     unknown = [reason for reason in reasons or () if reason not in REASONS]
     if unknown:

@@ -12,11 +12,11 @@ import typer
 from inference_blueprints.cli.blueprint_commands import load, write_file, writing_model_index
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import ModelOption, NameOrPath, Output, OutputOption, TraceOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
     from inference_blueprints.loading import LoadedBlueprint
-    from inference_blueprints.tuning.tune import Tuning
+    from inference_blueprints.measure.tuning.tune import Tuning
 
 
 #: Dynamo's wheels pin dependencies that no registry has. The replay needs only these.
@@ -64,11 +64,11 @@ def tune(
 ) -> None:
     """Find the cheapest configuration that meets the objectives. All figures come from simulated replays."""
     demand_replay()
-    from inference_blueprints.deployment.versions.locking import own_file
-    from inference_blueprints.pricing.rates import load_rates
-    from inference_blueprints.tuning.search_progress import shown_progress
-    from inference_blueprints.tuning.tune import tune as search
-    from inference_blueprints.tuning.tuning_page import tuning_page
+    from inference_blueprints.measure.tuning.search_progress import shown_progress
+    from inference_blueprints.measure.tuning.tune import tune as search
+    from inference_blueprints.measure.tuning.tuning_page import tuning_page
+    from inference_blueprints.operate.versions.locking import own_file
+    from inference_blueprints.report.pricing.rates import load_rates
 
     if write:
         own_file(name_or_path)
@@ -121,7 +121,7 @@ def _engines(names: list[str]) -> list[str]:
 
 def _print(found: Tuning, output: Output) -> None:
     """Print the result."""
-    from inference_blueprints.tuning import tuning_text
+    from inference_blueprints.measure.tuning import tuning_text
 
     if output is Output.JSON:
         print_json(tuning_text.as_dict(found))
@@ -129,8 +129,8 @@ def _print(found: Tuning, output: Output) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from inference_blueprints.tables.terminal_table import print_rows
-    from inference_blueprints.tuning.accelerator_comparison import comparison_table
+    from inference_blueprints.measure.tuning.accelerator_comparison import comparison_table
+    from inference_blueprints.report.tables.terminal_table import print_rows
 
     console = Console()
     table = tuning_text.ranking(found)
@@ -152,7 +152,7 @@ def _print(found: Tuning, output: Output) -> None:
 
 def _write(loaded: LoadedBlueprint, file: str, found: Tuning) -> None:
     """Write the best configuration into the file."""
-    from inference_blueprints.tuning.tuned_blueprint import write_configuration
+    from inference_blueprints.measure.tuning.tuned_blueprint import write_configuration
 
     if found.best is None:
         return

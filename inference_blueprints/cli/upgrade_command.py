@@ -11,11 +11,11 @@ import typer
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.lock_commands import OwnFile
 from inference_blueprints.cli.options import Output, OutputOption
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.deployment.check_results import CheckResult
-    from inference_blueprints.deployment.upgrade.proposal import Proposal
+    from inference_blueprints.operate.check_results import CheckResult
+    from inference_blueprints.operate.upgrade.proposal import Proposal
 
 
 def register(app: typer.Typer) -> None:
@@ -47,12 +47,12 @@ def upgrade(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show and check an upgrade to this release. --to also changes the Kubernetes version."""
-    from inference_blueprints.deployment.ownership.platform_operation import (
+    from inference_blueprints.operate.ownership.platform_operation import (
         demand_owner,
         file_identity,
         platform_operation,
     )
-    from inference_blueprints.deployment.upgrade.proposal import propose
+    from inference_blueprints.operate.upgrade.proposal import propose
 
     proposal = propose(file, to, [name for name in pools.split(",") if name])
     account, platform = proposal.account, proposal.blueprint.metadata.name
@@ -75,7 +75,7 @@ def upgrade(
 
 def _upgrade(file: str, proposal: Proposal, output: Output, *, apply: bool) -> None:
     """Check and show an upgrade, and write it if no check finds an error."""
-    from inference_blueprints.deployment.upgrade.upgrade_checks import check_upgrade
+    from inference_blueprints.operate.upgrade.upgrade_checks import check_upgrade
 
     results = list(check_upgrade(proposal))
     failed = any(result.severity == "error" for result in results)
@@ -95,9 +95,9 @@ def _upgrade(file: str, proposal: Proposal, output: Output, *, apply: bool) -> N
 
 def _print(proposal: Proposal, results: list[CheckResult]) -> None:
     """Print a table of changes, then the results of the checks, then the steps of the deployment."""
-    from inference_blueprints.deployment.upgrade.upgrade_steps import steps
-    from inference_blueprints.tables.terminal_table import print_rows, table_console
-    from inference_blueprints.tables.text_table import TextTable
+    from inference_blueprints.operate.upgrade.upgrade_steps import steps
+    from inference_blueprints.report.tables.terminal_table import print_rows, table_console
+    from inference_blueprints.report.tables.text_table import TextTable
 
     rows = [(each.part, each.old or "not pinned", each.new or "not pinned") for each in proposal.changes]
     if rows:
@@ -109,7 +109,7 @@ def _print(proposal: Proposal, results: list[CheckResult]) -> None:
 
 
 def _print_json(proposal: Proposal, results: list[CheckResult]) -> None:
-    from inference_blueprints.deployment.upgrade.upgrade_steps import steps
+    from inference_blueprints.operate.upgrade.upgrade_steps import steps
 
     document = {
         "changes": [asdict(change) for change in proposal.changes],

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from inference_blueprints.cli.added_commands import added_module
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.check_output import show
 from inference_blueprints.cli.options import (
@@ -15,7 +16,7 @@ from inference_blueprints.cli.options import (
     OutputOption,
     RunDirectory,
 )
-from inference_blueprints.errors import UserError
+from inference_contracts.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
@@ -48,16 +49,14 @@ def verify(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Check a deployed platform. The exit code is 1 if a check finds an error."""
-    from inference_blueprints.deployment.verify import verification
+    from inference_blueprints.operate.verify import verification
 
     loaded = load(name_or_path)
     blueprint = loaded.blueprint
     if local:
-        from inference_blueprints.local.verification.local_verification import verify_local
-
         if endpoint is not None or model is not None:
             raise UserError("got --local with --endpoint or --model; --local checks every model of the run")
-        show(verify_local(loaded, run_directory), output)
+        show(added_module("local").verify_local(loaded, run_directory), output)
         return
     if endpoint is not None:
         show(iter(verification.verify_endpoint(blueprint, model, endpoint)), output)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.operating_system import OperatingSystem, SystemName
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
+from inference_catalog.catalogue import shipped
+from inference_catalog.operating_system import OperatingSystem, SystemName
 
 
 def node_systems(blueprint: spec.Blueprint) -> Mapping[str, SystemName]:

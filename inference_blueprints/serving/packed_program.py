@@ -18,13 +18,17 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from inference_blueprints.resources import root, runtime_directory
+import inference_contracts
+from inference_runtime import runtime_directory
+from inference_runtime.imported_files import needed_files
 
-#: Packages that may be in the archive: those of `runtime/`, and the contracts.
-_PACKAGES: Final = (
-    *("discovery_roles", "request_filter", "task_start", "task_targets", "weights"),
-    "inference_blueprints",
-)
+#: Packages that may be in the archive, and where they are: those of `runtime/`, and the contracts.
+_SOURCES: Final = {
+    **dict.fromkeys(
+        ("discovery_roles", "request_filter", "task_start", "task_targets", "weights"), runtime_directory()
+    ),
+    inference_contracts.__name__: Path(inference_contracts.__file__).parents[1],
+}
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 #: Python text that imports the archive and runs the module that the first word names. What is between the two
 #: parts is an expression for the packed text.
@@ -49,48 +53,10 @@ def packed_program(module: str) -> str:
     """
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-        for file in sorted(_needed(module)):
+        for relative, file in sorted(needed_files([module], _SOURCES).items()):
             # Without a date, which differs between checkouts.
-            entry = zipfile.ZipInfo(str(file.relative_to(_source(file))))
-            archive.writestr(entry, _code_of(file))
+            archive.writestr(zipfile.ZipInfo(str(relative)), _code_of(file))
     return base64.b85encode(zlib.compress(content.getvalue(), 9)).decode("ascii")
-
-
-def _needed(module: str) -> set[Path]:
-    """Return the files of a module and of all modules that it imports, with their packages."""
-    waiting, found = [module], set[Path]()
-    while waiting:
-        name = waiting.pop()
-        for file in _files(name):
-            if file not in found:
-                found.add(file)
-                waiting += _imported(file)
-    return found
-
-
-def _files(module: str) -> list[Path]:
-    """Return the file of a module after that of its package. A package is run by its ``__main__``."""
-    source = root() if module.startswith("inference_blueprints") else runtime_directory()
-    place = source.joinpath(*module.split("."))
-    packages = [each / "__init__.py" for each in reversed(place.parents) if each.is_relative_to(source)]
-    if place.is_dir():
-        packages += [place / "__init__.py", place / "__main__.py"]
-    return [file for file in (*packages, place.with_suffix(".py")) if file.is_file()]
-
-
-def _source(file: Path) -> Path:
-    """Return the folder from which a file's module is imported."""
-    return runtime_directory() if file.is_relative_to(runtime_directory()) else root()
-
-
-def _imported(file: Path) -> list[str]:
-    return [
-        name
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in _PACKAGES
-        # `from package import module` names a module, and `from module import name` does not.
-        for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names))
-    ]
 
 
 def _code_of(file: Path) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.span import node_count
+import inference_catalog as catalog
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
+from inference_catalog.catalogue import shipped
+from inference_catalog.span import node_count
 
 WorkerRole = Literal["aggregated", "prefill", "decode"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Finding
 
 
 def moment(text: str) -> datetime | None:

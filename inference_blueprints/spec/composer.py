@@ -12,11 +12,11 @@ from typing import NoReturn, cast
 
 import yaml
 
-from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.spec.document import BLUEPRINT, INVALID, Document, FileKind, Node, Position
 from inference_blueprints.spec.scalars import AmbiguousScalarError, resolve
 from inference_blueprints.spec.syntax_errors import syntax_problem
 from inference_blueprints.spec.wording import Path, path_text, quote
+from inference_contracts.errors import BlueprintError, Problem
 
 MAXIMUM_DEPTH = 32
 MAXIMUM_NODES = 20_000

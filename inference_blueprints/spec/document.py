@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from inference_blueprints.errors import Finding, Problem
 from inference_blueprints.spec.wording import Path, path_text
+from inference_contracts.errors import Finding, Problem
 
 
 class _Invalid:

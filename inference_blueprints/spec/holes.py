@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import Path
+from inference_contracts.errors import Finding
 
 _Item = TypeVar("_Item")
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import model_entry
-from inference_blueprints.catalog.configurations.config_fields import ModelConfigError
-from inference_blueprints.catalog.configurations.describe import describe
-from inference_blueprints.errors import Problem, UserError
+import inference_catalog as catalog
 from inference_blueprints.spec.formats import HUGGING_FACE_REPOSITORY
 from inference_blueprints.spec.holes import Hole
 from inference_blueprints.spec.types import Blueprint
+from inference_catalog.catalogue import model_entry
+from inference_catalog.configurations.config_fields import ModelConfigError
+from inference_catalog.configurations.describe import describe
+from inference_contracts.errors import Problem, UserError
 
 #: Folder of entries, next to the blueprint.
 MODELS_FOLDER = "models"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from inference_blueprints import resources
-from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.spec.wording import allowed, suggestion
+from inference_contracts.errors import BlueprintError, Problem
 
 _EDITOR_COMMENT = "yaml-language-server:"
 _SUFFIXES = (".yaml", ".yml")

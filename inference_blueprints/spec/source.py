@@ -6,8 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.spec.document import BLUEPRINT, FileKind
+from inference_contracts.errors import BlueprintError, Problem
 
 MAXIMUM_BYTES = 1024 * 1024
 _UNPRINTABLE = re.compile(

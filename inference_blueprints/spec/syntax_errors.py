@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import yaml
 
-from inference_blueprints.errors import Problem
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Problem
 
 _CLOSING = {"[": "]", "{": "}"}
 _OPENING_TOKENS = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken)

@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.errors import UserError
 from inference_blueprints.spec import composer
 from inference_blueprints.spec.document import Document
 from inference_blueprints.spec.wording import Path, quote
+from inference_contracts.errors import UserError
 
 _Value = str | Mapping[str, str]
 

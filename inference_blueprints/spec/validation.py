@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from inference_blueprints.errors import Problem
 from inference_blueprints.spec.document import INVALID, Document
 from inference_blueprints.spec.incomplete import incomplete_blueprint
 from inference_blueprints.spec.type_messages import is_about_the_key, message
 from inference_blueprints.spec.types import API_VERSION, Blueprint
 from inference_blueprints.spec.wording import Path, quote
+from inference_contracts.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.addresses import DEFAULT_ZONES
+import inference_catalog as catalog
 from inference_blueprints.spec.types import Environment
+from inference_catalog.addresses import DEFAULT_ZONES
 
 
 def platform_zones(environment: Environment) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import boto3
 
-from inference_blueprints.contracts.batch_names import EVENT_SOURCE
+from inference_contracts.batch_names import EVENT_SOURCE
 
 
 def tell(kind: str, detail: Mapping[str, Any]) -> None:

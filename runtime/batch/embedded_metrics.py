@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from inference_blueprints.contracts import batch_names
+from inference_contracts import batch_names
 
 #: Units of the metrics that are not counts.
 _UNITS: Final = {

@@ -3,7 +3,7 @@
 Lambda runs it (`handle`). It needs the standard library only. The report is one line per model in
 CloudWatch's embedded metric format, from which CloudWatch Logs makes metrics
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html).
-`inference_blueprints/contracts/canary_names.py` names them and the variables of the environment.
+`contracts/inference_contracts/canary_names.py` names them and the variables of the environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 
-from inference_blueprints.contracts import canary_names
+from inference_contracts import canary_names
 
 _QUESTION = "Say yes."
 #: Path of the API, and the fields of a small request, by what a model does.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from aws_lambda_powertools import Logger
 
 from capacity_shift.cluster_numbers import ClusterNumbers, LiveQueue
-from inference_blueprints.capacity_shift.shift_view import CellView, DeploymentView, PoolView
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
-from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+from inference_contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
+from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, PoolView
+from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 from operations.operations_errors import MetricsError, OperationsError
 from operations.promql import text_literal
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from inference_blueprints.contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
+from inference_contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
 
 
 @dataclass(frozen=True, slots=True)

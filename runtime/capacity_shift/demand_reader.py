@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from inference_blueprints.capacity_shift.demand_history import BIN_SECONDS, DemandHistory
-from inference_blueprints.contracts import batch_names
-from inference_blueprints.contracts.shift_configuration import ShiftedWorkers
-from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+from inference_contracts import batch_names
+from inference_contracts.shift_configuration import ShiftedWorkers
+from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory
+from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 from operations.operations_errors import MetricsError
 from operations.promql import text_literal
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 from botocore.exceptions import BotoCoreError, ClientError
 
 from capacity_shift.cluster_numbers import LiveQueue, LiveWorkers
-from inference_blueprints.contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
+from inference_contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
 from operations.operations_errors import EcsError
 
 _NAMESPACE: Final = "ecs"

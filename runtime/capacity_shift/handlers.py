@@ -23,9 +23,9 @@ from capacity_shift.kubernetes_numbers import KubernetesNumbers
 from capacity_shift.shift_changes import ShiftActuators
 from capacity_shift.shift_metrics import shift_figures
 from capacity_shift.shift_run import ShiftRun
-from inference_blueprints.capacity_shift.shift_decision import decide
-from inference_blueprints.contracts import operations_names, shift_names
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
+from inference_contracts import operations_names, shift_names
+from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_decisions.capacity_shift.shift_decision import decide
 from operations import aws_clients
 from operations.controller_settings import Cell, read_cell
 from operations.operations_errors import OperationsSettingsError

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from capacity_shift.cluster_numbers import LiveQueue, LiveWorkers
-from inference_blueprints.contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
+from inference_contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
 from operations.operations_errors import KubernetesError
 

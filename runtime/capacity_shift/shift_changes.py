@@ -17,15 +17,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from capacity_shift.cell_reader import LiveCell
 from capacity_shift.cluster_numbers import ClusterNumbers
-from inference_blueprints.capacity_shift.shift_answer import ShiftDecision
-from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
-from inference_blueprints.contracts.shift_names import (
+from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
+from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import (
     CEILING_AT,
     CEILING_PLACES,
     CEILING_SECONDS,
     ceiling_identifier,
 )
+from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from operations.operations_errors import OperationsError, TableError
 
 _logger = Logger(child=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from capacity_shift.shift_run import ShiftOutcome
-from inference_blueprints.contracts import operations_names, shift_names
+from inference_contracts import operations_names, shift_names
 
 
 def shift_figures(outcome: ShiftOutcome) -> Mapping[str, float]:

@@ -15,14 +15,14 @@ from aws_lambda_powertools import Logger
 from capacity_shift.cell_reader import CellReader
 from capacity_shift.demand_reader import DemandReader
 from capacity_shift.shift_changes import ShiftActuators, make, model_ceilings
-from inference_blueprints.capacity_shift.demand_history import DemandHistory
-from inference_blueprints.capacity_shift.shift_answer import ShiftDecision
-from inference_blueprints.capacity_shift.shift_settings import FreezeSwitch, ShiftSettings
-from inference_blueprints.capacity_shift.shift_state import ShiftState
-from inference_blueprints.capacity_shift.shift_view import CellView
-from inference_blueprints.contracts.operations_names import SHIFT_SERVICE
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
-from inference_blueprints.contracts.shift_names import SHIFT_ENTRY
+from inference_contracts.operations_names import SHIFT_SERVICE
+from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import SHIFT_ENTRY
+from inference_decisions.capacity_shift.demand_history import DemandHistory
+from inference_decisions.capacity_shift.shift_answer import ShiftDecision
+from inference_decisions.capacity_shift.shift_settings import FreezeSwitch, ShiftSettings
+from inference_decisions.capacity_shift.shift_state import ShiftState
+from inference_decisions.capacity_shift.shift_view import CellView
 from operations.freeze_switch import FreezeState
 from operations.operations_errors import MetricsError, TableError, VersionConflictError
 from operations.operations_table import AuditRecord, OperationsTable, StoredRecord

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from discovery_roles.store_users import DiscoveryStoreError, StoreUsers
-from inference_blueprints.contracts.discovery_roles import (
+from inference_contracts.discovery_roles import (
     ADMINISTRATOR,
     ENDPOINTS,
     NAMESPACES,
@@ -57,7 +57,7 @@ def main(environment: Mapping[str, str]) -> None:
     Parameters
     ----------
     environment
-        Variables of `inference_blueprints.contracts.discovery_roles`.
+        Variables of `inference_contracts.discovery_roles`.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     context = tls_context(environment)

@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from inference_blueprints.contracts.discovery_roles import ENTRIES, SHARED_CLIENT, key_ranges
+from inference_contracts.discovery_roles import ENTRIES, SHARED_CLIENT, key_ranges
 
 _TIMEOUT_SECONDS: Final = 10
 _ROOT: Final = "root"

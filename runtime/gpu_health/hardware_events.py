@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from inference_blueprints.contracts.health_names import (
+from inference_contracts.health_names import (
     ALARM_EVENT,
     ALARM_EVENT_SOURCE,
     CODE_LABEL,

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints.contracts import health_names
-from inference_blueprints.gpu_health.fault_rules import FaultRules
-from inference_blueprints.gpu_health.health_settings import HealthSettings
+from inference_contracts import health_names
+from inference_decisions.gpu_health.fault_rules import FaultRules
+from inference_decisions.gpu_health.health_settings import HealthSettings
 from operations.controller_settings import Cell, read_cell
 from operations.operations_errors import OperationsSettingsError
 

@@ -12,7 +12,7 @@ from gpu_health.case_store import CaseStore
 from gpu_health.cluster_repairs import ClusterRepairs
 from gpu_health.health_platform import HealthPlatform
 from gpu_health.host_repairs import HostRepairs
-from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
+from inference_contracts.operations_names import HEALTH_SERVICE
 
 _logger = Logger(service=HEALTH_SERVICE, child=True)
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from inference_blueprints.contracts.ecs_names import POOL_ATTRIBUTE, capacity_provider
-from inference_blueprints.contracts.health_names import DRAIN_ATTRIBUTE
-from inference_blueprints.contracts.metric_labels import WORKER_ROLES
-from inference_blueprints.contracts.operations_names import HEALTH_SERVICE
-from inference_blueprints.contracts.task_tags import LABEL_TAGS
-from inference_blueprints.gpu_health.fault_rules import HardwareSignal
-from inference_blueprints.gpu_health.live_node import LiveCondition
+from inference_contracts.ecs_names import POOL_ATTRIBUTE, capacity_provider
+from inference_contracts.health_names import DRAIN_ATTRIBUTE
+from inference_contracts.metric_labels import WORKER_ROLES
+from inference_contracts.operations_names import HEALTH_SERVICE
+from inference_contracts.task_tags import LABEL_TAGS
+from inference_decisions.gpu_health.fault_rules import HardwareSignal
+from inference_decisions.gpu_health.live_node import LiveCondition
 from operations import aws_clients
 from operations.operations_errors import EcsError
 

@@ -20,18 +20,18 @@ from gpu_health.health_platform import health_platform
 from gpu_health.health_run import begin
 from gpu_health.watched_node import WatchedNode, WatchedWorker
 from gpu_health.worker_metrics import read_windows
-from inference_blueprints.contracts import health_names as names
-from inference_blueprints.contracts import operations_names
-from inference_blueprints.contracts.health_names import (
+from inference_contracts import health_names as names
+from inference_contracts import operations_names
+from inference_contracts.health_names import (
     CASES_IN_FLIGHT,
     FaultKind,
     hardware_alarm_prefix,
 )
-from inference_blueprints.gpu_health.peer_comparison import compare
-from inference_blueprints.gpu_health.repair_case import Evidence
-from inference_blueprints.gpu_health.slow_workers import judge
-from inference_blueprints.gpu_health.verdicts import Verdicts
-from inference_blueprints.gpu_health.worker_windows import Numbers
+from inference_decisions.gpu_health.peer_comparison import compare
+from inference_decisions.gpu_health.repair_case import Evidence
+from inference_decisions.gpu_health.slow_workers import judge
+from inference_decisions.gpu_health.verdicts import Verdicts
+from inference_decisions.gpu_health.worker_windows import Numbers
 from operations import aws_clients
 from operations.operations_errors import MetricsError, OperationsError
 

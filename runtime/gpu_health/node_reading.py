@@ -9,16 +9,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from gpu_health.watched_node import WatchedNode, WatchedWorker
-from inference_blueprints.contracts.health_names import CORDON_ANNOTATION, RACK_LABEL, FaultKind
-from inference_blueprints.contracts.metric_labels import (
+from inference_contracts.health_names import CORDON_ANNOTATION, RACK_LABEL, FaultKind
+from inference_contracts.metric_labels import (
     POOL_LABEL_OF_PODS,
     RELEASE_LABEL_OF_PODS,
     ROLE_LABEL_OF_PODS,
     WORKER_ROLES,
 )
-from inference_blueprints.gpu_health.fault_rules import HardwareSignal
-from inference_blueprints.gpu_health.live_node import LiveCondition, NodeOwner, Purchase
-from inference_blueprints.gpu_health.worker_windows import peer_name
+from inference_decisions.gpu_health.fault_rules import HardwareSignal
+from inference_decisions.gpu_health.live_node import LiveCondition, NodeOwner, Purchase
+from inference_decisions.gpu_health.worker_windows import peer_name
 
 KubernetesObject = Mapping[str, Any]
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 import numpy
 
 from gpu_health.watched_node import WatchedWorker
-from inference_blueprints.contracts import health_names as names
-from inference_blueprints.contracts.operations_names import QUERIES_AT_ONCE
-from inference_blueprints.gpu_health.health_settings import HealthSettings
-from inference_blueprints.gpu_health.worker_windows import Numbers, WorkerWindows
-from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+from inference_contracts import health_names as names
+from inference_contracts.operations_names import QUERIES_AT_ONCE
+from inference_decisions.gpu_health.health_settings import HealthSettings
+from inference_decisions.gpu_health.worker_windows import Numbers, WorkerWindows
+from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 from operations.promql import name_matchers, text_literal
 
 #: How long the newest samples take to CloudWatch. A window ends so long before it is read.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inference_blueprints.contracts import operations_names as names
-from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+from inference_contracts import operations_names as names
+from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 from operations import aws_clients
 from operations.freeze_switch import Controller, FreezeState, read_freeze
 from operations.kubernetes_api import KubernetesApi, eks_api

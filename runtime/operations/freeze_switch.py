@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from inference_blueprints.contracts.operations_names import FREEZE_VALUES
+from inference_contracts.operations_names import FREEZE_VALUES
 
 Controller = Literal["health", "shift"]
 

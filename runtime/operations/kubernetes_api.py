@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 import boto3
 import urllib3
 
-from inference_blueprints.contracts.cluster_token import cluster_token
+from inference_contracts.cluster_token import cluster_token
 from operations.operations_errors import KubernetesError
 
 KubernetesObject = dict[str, Any]

@@ -17,7 +17,7 @@ from typing import Any, Final
 from boto3.dynamodb.conditions import Attr, ConditionExpressionBuilder, Key
 from botocore.exceptions import BotoCoreError, ClientError
 
-from inference_blueprints.contracts.operations_names import (
+from inference_contracts.operations_names import (
     ENTRY_ATTRIBUTE,
     EXPIRY_ATTRIBUTE,
     SCOPE_ATTRIBUTE,

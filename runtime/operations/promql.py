@@ -10,8 +10,8 @@ import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 
-from inference_blueprints.contracts.operations_names import NAMES_PER_QUERY, QUERIES_AT_ONCE
-from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+from inference_contracts.operations_names import NAMES_PER_QUERY, QUERIES_AT_ONCE
+from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 from operations.operations_errors import MetricsError
 
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from inference_blueprints.contracts.request_filter import (
+from inference_contracts.request_filter import (
     ALLOWED_VARIABLE,
     BEHIND_OPTION,
     PROGRAM_VARIABLE,

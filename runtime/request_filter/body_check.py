@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inference_blueprints.contracts.request_limits import RequestLimits, body_faults
+from inference_contracts.request_limits import RequestLimits, body_faults
 from request_filter.caller_fields import removed_fields, takes_forms
 from request_filter.refused_request import RefusedRequestError
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
-from inference_blueprints.contracts.request_filter import REMOVED_HEADER, FilterSettings
+from inference_contracts.request_filter import REMOVED_HEADER, FilterSettings
 from request_filter.body_check import checked_body
 from request_filter.caller_fields import is_api, is_page, kept_headers
 from request_filter.http_head import (

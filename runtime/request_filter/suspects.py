@@ -15,7 +15,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from inference_blueprints.contracts.request_filter import CHECKED_CODE, SUSPECT_CODE
+from inference_contracts.request_filter import CHECKED_CODE, SUSPECT_CODE
 from request_filter.refused_request import RefusedRequestError
 
 #: Requests whose deaths are remembered, and failed requests that a death found late may still concern.

@@ -8,8 +8,8 @@ from functools import cache
 
 import boto3
 
-from inference_blueprints.contracts.streaming_job import JobSignalStore, StreamingJobConfiguration
-from inference_blueprints.contracts.streaming_names import JOB_DOCUMENT
+from inference_contracts.streaming_job import JobSignalStore, StreamingJobConfiguration
+from inference_contracts.streaming_names import JOB_DOCUMENT
 from signals.connection import Address
 
 

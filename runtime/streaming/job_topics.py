@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from inference_blueprints.contracts.streaming_job import JobKafka
+from inference_contracts.streaming_job import JobKafka
 
 _ANSWER_MILLISECONDS: Final = 30_000
 _POLL_MILLISECONDS: Final = 1000

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
-from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import INTERACTIVE_TIMEOUTS
 from signals.reading import SignalReader, open_reader
 from streaming.job_document import job_configuration, store_address

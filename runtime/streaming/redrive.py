@@ -27,9 +27,9 @@ from typing import Any, Final, Protocol
 
 import boto3
 
-from inference_blueprints.contracts.dead_letters import DeadLetter, DeadLetterError
-from inference_blueprints.contracts.streamed_answers import StreamedAnswer, newest_event_seconds
-from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from inference_contracts.dead_letters import DeadLetter, DeadLetterError
+from inference_contracts.streamed_answers import StreamedAnswer, newest_event_seconds
+from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import InvalidSignalError, SignalRecord
 from signals.store_errors import StoreError

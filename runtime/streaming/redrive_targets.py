@@ -11,9 +11,9 @@ import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
-from inference_blueprints.contracts.request_headers import SESSION_HEADER
-from inference_blueprints.contracts.streamed_answers import StreamedAnswer, redriven_name
-from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from inference_contracts.request_headers import SESSION_HEADER
+from inference_contracts.streamed_answers import StreamedAnswer, redriven_name
+from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.reading import SignalReader
 from signals.record import SignalRecord
 from signals.store import SignalWriter

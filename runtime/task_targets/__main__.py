@@ -18,8 +18,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from inference_blueprints.contracts import scale_metrics as names
-from inference_blueprints.contracts.packed_files import unpack_files
+from inference_contracts import scale_metrics as names
+from inference_contracts.packed_files import unpack_files
 from task_targets.cluster_tasks import ClusterTasks
 from task_targets.load_publisher import embedded_lines, measure
 from task_targets.prometheus_query import query_number

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from inference_blueprints.contracts.task_tags import LABEL_TAGS
+from inference_contracts.task_tags import LABEL_TAGS
 
 #: Tasks and container instances of one call:
 #: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DescribeTasks.html

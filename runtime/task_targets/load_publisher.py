@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inference_blueprints.contracts import scale_metrics as names
-from inference_blueprints.contracts.scale_metrics import PublishedRole, PublishedTrigger
+from inference_contracts import scale_metrics as names
+from inference_contracts.scale_metrics import PublishedRole, PublishedTrigger
 from task_targets.prometheus_query import PrometheusError
 
 Query = Callable[[str], float]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inference_blueprints.contracts.metric_labels import GPU_JOB, SERVING_JOB, TargetLabels
-from inference_blueprints.contracts.task_tags import (
+from inference_contracts.metric_labels import GPU_JOB, SERVING_JOB, TargetLabels
+from inference_contracts.task_tags import (
     LABEL_TAGS,
     METRICS_ADDRESS_TAG,
     METRICS_JOB_TAG,

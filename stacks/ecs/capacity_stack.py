@@ -10,16 +10,10 @@ from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.ecs_hosts import EcsHostImage
-from inference_blueprints.contracts.ecs_names import (
-    NEURON_LOCKS_FOLDER,
-    POOL_ATTRIBUTE,
-    SHARED_FOLDER,
-    capacity_provider,
-)
+import inference_catalog as catalog
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Pool
+from inference_catalog.ecs_hosts import EcsHostImage
 from inference_constructs.capacity.efa_security_group import EfaSecurityGroup
 from inference_constructs.ecs.group_capacity import GroupCapacity
 from inference_constructs.ecs.host_launch_template import HostLaunchTemplate
@@ -27,6 +21,12 @@ from inference_constructs.ecs.host_properties import HostProperties
 from inference_constructs.ecs.host_role import HostRole
 from inference_constructs.ecs.host_user_data import host_user_data
 from inference_constructs.ecs.managed_capacity import ManagedCapacity, ManagedHostRoles
+from inference_contracts.ecs_names import (
+    NEURON_LOCKS_FOLDER,
+    POOL_ATTRIBUTE,
+    SHARED_FOLDER,
+    capacity_provider,
+)
 from stacks.pool_parts import reserved_instances
 
 

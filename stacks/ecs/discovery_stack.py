@@ -11,11 +11,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
-from inference_blueprints.contracts import ecs_names
-from inference_blueprints.contracts.discovery_roles import ENDPOINTS, NAMESPACES
-from inference_blueprints.contracts.discovery_store import DISCOVERY_PEER_PORT
-from inference_blueprints.resources import runtime_directory
-from inference_blueprints.targets.ecs.task_program import (
+from inference_blueprints.render.ecs.task_program import (
     PROGRAM_ENTRY_POINT,
     TASK_PROGRAM,
     program_arguments,
@@ -25,6 +21,10 @@ from inference_constructs.ecs.discovery_certificates import DiscoveryCertificate
 from inference_constructs.ecs.discovery_files import DiscoveryFiles
 from inference_constructs.ecs.discovery_member import DiscoveryMember, MemberPlace
 from inference_constructs.ecs.discovery_roles import DiscoveryRoles
+from inference_contracts import ecs_names
+from inference_contracts.discovery_roles import ENDPOINTS, NAMESPACES
+from inference_contracts.discovery_store import DISCOVERY_PEER_PORT
+from inference_runtime import runtime_directory
 
 
 class DiscoveryStack(cdk.Stack):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import aws_cdk as cdk
 
-from inference_blueprints.catalog.ecs_hosts import ecs_host_image
+from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools, measured_pools
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.spec.types import EcsBatchWorkers
-from inference_blueprints.targets.ecs.ecs_target import EcsTarget
+from inference_catalog.ecs_hosts import ecs_host_image
 from inference_constructs.serving.model_targets import listener_priorities
 from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack

@@ -11,19 +11,17 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
-from inference_blueprints.contracts import ecs_names
-from inference_blueprints.contracts.task_tags import LABEL_TAGS
-from inference_blueprints.monitoring.platform_rules import platform_rules
-from inference_blueprints.monitoring.recording_rules import rule_groups
-from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import GpuHealth, Model, Observability, Pool
-from inference_blueprints.targets.ecs.gpu_metrics_task import (
+from inference_blueprints.render.ecs.gpu_metrics_task import (
     gpu_metrics_service,
     gpu_metrics_tags,
     gpu_metrics_task,
 )
-from inference_blueprints.targets.ecs.metrics_task import METRICS_SERVICE, metrics_log_group, metrics_task
-from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register
+from inference_blueprints.render.ecs.metrics_task import METRICS_SERVICE, metrics_log_group, metrics_task
+from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
+from inference_blueprints.render.monitoring.platform_rules import platform_rules
+from inference_blueprints.render.monitoring.recording_rules import rule_groups
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import GpuHealth, Model, Observability, Pool
 from inference_constructs.ecs.host_service import HostService
 from inference_constructs.ecs.serving_service import ServiceNetwork, ServiceProperties, ServingService
 from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
@@ -31,6 +29,8 @@ from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.observability.trace_permission import send_traces
 from inference_constructs.policy_statements import Statement
+from inference_contracts import ecs_names
+from inference_contracts.task_tags import LABEL_TAGS
 from stacks.canary import add_canary
 
 #: Senders ask for the task's address again after this time.

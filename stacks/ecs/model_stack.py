@@ -11,8 +11,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints import resources
-from inference_blueprints.contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS
+from inference_blueprints.render.ecs.ecs_target import EcsTarget
+from inference_blueprints.render.ecs.scaling_policies import ServiceScaling
+from inference_blueprints.render.ecs.services import RenderedService
+from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
 from inference_blueprints.serving.types import (
     DeploymentPlan,
     ModelPlan,
@@ -21,10 +23,6 @@ from inference_blueprints.serving.types import (
     WeightsMirrorPlan,
 )
 from inference_blueprints.spec.types import Weights
-from inference_blueprints.targets.ecs.ecs_target import EcsTarget
-from inference_blueprints.targets.ecs.scaling_policies import ServiceScaling
-from inference_blueprints.targets.ecs.services import RenderedService
-from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register
 from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
 from inference_constructs.ecs.serving_service import (
     ServiceNetwork,
@@ -41,6 +39,8 @@ from inference_constructs.policy_statements import Statement
 from inference_constructs.serving.model_targets import ModelTarget, ModelTargets
 from inference_constructs.serving.weights_permissions import keep_artefacts, read_weights
 from inference_constructs.storage.cache_bucket import CacheBucket
+from inference_contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS
+from inference_runtime import runtime_directory
 from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 
@@ -181,7 +181,7 @@ class EcsModelStack(cdk.Stack):
         self, mirror: WeightsMirrorPlan, prefix: str, weights_bucket_name: str, encryption_key: kms.IKey
     ) -> None:
         """Add the build that copies the model to the bucket. Workers wait for it, and the stack does not."""
-        runtime = resources.runtime_directory()
+        runtime = runtime_directory()
         values = mirror.environment.items()
         WeightsMirrorBuild(
             self,

@@ -10,9 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints import catalog
-from inference_blueprints.contracts import health_names
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
+import inference_catalog as catalog
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.ecs.service_shift import ServiceShift
@@ -20,6 +18,8 @@ from inference_constructs.operations.controlled_cluster import EcsControlledClus
 from inference_constructs.operations.health_controller import HealthController
 from inference_constructs.operations.host_access import HostAccess
 from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
+from inference_contracts import health_names
+from inference_contracts.shift_configuration import ShiftConfiguration
 from stacks.controllers_stack import ControllersStack
 from stacks.operations_parts import (
     controller_code,

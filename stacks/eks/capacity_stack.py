@@ -9,17 +9,16 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import system_nodes
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.charts import Chart
-from inference_blueprints.catalog.operating_system import SystemName
-from inference_blueprints.catalog.releases import NodeImage
-from inference_blueprints.contracts.health_names import OVERFLOW_POOL
+import inference_catalog as catalog
+from inference_blueprints.render.eks.chart_values import chart_values
 from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Kueue, Pool, Purchase, Queueing
-from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_catalog import system_nodes
+from inference_catalog.catalogue import shipped
+from inference_catalog.charts import Chart
+from inference_catalog.operating_system import SystemName
+from inference_catalog.releases import NodeImage
 from inference_constructs.capacity.efa_security_group import EfaSecurityGroup
 from inference_constructs.capacity.job_queue import JobQueue
 from inference_constructs.capacity.karpenter_pool import KarpenterPool
@@ -31,6 +30,7 @@ from inference_constructs.capacity.pool_manifests import (
 from inference_constructs.capacity.queue_manifests import QueueProperties
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.helm.release import HelmRelease
+from inference_contracts.health_names import OVERFLOW_POOL
 from stacks.eks.platform_stack import MODEL_NAMESPACE
 from stacks.pool_parts import reserved_instances
 

@@ -6,16 +6,16 @@ from functools import cached_property
 
 import aws_cdk as cdk
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import image_cache
-from inference_blueprints.catalog.releases import NodeImage
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
+import inference_catalog as catalog
+from inference_blueprints.render.eks.scaled_kinds import scaled_kinds
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster
-from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
+from inference_catalog import image_cache
+from inference_catalog.releases import NodeImage
 from inference_constructs.eks.pod_scaler import PodScaler
 from inference_constructs.serving.model_targets import listener_priorities
+from inference_contracts.shift_configuration import ShiftConfiguration
 from stacks.eks.capacity_stack import CapacityStack
 from stacks.eks.cluster_stack import ClusterStack
 from stacks.eks.model_stack import ModelStack

@@ -8,10 +8,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import image_cache
-from inference_blueprints.catalog.releases import NodeImage
+import inference_catalog as catalog
 from inference_blueprints.spec.types import Pool
+from inference_catalog import image_cache
+from inference_catalog.releases import NodeImage
 from inference_constructs.capacity.image_baker import ImageBaker
 
 

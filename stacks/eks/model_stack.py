@@ -9,12 +9,12 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.catalog.charts import charts
+from inference_blueprints.render.eks.eks_target import EksTarget
+from inference_blueprints.render.eks.weights_mirror_values import weights_mirror_values
 from inference_blueprints.serving import types as plans
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.spec.types import Weights
-from inference_blueprints.targets.eks.eks_target import EksTarget
-from inference_blueprints.targets.eks.weights_mirror_values import weights_mirror_values
+from inference_catalog.charts import charts
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.findings import acknowledge_grants
 from inference_constructs.helm.release import HelmRelease

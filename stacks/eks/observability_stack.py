@@ -10,15 +10,15 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.catalog.releases import Releases
-from inference_blueprints.monitoring.platform_rules import platform_rules
-from inference_blueprints.monitoring.recording_rules import rule_groups
+from inference_blueprints.render.eks.chart_values import chart_values
+from inference_blueprints.render.eks.insights_configuration import insights_configuration
+from inference_blueprints.render.monitoring.platform_rules import platform_rules
+from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import GpuHealth, Model, Observability, Pool
-from inference_blueprints.targets.eks.chart_values import chart_values
-from inference_blueprints.targets.eks.insights_configuration import insights_configuration
+from inference_catalog.catalogue import shipped
+from inference_catalog.charts import charts
+from inference_catalog.releases import Releases
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.helm.release import HelmRelease
 from inference_constructs.network.gateway import Gateway

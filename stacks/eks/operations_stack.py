@@ -10,10 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints import catalog
-from inference_blueprints.contracts import health_names
-from inference_blueprints.contracts.health_names import RepairOwner
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
+import inference_catalog as catalog
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.eks.kubectl_access import KubectlAccess
@@ -22,6 +19,9 @@ from inference_constructs.operations.health_controller import HealthController
 from inference_constructs.operations.node_access import NodeAccess
 from inference_constructs.operations.shift_controller import ShiftController
 from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
+from inference_contracts import health_names
+from inference_contracts.health_names import RepairOwner
+from inference_contracts.shift_configuration import ShiftConfiguration
 from stacks.controllers_stack import ControllersStack
 from stacks.eks.platform_stack import MODEL_NAMESPACE
 from stacks.operations_parts import (

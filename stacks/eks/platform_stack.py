@@ -10,15 +10,15 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.charts import Chart, charts
-from inference_blueprints.catalog.node_images import NEURON_RESOURCE
-from inference_blueprints.catalog.operating_system import SystemName
-from inference_blueprints.catalog.placement import NEURON_SCHEDULER
+import inference_catalog as catalog
+from inference_blueprints.render.eks.chart_values import chart_values
+from inference_blueprints.render.eks.scaled_kinds import ScaledKind
 from inference_blueprints.spec.types import Pool
-from inference_blueprints.targets.eks.chart_values import chart_values
-from inference_blueprints.targets.eks.scaled_kinds import ScaledKind
+from inference_catalog.catalogue import shipped
+from inference_catalog.charts import Chart, charts
+from inference_catalog.node_images import NEURON_RESOURCE
+from inference_catalog.operating_system import SystemName
+from inference_catalog.placement import NEURON_SCHEDULER
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.eks.pod_scaler import SCALER_ACCOUNT, PodScaler
 from inference_constructs.eks.secret_sync import SecretSync

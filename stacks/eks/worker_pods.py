@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
-from inference_blueprints.catalog.charts import Chart
-from inference_blueprints.targets.eks.batch_worker_values import QueueScaling, batch_worker_values
+from inference_blueprints.render.eks.batch_worker_values import QueueScaling, batch_worker_values
+from inference_catalog.charts import Chart
 from inference_constructs.eks.kubectl_access import KubectlAccess
 from inference_constructs.eks.pod_scaler import PodScaler
 from inference_constructs.network.gateway import Gateway

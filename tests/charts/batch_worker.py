@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.targets.eks.batch_worker_values import QueueScaling, batch_worker_values
+from inference_blueprints.render.eks.batch_worker_values import QueueScaling, batch_worker_values
 from tests.charts.renderings import Manifest
 
 CHART = "batch-worker"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts import dynamo, llm_d
 from tests.charts.llm_d import BUCKET
 from tests.charts.renderings import Manifest, Render, Renderer, Staged

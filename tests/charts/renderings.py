@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints import resources
-from inference_blueprints.catalog.chart_staging import stage_chart
 from inference_blueprints.tools import helm
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
 
 KUBERNETES_VERSION = "1.35"
 
@@ -70,7 +70,7 @@ class Renderer:
 
     def _chart(self, name: str) -> _Chart:
         if name not in self._charts:
-            self._charts[name] = _Chart(stage_chart(resources.charts_directory() / name, self._folder))
+            self._charts[name] = _Chart(stage_chart(charts_directory() / name, self._folder))
         return self._charts[name]
 
     def _print(self, file: Path, release: str, folder: str, values: Manifest) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import yaml
 
-from inference_blueprints.catalog.releases import shipped_releases
-from inference_blueprints.local.control_plane.certificates import Authority
+from inference_catalog.releases import shipped_releases
+from inference_local.control_plane.certificates import Authority
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIGURATION = "application/vnd.cncf.helm.config.v1+json"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts import batch_worker, direct, dynamo, llm_d, weights_mirror
 from tests.charts.renderings import Manifest
 

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from inference_blueprints.catalog import batch_worker_sizes, placement
+from inference_catalog import batch_worker_sizes, placement
 from tests.charts.batch_worker import BOTH, CHART, FIXED, RELEASE, SCALED
 from tests.charts.llm_d import of_kind
 from tests.charts.renderings import Manifest, Render, Staged, run_helm

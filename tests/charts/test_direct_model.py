@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.resources import charts_directory
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_catalog.charts import charts
+from inference_catalog.resources import charts_directory
 from tests.charts.direct import CHART, DEPLOYMENTS
 from tests.charts.llm_d import BUCKET, deployments, main_container, of_kind, pod, sidecars
 from tests.charts.renderings import Manifest, Render, Staged, run_helm

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 import pytest
 import yaml
 
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.local.manifests import validate_manifest
-from inference_blueprints.resources import blueprints_directory, charts_directory
+from inference_blueprints.render.eks.model_values import deployment_values
+from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, FilePath, OwnAddress, WeightsBucket
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_catalog.charts import charts
+from inference_catalog.resources import charts_directory
+from inference_local.manifests import validate_manifest
 from tests.charts.dynamo import (
     CHART,
     DEPLOYMENTS,

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.autoscaling.scaled_object import CronTrigger, MetricTrigger, ScaledObject
-from inference_blueprints.contracts.metric_labels import PROMETHEUS_ADDRESS
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.local.manifests import validate_manifest
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.serving.autoscaling.scaled_object import CronTrigger, MetricTrigger, ScaledObject
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_contracts.metric_labels import PROMETHEUS_ADDRESS
+from inference_local.manifests import validate_manifest
 from tests.charts.llm_d import of_kind
 from tests.charts.renderings import KUBERNETES_VERSION, Manifest, Render
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.catalog.charts import Chart
-from inference_blueprints.deployment.versions.chart_archives import fetch
-from inference_blueprints.errors import BlueprintError, UserError
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.control_plane.certificates import Authority
+from inference_blueprints.operate.versions.chart_archives import fetch
 from inference_blueprints.spec.shipped import shipped
+from inference_catalog.charts import Chart
+from inference_contracts.errors import BlueprintError, UserError
+from inference_local.control_plane.certificates import Authority
 from tests.charts.repositories import Content, index, packed, put_archives, registry, served
 from tests.unit.command_run import blueprints
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan, FilePath
-from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.dynamo import DEPLOYMENTS
 from tests.charts.llm_d import BUCKET
 from tests.charts.renderings import Manifest, Render

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from inference_blueprints.local.manifests import SCHEMA_DIRECTORY, validate_manifest
+from inference_local.manifests import SCHEMA_DIRECTORY, validate_manifest
 
 Manifest = dict[str, Any]
 SCHEMAS = sorted(SCHEMA_DIRECTORY.glob("*.json"))

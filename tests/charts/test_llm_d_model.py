@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from inference_blueprints.catalog import placement
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.resources import charts_directory
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_catalog import placement
+from inference_catalog.charts import charts
+from inference_catalog.resources import charts_directory
 from tests.charts.llm_d import (
     APART,
     BUCKET,

@@ -7,10 +7,10 @@ import copy
 import pytest
 import yaml
 
-from inference_blueprints.local.manifests import validate_manifest
-from inference_blueprints.resources import charts_directory
+from inference_blueprints.render.eks.chart_values import chart_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_catalog.resources import charts_directory
+from inference_local.manifests import validate_manifest
 from tests.charts.llm_d import (
     CHART,
     ROUTER,

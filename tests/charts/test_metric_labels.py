@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from inference_blueprints.contracts.metric_labels import METRICS_PORT_LABEL, POD_LABEL_PREFIX, POD_LABELS
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_contracts.metric_labels import METRICS_PORT_LABEL, POD_LABEL_PREFIX, POD_LABELS
 from tests.charts import dynamo, llm_d
 from tests.charts.llm_d import BUCKET
 from tests.charts.renderings import Manifest, Render

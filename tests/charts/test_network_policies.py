@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.metric_labels import METRICS_PORT_LABEL, PROMETHEUS_NAMESPACE
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.render.eks.model_values import deployment_values
+from inference_contracts.metric_labels import METRICS_PORT_LABEL, PROMETHEUS_NAMESPACE
 from tests.charts import direct, dynamo, llm_d
 from tests.charts.llm_d import BUCKET, of_kind
 from tests.charts.renderings import Manifest, Render

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from inference_blueprints.catalog import placement
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_catalog import placement
 from tests.charts.dynamo import DEPLOYMENTS, components, main_container, pods
 from tests.charts.llm_d import BUCKET
 from tests.charts.renderings import Manifest, Render

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.local.manifests import validate_manifest
+from inference_local.manifests import validate_manifest
 from tests.charts.renderings import KUBERNETES_VERSION, Render
 from tests.charts.samples import SAMPLES
 

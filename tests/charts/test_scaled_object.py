@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.autoscaling.scaled_object import CronTrigger, MetricTrigger, ScaledObject
+from inference_blueprints.render.eks.model_values import deployment_values
+from inference_blueprints.serving.autoscaling.scaled_object import CronTrigger, MetricTrigger, ScaledObject
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.targets.eks.model_values import deployment_values
 from tests.charts.dynamo import shipped_deployments
 from tests.charts.llm_d import BUCKET
 from tests.charts.renderings import Render

@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.local.manifests import validate_manifest
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_local.manifests import validate_manifest
+from inference_runtime import runtime_directory
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TOKEN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"  # noqa: S105 -- an ARN
@@ -130,7 +131,7 @@ def test_the_program_and_its_settings_come_with_the_release(
 ) -> None:
     [program] = [each for each in manifests if each["metadata"]["name"] == f"{plan.release}-node-cache"]
     assert program["kind"] == "ConfigMap"
-    folder = resources.runtime_directory() / "weights"
+    folder = runtime_directory() / "weights"
     for name, text in program["data"].items():
         assert text == (folder / name).read_text(encoding="utf-8")
     assert "bucket.py" not in program["data"], "it needs boto3, which not every image has"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_blueprints.render.eks.chart_values import chart_values
+from inference_catalog.catalogue import shipped
+from inference_catalog.charts import charts
 
 #: Paths read off each chart's own values.yaml, at the version that is installed or, for Dynamo's platform
 #: chart, at the newest whose source was found. A key outside of this list would be written for nobody.

@@ -12,11 +12,12 @@ from unittest.mock import patch
 import pytest
 import yaml
 
-from inference_blueprints import resources
-from inference_blueprints.catalog import placement
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.local.manifests import validate_manifest
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.render.eks.model_values import deployment_values
+from inference_catalog import placement
+from inference_catalog.charts import charts
+from inference_catalog.resources import charts_directory
+from inference_local.manifests import validate_manifest
+from inference_runtime import runtime_directory
 from tests.charts.dynamo import main_container, pods
 from tests.charts.llm_d import HUB_ARN, of_kind
 from tests.charts.renderings import KUBERNETES_VERSION, Manifest, Render, Staged, run_helm
@@ -56,7 +57,7 @@ def test_nothing_else_is_installed(gated: list[Manifest]) -> None:
 
 def test_the_program_arrives_as_it_is_written(gated: list[Manifest]) -> None:
     [programs] = of_kind(gated, "ConfigMap")
-    folder = resources.runtime_directory() / "weights"
+    folder = runtime_directory() / "weights"
     for name, text in programs["data"].items():
         assert text.rstrip("\n") == (folder / name).read_text(encoding="utf-8").rstrip("\n")
     container = main_container(pod_of(gated))
@@ -154,9 +155,7 @@ def test_values_that_the_schema_does_not_know_are_refused(
 
 
 def test_the_charts_file_names_the_charts_own_version() -> None:
-    document = yaml.safe_load(
-        (resources.charts_directory() / CHART / "Chart.yaml").read_text(encoding="utf-8")
-    )
+    document = yaml.safe_load((charts_directory() / CHART / "Chart.yaml").read_text(encoding="utf-8"))
     chart = charts()[CHART]
     assert chart.version == document["version"]
     assert document["kubeVersion"] == f">={chart.minimum_kubernetes}.0-0"
@@ -169,7 +168,7 @@ def test_the_job_has_every_file_that_it_and_waiting_workers_import_and_no_other(
     (tmp_path / "weights").mkdir()
     for name, text in programs["data"].items():
         (tmp_path / "weights" / name).write_text(text, encoding="utf-8")
-    ours = str(resources.runtime_directory())
+    ours = str(runtime_directory())
     monkeypatch.setattr(sys, "path", [str(tmp_path), *(each for each in sys.path if each != ours)])
     with patch.dict(sys.modules):
         # As in the pod, nothing of ours is there besides these files.

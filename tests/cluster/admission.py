@@ -6,8 +6,8 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane.control_plane import LOOPBACK
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_local.control_plane.control_plane import LOOPBACK
 
 _NAME = "held.test.local"
 _ASKED_WITHIN_SECONDS = 240

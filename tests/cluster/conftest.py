@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 import app
-from inference_blueprints.contracts.operations_names import HEALTH_GROUP, SHIFT_GROUP
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.control_plane import definitions
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
 from inference_blueprints.spec.shipped import shipped
+from inference_contracts.operations_names import HEALTH_GROUP, SHIFT_GROUP
+from inference_local.control_plane import definitions
+from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster import matrix
 from tests.cluster.group_tokens import GroupTokens
 from tests.cluster.state import namespace_object

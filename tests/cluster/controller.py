@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_local.control_plane.control_plane import LOOPBACK, ControlPlane
+from inference_local.processes.child_processes import ProcessGroup
 
 
 @contextmanager

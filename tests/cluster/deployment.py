@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 from botocore.credentials import Credentials
 
-from inference_blueprints.contracts.cluster_token import cluster_token
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import deploy
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_contracts.cluster_token import cluster_token
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import deploy
 
 Template = dict[str, Any]
 

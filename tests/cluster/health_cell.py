@@ -16,10 +16,10 @@ import pytest
 from gpu_health import fault_alarms, minute
 from gpu_health.case_store import CaseStore
 from gpu_health.health_platform import health_platform
-from inference_blueprints.catalog.gpu_faults import gpu_faults_file
-from inference_blueprints.contracts import health_names, operations_names
-from inference_blueprints.gpu_health.repair_case import RepairCase
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_catalog.gpu_faults import gpu_faults_file
+from inference_contracts import health_names, operations_names
+from inference_decisions.gpu_health.repair_case import RepairCase
+from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi, eks_api
 from operations.operations_table import OperationsTable
 from tests.cluster.deaths import Deaths, intercept

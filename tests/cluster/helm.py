@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from inference_blueprints import tools
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
 from inference_constructs.eks.forcing_helm import LAYER_HELM, PROGRAM
+from inference_local.control_plane.control_plane import ControlPlane
 
 
 class HelmError(Exception):

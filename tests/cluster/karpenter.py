@@ -6,9 +6,9 @@ import base64
 import copy
 from contextlib import AbstractContextManager
 
-from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
-from inference_blueprints.processes.free_ports import free_ports
+from inference_local.control_plane import artefacts, build
+from inference_local.control_plane.control_plane import ControlPlane
+from inference_local.processes.free_ports import free_ports
 from tests.cluster.controller import controller
 from tests.cluster.objects import IDENTIFIERS, KubernetesObject, manifests
 from tests.cluster.simulated_ec2 import CLUSTER_NAME, CREDENTIALS, REGION, SimulatedEc2

@@ -9,15 +9,15 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.catalog import placement
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.control_plane.control_plane import (
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_catalog import placement
+from inference_local.control_plane import artefacts, build
+from inference_local.control_plane.control_plane import (
     ENDLESS_ANNOTATION,
     LOOPBACK,
     ControlPlane,
 )
-from inference_blueprints.processes.free_ports import free_ports
+from inference_local.processes.free_ports import free_ports
 from tests.cluster.controller import controller
 from tests.cluster.objects import KubernetesObject, module_chart, releases, rendered
 from tests.cluster.state import has

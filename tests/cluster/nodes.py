@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference_blueprints import catalog
-from inference_blueprints.local.control_plane.control_plane import FAKE_NODE_ANNOTATION
+import inference_catalog as catalog
+from inference_local.control_plane.control_plane import FAKE_NODE_ANNOTATION
 
 EFA_RESOURCE = "vpc.amazonaws.com/efa"
 #: What kubelet is told that a node may hold.

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from inference_blueprints import tools
-from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.emulator.helm import render
-from inference_blueprints.local.emulator.real_kubernetes.registry_charts import MODULE_CHARTS
+from inference_local.control_plane import artefacts, build
+from inference_local.emulator.helm import render
+from inference_local.emulator.real_kubernetes.registry_charts import MODULE_CHARTS
 from tests.templates.support import Templates
 
 KubernetesObject = dict[str, Any]

@@ -15,7 +15,7 @@ import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 
 REGION = "us-west-2"
 CLUSTER_NAME = "cluster"

@@ -10,19 +10,24 @@ from typing import Any
 import certifi
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.benchmarking import aiperf, job_objects
-from inference_blueprints.benchmarking.aiperf import LoadTest, Question
-from inference_blueprints.benchmarking.cluster_job import ClusterLoadGenerator, models_namespace, objects
-from inference_blueprints.benchmarking.load_generators import Access
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.errors import UserError
+import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.measure.benchmarking import aiperf
+from inference_blueprints.measure.benchmarking.aiperf import LoadTest, Question
+from inference_blueprints.measure.benchmarking.load_generators import Access
+from inference_blueprints.operate.benchmark_job import job_objects
+from inference_blueprints.operate.benchmark_job.cluster_job import (
+    ClusterLoadGenerator,
+    models_namespace,
+    objects,
+)
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
+from inference_contracts.errors import UserError
 from tests.cluster.nodes import node
 from tests.cluster.state import ready_names
-from tests.unit.benchmarking.recorded import ANSWERED, said
+from tests.unit.measure.benchmarking.recorded import ANSWERED, said
 
 LOAD_TEST = LoadTest("http://qwen3-8b.internal", "qwen3-8b", ("word",), (Question(0.0, ((3, 1),), 4),))
 ACCESS = Access("sk-a-secret", Path(certifi.where()))

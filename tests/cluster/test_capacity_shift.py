@@ -12,10 +12,10 @@ from capacity_shift.cell_reader import CellReader
 from capacity_shift.kubernetes_numbers import KubernetesNumbers, quota_of
 from capacity_shift.shift_changes import ShiftActuators, make
 
-from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
 from inference_constructs.operations.shift_controller import shift_rules
+from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_errors import KubernetesError
 from tests.runtime.capacity_shift.shift_platform import (

@@ -16,11 +16,11 @@ import psutil
 import pytest
 import yaml
 
-from inference_blueprints.deployment.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import DeployError, bootstrap, destroy
+from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.synthesis import synthesise
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import DeployError, bootstrap, destroy
 from tests.cluster.admission import held
 from tests.cluster.deployment import Deployment, Template, edited, names, resource
 

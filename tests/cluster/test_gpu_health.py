@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from gpu_health.health_platform import health_platform
-from inference_blueprints.catalog.gpu_faults import gpu_faults_file
-from inference_blueprints.contracts.health_names import CORDON_ANNOTATION
-from inference_blueprints.contracts.operations_names import HEALTH_GROUP
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_catalog.gpu_faults import gpu_faults_file
+from inference_contracts.health_names import CORDON_ANNOTATION
+from inference_contracts.operations_names import HEALTH_GROUP
+from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_errors import KubernetesError
 from tests.cluster.group_tokens import GroupTokens

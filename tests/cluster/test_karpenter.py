@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import placement
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+import inference_catalog as catalog
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_catalog import placement
+from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster import matrix
 from tests.cluster.karpenter import karpenter, named, pools_and_classes
 from tests.cluster.objects import KubernetesObject, component_deployments, own_objects

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from inference_blueprints.catalog import placement
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_catalog import placement
+from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster import matrix
 from tests.cluster.kueue import (
     JOB_NAMESPACE,

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
-from inference_blueprints.processes.free_ports import free_ports
-from inference_blueprints.resources import charts_directory
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.render.eks.model_values import deployment_values
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
+from inference_local.control_plane import artefacts, build
+from inference_local.control_plane.control_plane import LOOPBACK, ControlPlane
+from inference_local.processes.free_ports import free_ports
 from tests.charts.llm_d import DEPLOYMENTS
 from tests.cluster.controller import controller
 from tests.cluster.nodes import nodes_of

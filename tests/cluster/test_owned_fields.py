@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 from capacity_shift.kubernetes_numbers import KubernetesNumbers
 
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
-from inference_blueprints.resources import charts_directory
-from inference_blueprints.targets.eks.batch_worker_values import QueueScaling, batch_worker_values
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.render.eks.batch_worker_values import QueueScaling, batch_worker_values
+from inference_blueprints.render.eks.model_values import deployment_values
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
 from inference_constructs.capacity.queue_manifests import QueueProperties, cluster_queue
+from inference_contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
+from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi
 from tests.charts import direct, dynamo, llm_d
 from tests.cluster.helm import HelmError, deployed_helm, helm

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import placement
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
+import inference_catalog as catalog
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_catalog import placement
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects
 from tests.cluster.state import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from inference_blueprints.local.control_plane import build
-from inference_blueprints.local.control_plane.artefacts import KARPENTER_REPAIR, KARPENTER_VERSION
-from tests.unit.gpu_health.test_condition_owners import RECORDED
+from inference_local.control_plane import build
+from inference_local.control_plane.artefacts import KARPENTER_REPAIR, KARPENTER_VERSION
+from tests.unit.decisions.gpu_health.test_condition_owners import RECORDED
 
 _POLICY = re.compile(
     r'ConditionType:\s+(?:corev1\.Node|")(\w+?)"?,\s+ConditionStatus:\s+corev1\.Condition(\w+),'

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.contracts.metric_labels import POD_LABEL_PREFIX
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl, KubectlFailed
+import inference_catalog as catalog
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl, KubectlFailed
+from inference_contracts.metric_labels import POD_LABEL_PREFIX
 from tests.cluster.nodes import node
 from tests.cluster.state import namespace_object
 from tests.unit.docs.test_commands import PAGES, commands

@@ -13,12 +13,12 @@ import pytest
 from capacity_shift import handlers
 from moto import mock_aws
 
-from inference_blueprints.catalog import placement
-from inference_blueprints.contracts import operations_names, shift_names
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane.control_plane import ENDLESS_ANNOTATION, ControlPlane
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_catalog import placement
 from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
+from inference_contracts import operations_names, shift_names
+from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_local.control_plane.control_plane import ENDLESS_ANNOTATION, ControlPlane
 from tests.cluster.deaths import Deaths, intercept
 from tests.cluster.group_tokens import GroupTokens
 from tests.cluster.kueue import (

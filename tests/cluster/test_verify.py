@@ -12,19 +12,20 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from inference_blueprints import catalog, resources
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.check_results import CheckResult, run_checks
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.deployment.verify.api_server_checks import look_in
-from inference_blueprints.deployment.verify.running_platform import RunningPlatform
-from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
-from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS
-from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
+import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.check_results import CheckResult, run_checks
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.verify.api_server_checks import look_in
+from inference_blueprints.operate.verify.running_platform import RunningPlatform
+from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
+from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS
+from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.serving.plan import build_plan
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
+from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster.helm import helm
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import component_deployments, manifests, own_objects, releases
@@ -82,7 +83,7 @@ def running(
     kubectl.apply([*karpenter, *nodes, *in_namespace(NAMESPACE, component_deployments(graphs))])
     _accept(kubectl)
     folder = tmp_path_factory.mktemp("helm")
-    chart = stage_chart(resources.charts_directory() / "dynamo-model", folder)
+    chart = stage_chart(charts_directory() / "dynamo-model", folder)
     values = folder / "values.yaml"
     values.write_text(yaml.safe_dump(releases(templates)[RELEASE]["Values"]))
     helm(

@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterator
 import pytest
 import yaml
 
-from inference_blueprints import catalog, resources
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.check_results import CheckResult, run_checks
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.deployment.verify import inference_pool_checks
-from inference_blueprints.deployment.verify.kv_transfer_checks import kv_transfer, transferred
-from inference_blueprints.deployment.verify.running_platform import RunningPlatform
-from inference_blueprints.deployment.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
-from inference_blueprints.deployment.verify.verified_platform import VerifiedPlatform
-from inference_blueprints.deployment.verify.worker_checks import workers
+import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.check_results import CheckResult, run_checks
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.verify import inference_pool_checks
+from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, transferred
+from inference_blueprints.operate.verify.running_platform import RunningPlatform
+from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
+from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.operate.verify.worker_checks import workers
 from inference_blueprints.serving.plan import build_plan
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
+from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster.helm import helm
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import manifests, releases
@@ -53,7 +54,7 @@ def running(
     folder = tmp_path_factory.mktemp("helm")
     values = folder / "values.yaml"
     values.write_text(yaml.safe_dump(releases(templates)[RELEASE]["Values"]))
-    chart = str(stage_chart(resources.charts_directory() / "llm-d-model", folder))
+    chart = str(stage_chart(charts_directory() / "llm-d-model", folder))
     helm(control_plane, NAMESPACE, "install", RELEASE, chart, "--values", str(values))
     kubectl.wait_until(lambda: ready_pods(kubectl, NAMESPACE) == PODS, "routers and workers run")
     blueprint = load_blueprint(NAME).blueprint

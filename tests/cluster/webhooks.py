@@ -7,7 +7,7 @@ import copy
 import shutil
 from pathlib import Path
 
-from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
+from inference_local.control_plane.control_plane import LOOPBACK, ControlPlane
 from tests.cluster.objects import KubernetesObject
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.process_commands import FINISH_SECONDS
+from inference_local.serving.process_commands import FINISH_SECONDS
 
 
 def counting(name: str, **model: Any) -> Blueprint:

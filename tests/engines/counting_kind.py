@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inference_blueprints.catalog import Model
-from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words
-from inference_blueprints.targets.local.launch import Launch
-from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
-from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind, VllmRole
+from inference_blueprints.measure.tokenizer.vocabulary import one_token_words
+from inference_catalog import Model
+from inference_local.serving.launch import Launch
+from inference_local.serving.local_deployment import LocalDeployment, WorkerPlace
+from inference_local.serving.vllm_cpu.vllm_kind import VllmKind, VllmRole
 from tests.engines.answers.scripted_weights import counted_words, write_counting_model
 
 # The text of the messages alone, so that an answer goes on from the last word of the request.

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints import resources
-from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.engine_kind import EngineKind
-from inference_blueprints.targets.local.isolation import Isolation
-from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
-from inference_blueprints.targets.local.local_serving import LocalServing
-from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
+from inference_local.processes.child_processes import ProcessGroup, RunningProcess
+from inference_local.serving.engine_kind import EngineKind
+from inference_local.serving.isolation import Isolation
+from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_local.serving.local_serving import LocalServing
+from inference_local.serving.vllm_cpu.vllm_kind import VllmKind
 
 # Bounds a hang, not a speed.
 _PAGE_SECONDS = 300.0

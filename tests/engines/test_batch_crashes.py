@@ -17,13 +17,13 @@ from rich.console import Console
 
 from inference_blueprints import resources
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.batch.api_listener import local_token
-from inference_blueprints.local.local_platform import LocalPlatform
-from inference_blueprints.local.run_steps import Steps
-from inference_blueprints.processes.restarts import Restarts
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
-from inference_blueprints.targets.local.readiness import registered_workers
+from inference_local.batch.api_listener import local_token
+from inference_local.local_platform import LocalPlatform
+from inference_local.processes.restarts import Restarts
+from inference_local.run_steps import Steps
+from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_local.serving.readiness import registered_workers
 from tests.engines.counting_kind import CountingKind, prompt_to, words_after
 from tests.local.batch_client import MODEL, has_ended, line, rows, submit
 

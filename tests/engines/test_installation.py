@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints import tools
-from inference_blueprints.targets.local.vllm_cpu import installation
+from inference_local.serving.vllm_cpu import installation
 
 
 @pytest.fixture(scope="module")

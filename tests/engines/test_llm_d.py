@@ -1,6 +1,6 @@
 """llm-d on real engines: ``vllm serve`` with separate prefill and decode, behind the stand-ins.
 
-What the stand-ins do is in ``tests/local/targets/local/test_llm_d_stand_ins.py``.
+What the stand-ins do is in ``tests/local/serving/test_llm_d_stand_ins.py``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import psutil
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.targets.local.llm_d.sidecar_stand_in import prefill_request
-from inference_blueprints.targets.local.vllm_cpu.machine import Machine
-from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
-from inference_blueprints.targets.local.worker_process import WorkerProcess
+from inference_local.serving.llm_d.sidecar_stand_in import prefill_request
+from inference_local.serving.vllm_cpu.machine import Machine
+from inference_local.serving.vllm_cpu.vllm_kind import VllmKind
+from inference_local.serving.worker_process import WorkerProcess
 from tests.engines.counting_client import words_of
 from tests.engines.running import RunningEngines, running_engines
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus
-from inference_blueprints.monitoring.alarm_table import platform_alarms
-from inference_blueprints.monitoring.histogram_share import BUCKETS
-from inference_blueprints.monitoring.recordings import recordings
+from inference_blueprints.render.monitoring.alarm_table import platform_alarms
+from inference_blueprints.render.monitoring.histogram_share import BUCKETS
+from inference_blueprints.render.monitoring.recordings import recordings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Objectives
-from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
+from inference_local.prometheus.local_prometheus import LocalPrometheus
+from inference_local.serving.vllm_cpu.vllm_kind import VllmKind
 from tests.engines.running import running_engines
 from tests.local.monitoring.asked import (
     SIGNALS,

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.draft import DraftMethod
+import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.isolation import open_isolation
-from inference_blueprints.targets.local.vllm_cpu.argument_rules import RuledWorker
-from inference_blueprints.targets.local.vllm_cpu.connectors import RULE
-from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
-from inference_blueprints.targets.local.vllm_cpu.scaled_models import write_scaled_draft, write_scaled_model
+from inference_catalog.draft import DraftMethod
+from inference_local.processes.child_processes import ProcessGroup, RunningProcess
+from inference_local.serving.isolation import open_isolation
+from inference_local.serving.vllm_cpu.argument_rules import RuledWorker
+from inference_local.serving.vllm_cpu.connectors import RULE
+from inference_local.serving.vllm_cpu.installation import vllm_python
+from inference_local.serving.vllm_cpu.scaled_models import write_scaled_draft, write_scaled_model
 
 _PROGRAM = Path(__file__).with_name("engine_trials.py")
 _MODEL = "Qwen/Qwen3-8B"

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pytest
 
-from inference_blueprints.resources import runtime_directory
+from inference_runtime import runtime_directory
 
 
 def java_command(module: str, program: str, *arguments: str) -> list[str]:

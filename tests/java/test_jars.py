@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.resources import runtime_directory
 from inference_constructs.streaming.job_program import JOB_MODULE, MAVEN_COMMAND, copy_sources
+from inference_runtime import runtime_directory
 
 JAVA = runtime_directory() / "java"
 MODULES = {
@@ -103,7 +103,7 @@ def test_the_build_of_the_cloud_gives_the_same_jars(tmp_path: Path) -> None:
 
 def test_a_build_without_the_shared_names_of_headers_fails(tmp_path: Path) -> None:
     copy_sources(JAVA, tmp_path)
-    (tmp_path / "inference_blueprints" / "contracts" / "request_headers.json").unlink()
+    (tmp_path / "contracts" / "inference_contracts" / "request_headers.json").unlink()
     ran = build_of_the_cloud(tmp_path)
     assert ran.returncode != 0
     assert "The names of headers that the client shares with the Python library are missing." in ran.stdout

@@ -8,8 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from inference_blueprints.processes.free_ports import free_ports
-from inference_blueprints.resources import root, runtime_directory
+from inference_blueprints.resources import root
+from inference_local.processes.free_ports import free_ports
+from inference_runtime import runtime_directory
 
 TARGET = runtime_directory() / "java" / "enrichment-job" / "target"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.prompt_template import (
+from inference_contracts.prompt_template import (
     Prompts,
     RenderingError,
     template_fault,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.contracts.request_filter import ALLOWED_VARIABLE
-from inference_blueprints.contracts.request_headers import BATCH_HEADERS
+from inference_contracts.request_filter import ALLOWED_VARIABLE
+from inference_contracts.request_headers import BATCH_HEADERS
 from tests.java.conftest import java_command
-from tests.local.targets.local.answers.answer_families import FAMILIES
-from tests.local.targets.local.answers.answering import answering
-from tests.local.targets.local.answers.scripted_models import ECHO, echoing
+from tests.local.serving.answers.answer_families import FAMILIES
+from tests.local.serving.answers.answering import answering
+from tests.local.serving.answers.scripted_models import ECHO, echoing
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_blueprints.resources import root
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter

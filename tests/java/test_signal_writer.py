@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_blueprints.resources import root
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.reading import SignalReader
 from tests.java.conftest import JavaProgram, java_command

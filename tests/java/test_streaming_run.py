@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from inference_blueprints.contracts.streamed_answers import StreamedAnswer
-from inference_blueprints.local.streaming.streaming_clients import read_history
+from inference_contracts.streamed_answers import StreamedAnswer
+from inference_local.streaming.streaming_clients import read_history
 from tests.local.conftest import Run
 
 REDRIVEN = StreamedAnswer(

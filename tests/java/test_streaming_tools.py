@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.dead_letters import DeadLetter, EventPosition
-from inference_blueprints.contracts.streamed_answers import StreamedAnswer
-from inference_blueprints.contracts.streaming_job import JobKafka, StreamingJobConfiguration
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
-from inference_blueprints.local.streaming.job_processes import KafkaProcess
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_contracts.dead_letters import DeadLetter, EventPosition
+from inference_contracts.streamed_answers import StreamedAnswer
+from inference_contracts.streaming_job import JobKafka, StreamingJobConfiguration
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.streaming.job_processes import KafkaProcess
 from signals.connection import BULK_TIMEOUTS, Address, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter

@@ -21,26 +21,26 @@ from typing import Any
 import pytest
 
 from benchmarks.harness.stub_endpoint import stub_endpoint
-from inference_blueprints.contracts.streaming_job import (
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_contracts.streaming_job import (
     DEAD_LETTERS_SUFFIX,
     JobEndpoint,
     StreamingJobConfiguration,
 )
-from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
-from inference_blueprints.local.java import java_programs
-from inference_blueprints.local.streaming import job_processes
-from inference_blueprints.local.streaming.click_stream import click_stream, expected_of
-from inference_blueprints.local.streaming.job_processes import JobProcess, KafkaProcess, local_signal_store
-from inference_blueprints.local.streaming.streaming_clients import (
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_local.java import java_programs
+from inference_local.processes.child_processes import ProcessGroup, RunningProcess
+from inference_local.streaming import job_processes
+from inference_local.streaming.click_stream import click_stream, expected_of
+from inference_local.streaming.job_processes import JobProcess, KafkaProcess, local_signal_store
+from inference_local.streaming.streaming_clients import (
     ClickProducer,
     SignalWatch,
     read_dead_letters,
     read_history,
 )
-from inference_blueprints.local.streaming.streaming_counts import LeftBehind, counts_of
-from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_local.streaming.streaming_counts import LeftBehind, counts_of
 from tests.releases.recorded_releases import recorded_releases
 
 RELEASE, BLUEPRINT = "95795729", "streaming-g6e"

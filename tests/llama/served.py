@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.direct import balancer_stand_in
-from inference_blueprints.targets.local.llama_cpp.replaced_arguments import ServerPlace, arguments_here
-from inference_blueprints.targets.local.llama_cpp.server_build import llama_server
+from inference_local.processes.free_ports import free_ports
+from inference_local.serving.direct import balancer_stand_in
+from inference_local.serving.llama_cpp.replaced_arguments import ServerPlace, arguments_here
+from inference_local.serving.llama_cpp.server_build import llama_server
 
 SERVED = "graviton-llama-cpp"
 SECONDS = 240

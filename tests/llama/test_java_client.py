@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.resources import runtime_directory
-from inference_blueprints.targets.local.llama_cpp.tiny_model import TinyModel
+from inference_local.serving.llama_cpp.tiny_model import TinyModel
+from inference_runtime import runtime_directory
 from tests.java.conftest import java_command
 from tests.llama.served import balanced
 

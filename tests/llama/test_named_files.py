@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.llama_cpp.llama_kind import LlamaKind
-from inference_blueprints.targets.local.llama_cpp.named_file import PlannedFile, check_file
-from inference_blueprints.targets.local.llama_cpp.server_build import llama_quantize
-from inference_blueprints.targets.local.llama_cpp.source_archive import unpacked_source
-from inference_blueprints.targets.local.llama_cpp.tiny_model import TinyModel
-from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_contracts.errors import UserError
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.serving.llama_cpp.llama_kind import LlamaKind
+from inference_local.serving.llama_cpp.named_file import PlannedFile, check_file
+from inference_local.serving.llama_cpp.server_build import llama_quantize
+from inference_local.serving.llama_cpp.source_archive import unpacked_source
+from inference_local.serving.llama_cpp.tiny_model import TinyModel
+from inference_local.serving.local_serving import LocalServing
 from tests.llama import write_metadata
 from tests.llama.served import SERVED, answer, serving, words
 

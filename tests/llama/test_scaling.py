@@ -14,12 +14,12 @@ import aiohttp
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measurement.completions.completion_client import CompletionClient
-from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.llama_cpp.llama_kind import LlamaKind
-from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.serving.llama_cpp.llama_kind import LlamaKind
+from inference_local.serving.local_serving import LocalServing
 from tests.llama.served import SECONDS, SERVED, metric
 
 pytestmark = pytest.mark.llama

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from botocore.exceptions import ClientError
 
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_local.emulator.emulator import Emulator
 
 _LOOK_SECONDS = 0.2
 

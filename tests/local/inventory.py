@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inference_blueprints.deployment.ownership.platform_table import TABLE
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.operate.ownership.platform_table import TABLE
+from inference_local.emulator.emulator import Emulator
 
 #: Service, operation, key of the list in its answer, key of the id that CloudFormation knows too.
 _LISTS = (

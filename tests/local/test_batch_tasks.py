@@ -10,10 +10,10 @@ import yaml
 from rich.console import Console
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.local_platform import LocalPlatform
-from inference_blueprints.local.run_steps import Steps
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
+from inference_local.local_platform import LocalPlatform
+from inference_local.run_steps import Steps
 
 pytestmark = pytest.mark.faults
 

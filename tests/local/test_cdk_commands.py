@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints import tools
-from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
+from inference_local.emulator.emulator import Emulator
 from tests.local.conftest import BLUEPRINTS
 
 REGION = "us-west-2"

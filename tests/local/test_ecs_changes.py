@@ -17,11 +17,11 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from rich.console import Console
 
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.changes.deployment_steps import deploy_in_steps
-from inference_blueprints.deployment.removal.platform_removal import Removal
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import bootstrap
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.changes.deployment_steps import deploy_in_steps
+from inference_blueprints.operate.removal.platform_removal import Removal
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import bootstrap
 from tests.templates.conftest import BASE
 from tests.templates.ecs_strategies import Document, ecs_lives
 from tests.templates.strategies import ACCOUNT, PLATFORM

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.resources import blueprints_directory
+from inference_local.emulator.emulator import Emulator
 from tests.local.conftest import BLUEPRINTS
 
 REGION = "us-west-2"

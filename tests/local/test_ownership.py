@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.resources import root
+from inference_local.emulator.emulator import Emulator
 
 REGION = "us-west-2"
 OPERATORS = 4
@@ -20,9 +20,9 @@ OPERATORS = 4
 OPERATOR = """
 import sys
 from pathlib import Path
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.ownership import platform_operation as module
-from inference_blueprints.errors import UserError
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.ownership import platform_operation as module
+from inference_contracts.errors import UserError
 
 module.RENEW_SECONDS, module.LEASE_SECONDS, module._POLL_SECONDS = 0.5, 4.0, 0.25
 platform, identity, alone = sys.argv[1:]

@@ -16,14 +16,14 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.cloudformation.deployed_stacks import physical_ids
-from inference_blueprints.deployment.cloudformation.stack_events import resource_counts
-from inference_blueprints.deployment.removal.platform_removal import Removal
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
-from inference_blueprints.local.emulator.records import EmulatorRecords
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.cloudformation.deployed_stacks import physical_ids
+from inference_blueprints.operate.cloudformation.stack_events import resource_counts
+from inference_blueprints.operate.removal.platform_removal import Removal
 from inference_blueprints.synthesis import synthesise
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import bootstrap, deploy
+from inference_local.emulator.records import EmulatorRecords
 from tests.local.inventory import inventory
 from tests.templates.conftest import BASE
 from tests.templates.strategies import ACCOUNT, PLATFORM, Document, lives

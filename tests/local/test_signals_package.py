@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from inference_blueprints.resources import root
+from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from signals.connection import BULK_TIMEOUTS, Address, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter

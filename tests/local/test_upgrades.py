@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.changes.deployment_steps import deploy_in_steps
-from inference_blueprints.deployment.changes.replaced_resources import DATA_TYPES
-from inference_blueprints.deployment.removal.platform_removal import Removal
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import DeployError, bootstrap, deploy
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.changes.deployment_steps import deploy_in_steps
+from inference_blueprints.operate.changes.replaced_resources import DATA_TYPES
+from inference_blueprints.operate.removal.platform_removal import Removal
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import DeployError, bootstrap, deploy
 from tests.local.batch_client import has_ended, line, rows, wait
 from tests.local.denials import Denials
 from tests.local.upgraded_job import HeldModel, UpgradedJob

@@ -15,14 +15,14 @@ from typing import Any
 import openai
 from openai.types import Batch
 
-from inference_blueprints import resources
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.local.batch.api_listener import find_batch, local_token
-from inference_blueprints.local.batch.worker_releases import worker_releases
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.run_state import RunningBatch
-from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts import batch_environment
+from inference_local.batch.api_listener import find_batch, local_token
+from inference_local.batch.worker_releases import worker_releases
+from inference_local.emulator.emulator import Emulator
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.run_state import RunningBatch
+from inference_runtime import runtime_directory
 
 _SHORTER_TIMES = {
     batch_environment.HEARTBEAT_SECONDS: "2",
@@ -140,7 +140,7 @@ class UpgradedJob:
             **_SHORTER_TIMES,
             batch_environment.ENDPOINT: self._model.address,
             "PATH": os.defpath,
-            "PYTHONPATH": str(code or resources.runtime_directory()),
+            "PYTHONPATH": str(code or runtime_directory()),
             "HOME": str(self._folder),
         }
         name = "old" if code else "new"

@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 import pytest
 
-from inference_blueprints.targets.local.vllm_cpu import installation
+from inference_local.serving.vllm_cpu import installation
 
 FOLDER = "tests/engines"
 RESULTS = Path(FOLDER) / "results.json"

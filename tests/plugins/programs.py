@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import pytest
 
-from inference_blueprints.errors import UserError
-from inference_blueprints.local.control_plane import build
-from inference_blueprints.targets.local.llama_cpp import server_build, source_archive
+from inference_contracts.errors import UserError
+from inference_local.control_plane import build
+from inference_local.serving.llama_cpp import server_build, source_archive
 
 #: For the tests of Go's answers.
 real_go = build._go

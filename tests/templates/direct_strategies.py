@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import neuron
-from inference_blueprints.catalog.gguf_types import bits_per_weight, converted_classes, gguf_types, sized_for
+import inference_catalog as catalog
+from inference_catalog import neuron
+from inference_catalog.gguf_types import bits_per_weight, converted_classes, gguf_types, sized_for
 from tests.templates.splits import WEIGHT_SHARE
 from tests.templates.weight_strategies import COMMIT, own_image, token
 

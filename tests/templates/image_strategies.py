@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference_blueprints.catalog.catalogue import shipped
+from inference_catalog.catalogue import shipped
 
 Document = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 
 Document = dict[str, Any]
 Draw = Callable[..., Any]

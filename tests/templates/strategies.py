@@ -10,9 +10,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
+import inference_catalog as catalog
 from inference_blueprints.spec.rules.purchases import CAPACITY_BLOCK_FAMILIES
+from inference_catalog.catalogue import shipped
 from tests.templates.batch_strategies import batches
 from tests.templates.direct_strategies import direct_models
 from tests.templates.elastic_strategies import shifts, with_elastic_workers

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from import_graph import python_path
 
 from inference_blueprints.resources import root
 from tests.templates.conftest import BASE
@@ -21,7 +22,9 @@ from tests.templates.synthesis import CONTEXT
 pytestmark = pytest.mark.thorough
 
 COPIED = ("inference_blueprints", "stacks")
-LINKED = ("blueprints", "cdk.json", "charts", "constructs", "helm_values", "runtime")
+LINKED = (
+    *("blueprints", "catalog", "cdk.json", "charts", "constructs", "contracts", "helm_values", "runtime"),
+)
 
 TYPES = '''
 """Money that teams may spend."""
@@ -58,7 +61,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
+from inference_contracts.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec
 
@@ -135,7 +138,7 @@ EDITS = (
 #: Reads one right and one broken file, and writes the JSON Schema, as the commands do.
 PROGRAM = """
 import json
-from inference_blueprints.errors import BlueprintError
+from inference_contracts.errors import BlueprintError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.reference import key_tables, rule_list
 from inference_blueprints.spec.schema import json_schema
@@ -157,7 +160,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the library with the section, a right file and a broken one."""
     house = tmp_path_factory.mktemp("house")
     for room in COPIED:
-        shutil.copytree(root() / room, house / room, ignore=shutil.ignore_patterns("__pycache__", "_house"))
+        shutil.copytree(root() / room, house / room, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(root() / "app.py", house)  # which imports what lies beside the file that a link leads to
     for name in LINKED:
         (house / name).symlink_to(root() / name)
@@ -181,7 +184,7 @@ def run(house: Path, *arguments: str, **environment: str) -> str:
     """Run a program of the copy and return what it prints."""
     ran = subprocess.run(
         [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": str(house), **environment},
+        env={**os.environ, "PYTHONPATH": python_path(house), **environment},
         cwd=house,
         capture_output=True,
         text=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inference_blueprints.contracts import batch_environment
+from inference_contracts import batch_environment
 from tests.templates.conftest import Synthesise, SynthesiseShipped
 from tests.templates.support import Templates
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from batch.worker.settings import read_settings
-from inference_blueprints.contracts import batch_limits
 from inference_constructs.batch.job_states import JobResources, job_definition
+from inference_contracts import batch_limits
 
 FUNCTIONS = ("segment", "check", "plan", "reject", "ask", "merge", "finish", "publish")
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+import inference_catalog as catalog
 from batch.completion import handlers
 from batch.jobs.job_record import Job, JobError, RequestCounts
 from batch.jobs.spending import Figures
 from batch.scheduling.observation import Backlog, report
 from batch.worker.metrics import Metrics
-from inference_blueprints import catalog
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.pricing.batch_signals_price import (
+from inference_blueprints.report.pricing.batch_signals_price import (
     batch_alarms,
     batch_metrics_at_most,
     batch_signal_items,

@@ -11,9 +11,9 @@ import pytest
 
 from batch.contracts.generated_image import image_tokens
 from batch.worker import shard_holder
-from inference_blueprints.contracts.batch_keys import jobs_of_model
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_contracts.batch_keys import jobs_of_model
 from stacks.batch_stack import queue_document
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text

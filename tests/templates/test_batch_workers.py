@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import resources
+from inference_runtime import runtime_directory
 from tests.templates.checks.lint import lint
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, text
@@ -196,7 +196,7 @@ def test_what_a_task_writes_to_is_a_volume_of_its_image(tasks: Templates) -> Non
     """Else it would be root's alone (Amazon ECS Developer Guide, "Use bind mounts with Amazon ECS")."""
     [mount] = container(tasks)["MountPoints"]
     assert environment(tasks)["BATCH_STATUS_FILE"].startswith(f"{mount['ContainerPath']}/")
-    file = resources.runtime_directory() / "batch" / "worker" / "Dockerfile"
+    file = runtime_directory() / "batch" / "worker" / "Dockerfile"
     assert f'VOLUME ["{mount["ContainerPath"]}"]' in file.read_text("utf-8").splitlines()
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.resources import runtime_directory
 from inference_constructs.code_staging import stage_packages
+from inference_runtime import runtime_directory
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, statements
 

@@ -14,15 +14,15 @@ import pytest
 from aws_cdk.assertions import Template
 from canary import model_questions
 
-from inference_blueprints.local.emulator.alarms.alarm_definition import (
+from inference_constructs.observability.canary_alarms import CanaryAlarms
+from inference_local.emulator.alarms.alarm_definition import (
     AlarmDefinition,
     MetricStat,
     parse_alarm,
 )
-from inference_blueprints.local.emulator.alarms.log_metrics import embedded_metrics
-from inference_blueprints.local.emulator.alarms.metric_alarms import evaluate
-from inference_blueprints.local.emulator.alarms.period_statistics import MetricSample
-from inference_constructs.observability.canary_alarms import CanaryAlarms
+from inference_local.emulator.alarms.log_metrics import embedded_metrics
+from inference_local.emulator.alarms.metric_alarms import evaluate
+from inference_local.emulator.alarms.period_statistics import MetricSample
 
 # 2026-11-23 09:00:00 UTC
 NOW = 1795424400.0

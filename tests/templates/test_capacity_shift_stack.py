@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.contracts import batch_environment, operations_names, shift_names
-from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_constructs.operations.shift_controller import shift_rules
+from inference_contracts import batch_environment, operations_names, shift_names
+from inference_contracts.operations_runbooks import OPERATIONS_RUNBOOKS
+from inference_contracts.shift_configuration import ShiftConfiguration
 from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements, text
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.catalog import placement
-from inference_blueprints.catalog.releases import shipped_releases
+from inference_catalog import placement
+from inference_catalog.releases import shipped_releases
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.catalog.catalogue import shipped
+from inference_catalog.catalogue import shipped
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
 

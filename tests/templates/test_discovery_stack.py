@@ -15,8 +15,8 @@ from botocore import session
 from botocore.validate import ParamValidator
 
 import app
-from inference_blueprints.contracts import discovery_roles
-from inference_blueprints.contracts.ecs_names import discovery_endpoints, namespace_of
+from inference_contracts import discovery_roles
+from inference_contracts.ecs_names import discovery_endpoints, namespace_of
 from stacks.ecs.discovery_stack import DiscoveryStack
 from tests.templates.support import Resource, listed, text
 

@@ -17,17 +17,17 @@ import yaml
 from aws_cdk import aws_ec2 as ec2
 
 import app
-from inference_blueprints import catalog
-from inference_blueprints.catalog.ecs_hosts import ecs_host_image
-from inference_blueprints.catalog.efa import efa_layout
-from inference_blueprints.contracts.ecs_names import NEURON_LOCKS_FOLDER
+import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_catalog.ecs_hosts import ecs_host_image
+from inference_catalog.efa import efa_layout
+from inference_contracts.ecs_names import NEURON_LOCKS_FOLDER
 from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack
 from tests.templates.conftest import BASE
 from tests.templates.support import Resource
-from tests.unit.targets.ecs.one_word import on_ecs
+from tests.unit.render.ecs.one_word import on_ecs
 
 ZONES = ["us-west-2a", "us-west-2b"]
 SUBNETS = ["subnet-0123456789abcdefa", "subnet-0123456789abcdefb"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.ecs_names import (
+from inference_contracts.ecs_names import (
     MAIN_CONTAINER,
     NODE_CACHE_CONTAINER,
     TAG_KEYS,

@@ -11,15 +11,15 @@ import yaml
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from inference_blueprints.catalog.tags import PLATFORM_TAG
-from inference_blueprints.contracts import health_names, operations_names, scale_metrics
-from inference_blueprints.contracts.packed_files import unpack_files
-from inference_blueprints.monitoring.alarm_table import alarm_rows
+from inference_blueprints.render.monitoring.alarm_table import alarm_rows
+from inference_catalog.tags import PLATFORM_TAG
 from inference_constructs.operations.host_access import HostAccess
+from inference_contracts import health_names, operations_names, scale_metrics
+from inference_contracts.packed_files import unpack_files
 from tests.templates.checks.lint import lint
 from tests.templates.support import Templates, listed, statements, text
 from tests.templates.synthesis import write_templates
-from tests.unit.targets.ecs.one_word import on_ecs
+from tests.unit.render.ecs.one_word import on_ecs
 
 STACK = "Operations"
 PLATFORM = "try"

@@ -9,21 +9,21 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from inference_blueprints.catalog.tags import PLATFORM_TAG
-from inference_blueprints.contracts import batch_environment, operations_names
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.changes.kept_floors import kept_floors
-from inference_blueprints.deployment.changes.platform_change import PlatformChange
 from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.changes.kept_floors import kept_floors
+from inference_blueprints.operate.changes.platform_change import PlatformChange
+from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
-from inference_blueprints.targets.ecs.ecs_target import EcsTarget
+from inference_catalog.tags import PLATFORM_TAG
+from inference_contracts import batch_environment, operations_names
+from inference_contracts.shift_configuration import ShiftConfiguration
 from tests.templates.checks.lint import lint
 from tests.templates.checks.wildcards import unexplained_wildcards
 from tests.templates.support import Templates, listed, statements, text
 from tests.templates.synthesis import write_templates
-from tests.unit.targets.ecs.one_word import on_ecs
+from tests.unit.render.ecs.one_word import on_ecs
 
 STACK = "Operations"
 #: What ECS refuses of the blueprint: see `REFUSED`.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.catalog import placement
+from inference_catalog import placement
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 

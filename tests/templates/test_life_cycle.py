@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.cloudformation.deployed_stacks import level
-from inference_blueprints.deployment.doctor.access_checks import REQUIRED_BOOTSTRAP_VERSION
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.operate.cloudformation.deployed_stacks import level
+from inference_blueprints.operate.doctor.access_checks import REQUIRED_BOOTSTRAP_VERSION
 from tests.templates.support import Templates
 
 

@@ -13,16 +13,20 @@ from typing import Any
 
 import pytest
 import yaml
+from import_graph import python_path
 
-from inference_blueprints.catalog.releases import ADD_ONS, NodeImage
 from inference_blueprints.resources import root
 from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
 from inference_blueprints.spec.shipped import shipped
+from inference_catalog.releases import ADD_ONS, NodeImage
 from inference_constructs.eks.cluster_add_ons import SECRETS
 from tests.templates.synthesis import write_templates
 
-ROOMS = ("inference_blueprints", "stacks", "constructs", "blueprints", "helm_values", "charts", "runtime")
+ROOMS = (
+    *("inference_blueprints", "stacks", "constructs", "contracts", "catalog", "blueprints", "helm_values"),
+    *("charts", "runtime"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +34,10 @@ def new_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the library that runs newer charts, a newer engine and newer nodes, and reads older locks."""
     house = tmp_path_factory.mktemp("release")
     for room in ROOMS:
-        shutil.copytree(root() / room, house / room, ignore=shutil.ignore_patterns("__pycache__", "_house"))
+        shutil.copytree(root() / room, house / room, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("app.py", "cdk.json"):
         shutil.copy(root() / file, house / file)
-    data = house / "inference_blueprints/catalog/data"
+    data = house / "catalog/inference_catalog/data"
     charts = house / "helm_values/charts.yaml"
     karpenter = "karpenter/karpenter\n  version: 1.15.1\n  oldest: 1.14.1\n"
     newer = "karpenter/karpenter\n  version: 1.16.0\n  oldest: 1.14.0\n"
@@ -57,7 +61,7 @@ def replaced(text: str, old: str, new: str) -> str:
 def synthesised(house: Path, blueprint: Path, outdir: Path) -> dict[str, Any]:
     """Run a library's own app and return its templates by file name."""
     environment = {**os.environ, "BLUEPRINT": str(blueprint), "CDK_OUTDIR": str(outdir)}
-    environment["PYTHONPATH"] = str(house)
+    environment["PYTHONPATH"] = python_path(house)
     # Templates are only compared here: CDK's validation would take 7 s per process.
     environment["CDK_VALIDATION"] = "false"
     command = [sys.executable, str(house / "app.py")]
@@ -67,7 +71,7 @@ def synthesised(house: Path, blueprint: Path, outdir: Path) -> dict[str, Any]:
 
 
 def command(house: Path, *words: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(house)}
+    environment = {**os.environ, "PYTHONPATH": python_path(house)}
     main = [sys.executable, "-m", "inference_blueprints.cli.main", *words]
     ran = subprocess.run(main, env=environment, cwd=house, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

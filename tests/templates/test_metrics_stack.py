@@ -13,16 +13,16 @@ from aws_cdk.assertions import Template
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
-from inference_blueprints.contracts import scale_metrics
-from inference_blueprints.contracts.scale_metrics import read_roles
-from inference_blueprints.contracts.trace_names import traces_endpoint_on_ecs
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.render.ecs.gpu_metrics_task import gpu_metrics_task
+from inference_blueprints.render.ecs.scaling_policies import published_roles
+from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Observability
-from inference_blueprints.targets.ecs.gpu_metrics_task import gpu_metrics_task
-from inference_blueprints.targets.ecs.scaling_policies import published_roles
-from inference_blueprints.targets.ecs.task_requests import TaskReferences, to_register
 from inference_constructs.network.gateway import Gateway
+from inference_contracts import scale_metrics
+from inference_contracts.scale_metrics import read_roles
+from inference_contracts.trace_names import traces_endpoint_on_ecs
 from stacks.ecs.metrics_stack import EcsMetricsStack
 
 BLUEPRINT = load_blueprint("elastic-g6e").blueprint

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from canary import model_questions
 
-from inference_blueprints.monitoring.alarm_table import alarm_rows
-from inference_blueprints.monitoring.dashboard_table import dashboard_rows
+from inference_blueprints.render.monitoring.alarm_table import alarm_rows
+from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 

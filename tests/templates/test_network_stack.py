@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.catalog.addresses import private_subnet_prefix
+from inference_catalog.addresses import private_subnet_prefix
 from tests.templates.conftest import Change, Synthesise
 from tests.templates.support import Templates, text
 

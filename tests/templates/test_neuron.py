@@ -13,7 +13,7 @@ from inference_blueprints.spec.shipped import shipped
 from tests.templates.conftest import SynthesiseShipped
 from tests.templates.support import Templates, text
 from tests.templates.synthesis import write_templates
-from tests.unit.targets.ecs.one_word import on_ecs
+from tests.unit.render.ecs.one_word import on_ecs
 
 #: Helm release of AWS's chart ``neuron-helm-chart``.
 RELEASE = "neuron-device-plugin"

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.releases import NodeImage, shipped_releases
-from inference_blueprints.local.manifests import validate_manifest
 from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
+from inference_catalog.catalogue import shipped
+from inference_catalog.releases import NodeImage, shipped_releases
+from inference_local.manifests import validate_manifest
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 from tests.templates.synthesis import write_templates

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.contracts.metric_labels import (
+from inference_contracts.metric_labels import (
     CLUSTER_SOURCES,
     NODE_SOURCES,
     PROMETHEUS_ADDRESS,
     PROMETHEUS_NAMESPACE,
 )
-from inference_blueprints.contracts.trace_names import TRACES_ENDPOINT_ON_EKS
+from inference_contracts.trace_names import TRACES_ENDPOINT_ON_EKS
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, statements
 

@@ -9,7 +9,7 @@ import yaml
 
 from tests.templates.checks.lint import lint
 from tests.templates.synthesis import write_templates
-from tests.unit.targets.ecs.one_word import REFUSED, on_ecs
+from tests.unit.render.ecs.one_word import REFUSED, on_ecs
 
 pytestmark = pytest.mark.thorough
 

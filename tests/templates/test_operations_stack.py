@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts import health_names, operations_names
-from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
-from inference_blueprints.contracts.operations_runbooks import OPERATIONS_RUNBOOKS
-from inference_blueprints.gpu_health.health_settings import HealthSettings
-from inference_blueprints.monitoring.hardware_alarms import hardware_alarms
+from inference_blueprints.render.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.resources import root
 from inference_blueprints.spec.types import Pool
 from inference_constructs.code_staging import stage_packages
+from inference_contracts import health_names, operations_names
+from inference_contracts.controller_calls import CONTROLLER_CALLS
+from inference_contracts.operations_runbooks import OPERATIONS_RUNBOOKS
+from inference_decisions.gpu_health.health_settings import HealthSettings
 from stacks.eks.platform_stack import MODEL_NAMESPACE
-from stacks.operations_parts import controller_library
 from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -243,8 +242,8 @@ def test_the_code_of_the_functions_has_all_that_they_import(modules: str, tmp_pa
     """The staged folder comes first in the path, so a package that it lacks is not found elsewhere."""
     runtime = root() / "runtime"
     controller = modules.partition(".")[0]
-    stage_packages((runtime / controller, runtime / "operations"), tmp_path, controller_library(controller))
-    program = f"import {modules}, inference_blueprints as l; print(l.__file__)"
+    stage_packages((runtime / controller, runtime / "operations"), tmp_path)
+    program = f"import {modules}, inference_contracts as l; print(l.__file__)"
     ran = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
@@ -254,7 +253,7 @@ def test_the_code_of_the_functions_has_all_that_they_import(modules: str, tmp_pa
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == str(tmp_path / "inference_blueprints" / "__init__.py")
+    assert ran.stdout.strip() == str(tmp_path / "inference_contracts" / "__init__.py")
 
 
 def test_the_freeze_switch_begins_open_under_the_name_that_the_functions_read(replacing: Templates) -> None:

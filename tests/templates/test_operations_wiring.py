@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts import health_names, operations_names, shift_names
+from inference_contracts import health_names, operations_names, shift_names
 from tests.templates.conftest import SynthesiseShipped
 from tests.templates.support import Templates, listed, statements, text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.manifests import validate_manifest
+from inference_local.manifests import validate_manifest
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 

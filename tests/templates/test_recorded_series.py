@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.metric_labels import PROMETHEUS_ADDRESS
-from inference_blueprints.monitoring.recordings import recordings
+from inference_blueprints.render.monitoring.recordings import recordings
+from inference_contracts.metric_labels import PROMETHEUS_ADDRESS
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
 from tests.templates.test_observability_stack import configuration, prometheus

@@ -7,8 +7,8 @@ from itertools import pairwise
 import aws_cdk as cdk
 from aws_cdk.assertions import Template
 
-from inference_blueprints.contracts.scale_metrics import METRIC_DIMENSIONS
 from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
+from inference_contracts.scale_metrics import METRIC_DIMENSIONS
 
 DIMENSIONS = dict(
     zip(METRIC_DIMENSIONS, ("chat", "qwen3-8b-main", "worker", "tokens-in-flight"), strict=True)

@@ -11,8 +11,8 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 
-from inference_blueprints.contracts.signal_rows import history_key
 from inference_constructs.signals.signal_cache import SignalCache
+from inference_contracts.signal_rows import history_key
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 from tests.templates.test_batch_stack import definition, functions, with_batch

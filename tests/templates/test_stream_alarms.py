@@ -11,12 +11,12 @@ import pytest
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from inference_blueprints.contracts.streaming_names import DEAD_LETTERS_METRIC
-from inference_blueprints.local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
-from inference_blueprints.local.emulator.alarms.metric_alarms import evaluate
-from inference_blueprints.local.emulator.alarms.period_statistics import MetricSample
 from inference_constructs.streaming.stream_alarms import StreamAlarms
 from inference_constructs.streaming.stream_metrics import StreamMetrics
+from inference_contracts.streaming_names import DEAD_LETTERS_METRIC
+from inference_local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
+from inference_local.emulator.alarms.metric_alarms import evaluate
+from inference_local.emulator.alarms.period_statistics import MetricSample
 
 # 2026-11-23 09:00:00 UTC
 NOW = 1795424400.0

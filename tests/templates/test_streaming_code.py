@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.streaming_figures import regions_without_flink_logs
+import inference_catalog as catalog
 from inference_blueprints.resources import root
+from inference_catalog.streaming_figures import regions_without_flink_logs
 from inference_constructs.code_staging import stage_packages
 from inference_constructs.streaming.job_program import JOB_MODULE, copy_sources
 
@@ -44,7 +44,7 @@ def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> N
     runtime = root() / "runtime"
     stage_packages((runtime / "streaming", runtime / "signals"), tmp_path)
     program = (
-        "import sys, streaming.setup, streaming.probe, streaming.redrive, inference_blueprints as l;"
+        "import sys, streaming.setup, streaming.probe, streaming.redrive, inference_contracts as l;"
         "print(l.__file__);"
         "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'jinja2', 'pydantic', 'yaml'}))"
     )
@@ -57,7 +57,7 @@ def test_the_code_of_the_functions_has_all_that_they_import(tmp_path: Path) -> N
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == [str(tmp_path / "inference_blueprints" / "__init__.py"), ""]
+    assert ran.stdout.splitlines() == [str(tmp_path / "inference_contracts" / "__init__.py"), ""]
 
 
 def test_the_build_makes_the_module_that_the_sources_have() -> None:

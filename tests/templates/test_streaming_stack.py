@@ -11,16 +11,16 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from inference_blueprints.contracts.streamed_answers import redriven_name
-from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
-from inference_blueprints.contracts.streaming_names import STREAMING_RUNBOOKS
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.changes.findings import Held
-from inference_blueprints.deployment.changes.moved_topics import moved_topics
-from inference_blueprints.deployment.changes.platform_change import PlatformChange
-from inference_blueprints.pricing.streaming_price import ALARMS_PER_STREAM
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.changes.findings import Held
+from inference_blueprints.operate.changes.moved_topics import moved_topics
+from inference_blueprints.operate.changes.platform_change import PlatformChange
+from inference_blueprints.report.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
+from inference_contracts.streamed_answers import redriven_name
+from inference_contracts.streaming_job import StreamingJobConfiguration
+from inference_contracts.streaming_names import STREAMING_RUNBOOKS
 from tests.templates.conftest import Synthesise
 from tests.templates.streaming_users import user_of
 from tests.templates.support import Templates, listed, statements, text

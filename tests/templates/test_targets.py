@@ -8,17 +8,17 @@ from types import MappingProxyType
 import aws_cdk as cdk
 import pytest
 
-from inference_blueprints.errors import BlueprintError, Finding
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.render import cluster_targets
+from inference_blueprints.render.cluster_targets import CLUSTER_TARGETS
+from inference_blueprints.render.target import Target
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Blueprint, Cluster
-from inference_blueprints.targets import cluster_targets
-from inference_blueprints.targets.cluster_targets import CLUSTER_TARGETS
-from inference_blueprints.targets.target import Target
 from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
 from inference_constructs.batch.worker_image import WorkerImage
+from inference_contracts.errors import BlueprintError, Finding
 from stacks import platform
 from stacks.target_stacks import TargetStacks
 from stacks.worker_compute import WorkerCompute

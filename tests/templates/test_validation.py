@@ -11,8 +11,8 @@ import pytest
 from aws_cdk import aws_sqs as sqs
 
 import app
-from inference_blueprints.errors import UserError
 from inference_blueprints.loading import load_blueprint
+from inference_contracts.errors import UserError
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
 from tests.templates.synthesis import CONTEXT

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
+import inference_catalog as catalog
+from inference_catalog.catalogue import shipped
 
 Document = dict[str, Any]
 Draw = Callable[..., Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints.resources import runtime_directory
+from inference_runtime import runtime_directory
 
 
 def _sources() -> Iterator[str]:

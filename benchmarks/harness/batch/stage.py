@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.timing import ROOT, BenchmarkError
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_local.emulator.emulator import Emulator
 
 sys.path.append(str(ROOT / "runtime"))
 
 from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardDone, ShardLine
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 
 _BUCKET = "batch"
 _JOB = "bench"

@@ -19,11 +19,8 @@ from aws_cdk import aws_scheduler_targets as scheduler_targets
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from inference_blueprints.catalog import parquet_layers
-from inference_blueprints.catalog.log_groups import state_machine_log_group
-from inference_blueprints.contracts import batch_environment, batch_names
-from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX
-from inference_blueprints.contracts.batch_limits import SCHEDULE_SECONDS
+from inference_catalog import parquet_layers
+from inference_catalog.log_groups import state_machine_log_group
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
@@ -36,6 +33,9 @@ from inference_constructs.scheduler_role import scheduler_role
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
 from inference_constructs.undelivered_events import undelivered_events
+from inference_contracts import batch_environment, batch_names
+from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX
+from inference_contracts.batch_limits import SCHEDULE_SECONDS
 
 # Stored with the functions' code, because all environment variables of a function share 4 KB
 # (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).

@@ -8,7 +8,7 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from inference_blueprints.contracts import batch_names
+from inference_contracts import batch_names
 
 _PERIOD: Final = cdk.Duration.minutes(5)
 

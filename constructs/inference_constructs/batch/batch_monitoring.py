@@ -13,10 +13,10 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from inference_blueprints.contracts import batch_names
-from inference_blueprints.contracts.batch_states import ENDS
 from inference_constructs.batch.batch_metrics import BatchMetrics
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
+from inference_contracts import batch_names
+from inference_contracts.batch_states import ENDS
 
 _WIDTH, _HEIGHT = 12, 6
 _HOUR_SECONDS = 3600

@@ -14,8 +14,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from inference_blueprints.contracts.batch_limits import AUTHORIZER_SECONDS
 from inference_constructs.findings import acknowledge
+from inference_contracts.batch_limits import AUTHORIZER_SECONDS
 
 #: Below the functions' concurrency, and far above the needs of hundreds of teams: a job has many requests.
 _REQUESTS_PER_SECOND, _REQUESTS_AT_ONCE = 100, 200

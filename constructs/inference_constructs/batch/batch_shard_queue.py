@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from inference_blueprints.contracts.batch_limits import VISIBILITY_SECONDS
+from inference_contracts.batch_limits import VISIBILITY_SECONDS
 
 # A shard that crashes each worker that receives it moves to the dead-letter queue. Its task then times out.
 _MOST_RECEIVES = 10

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX, JobKeys
-from inference_blueprints.contracts.batch_limits import AUTHORIZER_SECONDS, RESERVED_CALLS
+from inference_contracts import batch_environment
+from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX, JobKeys
+from inference_contracts.batch_limits import AUTHORIZER_SECONDS, RESERVED_CALLS
 
 
 @dataclass(frozen=True)

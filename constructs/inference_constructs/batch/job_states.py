@@ -17,13 +17,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inference_blueprints.contracts.batch_keys import JOBS_PREFIX, JobKeys
-from inference_blueprints.contracts.batch_limits import (
+from inference_contracts.batch_keys import JOBS_PREFIX, JobKeys
+from inference_contracts.batch_limits import (
     MAX_CONCURRENT_SEGMENTS,
     MAX_TASK_RETRY_SECONDS,
     TASK_HEARTBEAT_SECONDS,
 )
-from inference_blueprints.contracts.batch_names import (
+from inference_contracts.batch_names import (
     BUSY_ERROR,
     DENIED_ERROR,
     PERMANENT_ERRORS,

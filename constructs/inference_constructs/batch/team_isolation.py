@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
-from inference_blueprints.contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
+from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
 
 #: CDK's function that empties a bucket before it is deleted.
 _EMPTIES = "Custom::S3AutoDeleteObjectsCustomResourceProvider"

@@ -8,7 +8,7 @@ from typing import Any
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_blueprints.catalog.charts import Chart
+from inference_catalog.charts import Chart
 from inference_constructs.batch.model_worker import WILDCARDS, ModelWorker
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_grants

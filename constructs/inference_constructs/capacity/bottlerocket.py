@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.catalog.image_cache import SNAPSHOTTER
+from inference_catalog.image_cache import SNAPSHOTTER
 
 #: SOCI parallel pull, for every image and without an index. It downloads several parts of a layer at once,
 #: unpacks during the download, and keeps no compressed layers (Bottlerocket documentation,

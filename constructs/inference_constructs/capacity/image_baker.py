@@ -12,11 +12,11 @@ from aws_cdk import aws_ssm as ssm
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from inference_blueprints.catalog import image_cache
-from inference_blueprints.catalog.log_groups import state_machine_log_group
-from inference_blueprints.catalog.node_images import image_parameter
-from inference_blueprints.catalog.releases import NodeImage
-from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_catalog import image_cache
+from inference_catalog.log_groups import state_machine_log_group
+from inference_catalog.node_images import image_parameter
+from inference_catalog.releases import NodeImage
+from inference_catalog.tags import PLATFORM_TAG
 from inference_constructs.capacity.bottlerocket import baking_settings
 from inference_constructs.capacity.image_baker_policies import (
     BakerScope,

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference_blueprints.catalog.image_cache import POOL_TAG
-from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_catalog.image_cache import POOL_TAG
+from inference_catalog.tags import PLATFORM_TAG
 
 Statement = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inference_blueprints.catalog.image_cache import DATA_DEVICE, IMAGES_TAG, POOL_TAG
+from inference_catalog.image_cache import DATA_DEVICE, IMAGES_TAG, POOL_TAG
 
 State = dict[str, Any]
 

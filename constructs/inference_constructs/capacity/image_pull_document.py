@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference_blueprints.catalog.image_cache import SNAPSHOTTER
+from inference_catalog.image_cache import SNAPSHOTTER
 
 #: Time for the pulls, in seconds: a 20 GB image takes a few minutes.
 _TIMEOUT_SECONDS = 7200

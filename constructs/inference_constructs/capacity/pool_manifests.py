@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inference_blueprints.catalog import InstanceType, placement
-from inference_blueprints.catalog.addresses import PODS_PER_NODE
-from inference_blueprints.catalog.efa import efa_layout, efa_layouts_are_one
-from inference_blueprints.catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
-from inference_blueprints.catalog.node_images import NEURON_RESOURCE, NVIDIA_RESOURCE, image_parameter
-from inference_blueprints.catalog.operating_system import KUBE_RESERVED_MIB, OperatingSystem
-from inference_blueprints.catalog.releases import NodeImage
-from inference_blueprints.catalog.volumes import (
+from inference_catalog import InstanceType, placement
+from inference_catalog.addresses import PODS_PER_NODE
+from inference_catalog.efa import efa_layout, efa_layouts_are_one
+from inference_catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
+from inference_catalog.node_images import NEURON_RESOURCE, NVIDIA_RESOURCE, image_parameter
+from inference_catalog.operating_system import KUBE_RESERVED_MIB, OperatingSystem
+from inference_catalog.releases import NodeImage
+from inference_catalog.volumes import (
     FREE_GP3_OPERATIONS,
     OPERATIONS_PER_MIB_PER_SECOND,
     gp3_mib_per_second,

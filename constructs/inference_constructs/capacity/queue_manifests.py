@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference_blueprints.catalog import placement
+from inference_catalog import placement
 
 Manifest = dict[str, Any]
 

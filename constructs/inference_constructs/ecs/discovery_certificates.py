@@ -15,9 +15,9 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from inference_blueprints.contracts.discovery_store import MEMBER_COMMON_NAME
 from inference_constructs.build_start import start_build
 from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_contracts.discovery_store import MEMBER_COMMON_NAME
 
 _AUTHORITY_DAYS = 3650
 _DAYS = 730

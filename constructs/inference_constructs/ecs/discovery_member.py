@@ -16,15 +16,15 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
-from inference_blueprints.catalog.discovery_images import etcd_image, shell_image
-from inference_blueprints.contracts.discovery_store import (
+from inference_catalog.discovery_images import etcd_image, shell_image
+from inference_constructs.ecs.discovery_files import DISCOVERY_USER, DiscoveryFiles
+from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_contracts.discovery_store import (
     DISCOVERY_LIVENESS_PATH,
     DISCOVERY_LIVENESS_PORT,
     MEMBER_FILES,
     member_arguments,
 )
-from inference_constructs.ecs.discovery_files import DISCOVERY_USER, DiscoveryFiles
-from inference_constructs.findings import acknowledge, acknowledge_grants
 
 _CPU, _MEMORY_MIB = 512, 1024
 _DATA, _CERTIFICATES = PurePosixPath("/data"), PurePosixPath("/certificates")

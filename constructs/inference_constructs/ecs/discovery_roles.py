@@ -12,9 +12,9 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from inference_blueprints.catalog.ecs_images import ecs_image
-from inference_blueprints.contracts.discovery_roles import ADMINISTRATOR, ROUND_SECONDS, STATUS
+from inference_catalog.ecs_images import ecs_image
 from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_contracts.discovery_roles import ADMINISTRATOR, ROUND_SECONDS, STATUS
 
 _CPU, _MEMORY_MIB = 256, 512
 _USER = "1000:1000"

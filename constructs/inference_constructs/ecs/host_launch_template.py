@@ -12,9 +12,9 @@ from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from inference_blueprints.catalog.ecs_hosts import EcsHostImage
-from inference_blueprints.catalog.efa import efa_layout
-from inference_blueprints.catalog.volumes import (
+from inference_catalog.ecs_hosts import EcsHostImage
+from inference_catalog.efa import efa_layout
+from inference_catalog.volumes import (
     FREE_GP3_OPERATIONS,
     OPERATIONS_PER_MIB_PER_SECOND,
     image_volume_mib_per_second,

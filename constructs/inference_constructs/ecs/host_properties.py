@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from inference_blueprints.catalog import InstanceType
-from inference_blueprints.catalog.ecs_hosts import EcsHostKind, host_kind
+from inference_catalog import InstanceType
+from inference_catalog.ecs_hosts import EcsHostKind, host_kind
 from inference_constructs.capacity.reserved_instances import ReservedInstances
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from aws_cdk import aws_ecs as ecs
 from constructs import Construct
 
-from inference_blueprints.contracts.ecs_names import POOL_ATTRIBUTE
 from inference_constructs.ecs.task_definition import task_definition
+from inference_contracts.ecs_names import POOL_ATTRIBUTE
 
 
 class HostService(Construct):

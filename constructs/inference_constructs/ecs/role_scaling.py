@@ -11,7 +11,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_blueprints.contracts import scale_metrics
+from inference_contracts import scale_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

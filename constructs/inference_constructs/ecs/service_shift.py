@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_catalog.tags import PLATFORM_TAG
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.operations.controller_place import ControllerPlace

@@ -9,13 +9,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from inference_blueprints.catalog import batch_worker_sizes
-from inference_blueprints.contracts import batch_environment
+from inference_catalog import batch_worker_sizes
 from inference_constructs.batch.model_worker import WILDCARDS, ModelWorker, WorkerCount
 from inference_constructs.ecs.backlog_scaling import scale_on_backlog
 from inference_constructs.ecs.strategy_nonce import strategy_nonce
 from inference_constructs.ecs.worker_cluster import WorkerCluster
 from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_contracts import batch_environment
 
 #: Longest time that Fargate allows between SIGTERM and SIGKILL (Amazon ECS API, ContainerDefinition).
 _STOP_SECONDS = 120

@@ -10,7 +10,7 @@ from typing import Any
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct, IDependable
 
-from inference_blueprints.catalog.addresses import WARM_PREFIXES
+from inference_catalog.addresses import WARM_PREFIXES
 
 
 @dataclass(frozen=True)

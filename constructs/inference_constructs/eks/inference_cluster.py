@@ -14,7 +14,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct, IConstruct
 
-from inference_blueprints.catalog.log_groups import control_plane_log_group
+from inference_catalog.log_groups import control_plane_log_group
 from inference_constructs.eks.forcing_helm import ForcingHelm
 from inference_constructs.findings import (
     acknowledge,

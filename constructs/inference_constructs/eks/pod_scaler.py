@@ -9,7 +9,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_blueprints.catalog.charts import Chart
+from inference_catalog.charts import Chart
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.helm.release import HelmRelease
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_blueprints.catalog import catalogue, system_nodes
+from inference_catalog import catalogue, system_nodes
 from inference_constructs.eks.node_role import NodeRole
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import aws_cdk as cdk
 from constructs import Construct
 
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.catalog.charts import Chart
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.charts import Chart
 
 
 def chart_folder(scope: Construct, chart: Chart) -> Path | None:

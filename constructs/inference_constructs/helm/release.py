@@ -10,7 +10,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from inference_blueprints.catalog.charts import Chart
+from inference_catalog.charts import Chart
 from inference_constructs.helm.chart_folder import chart_folder
 
 #: After a longer wait, a failed release stays in pending-upgrade

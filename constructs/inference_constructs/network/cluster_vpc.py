@@ -8,8 +8,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.addresses import PUBLIC_SUBNET_PREFIX, private_subnet_prefix
+import inference_catalog as catalog
+from inference_catalog.addresses import PUBLIC_SUBNET_PREFIX, private_subnet_prefix
 
 
 class ClusterVpc(ec2.Vpc):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import aws_cdk as cdk
 from constructs import Construct
 
-from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_catalog.tags import PLATFORM_TAG
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.policy_statements import Statement

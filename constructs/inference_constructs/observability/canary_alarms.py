@@ -10,8 +10,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from inference_blueprints.contracts import canary_names
 from inference_constructs.observability.alarm_topic import tell
+from inference_contracts import canary_names
 
 #: One lost answer may be a pod that moves.
 _ROUNDS: Final = 2

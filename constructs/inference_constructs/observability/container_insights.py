@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.catalog.log_groups import container_log_group
+from inference_catalog.log_groups import container_log_group
 from inference_constructs.eks.cluster_add_ons import AddOn, ClusterAddOns
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards

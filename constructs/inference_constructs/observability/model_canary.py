@@ -14,11 +14,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import canary_names
 from inference_constructs.asynchronous_calls import NOT_REPEATED
 from inference_constructs.network.function_interfaces import let_connect
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
+from inference_contracts import canary_names
 
 
 class ModelCanary(Construct):

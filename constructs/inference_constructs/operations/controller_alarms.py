@@ -10,14 +10,14 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import (
+from inference_constructs.observability.alarm_topic import tell
+from inference_constructs.operations.controller_place import ControllerPlace
+from inference_contracts import (
     health_names,
     operations_names,
     operations_runbooks,
     shift_names,
 )
-from inference_constructs.observability.alarm_topic import tell
-from inference_constructs.operations.controller_place import ControllerPlace
 
 _MINUTE: Final = cdk.Duration.minutes(1)
 #: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`). Then it should have ended.

@@ -11,13 +11,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.catalog.log_groups import controller_log_group
-from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
+from inference_catalog.log_groups import controller_log_group
 from inference_constructs.asynchronous_calls import NOT_REPEATED
 from inference_constructs.findings import acknowledge, acknowledge_wildcards
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
+from inference_contracts.controller_calls import CONTROLLER_CALLS
 
 #: What `OperationsTable` calls. Writes are transactions of puts, which need the permission of a put:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html

@@ -11,10 +11,10 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from inference_blueprints.contracts import operations_names
 from inference_constructs.operations.controlled_cluster import ControlledCluster, EcsControlledCluster
 from inference_constructs.operations.controller_table import ControllerTable
 from inference_constructs.undelivered_events import undelivered_events
+from inference_contracts import operations_names
 
 _HTTPS: Final = 443
 

@@ -7,8 +7,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.contracts import operations_names
 from inference_constructs.storage.table_attribute import text_attribute
+from inference_contracts import operations_names
 
 
 class ControllerTable(dynamodb.TableV2):

@@ -11,9 +11,9 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import health_names
 from inference_constructs.observability.promql_alarms import AlarmQuery
 from inference_constructs.operations.controller_place import ControllerPlace
+from inference_contracts import health_names
 
 
 class HardwareSignals(Construct):

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_blueprints.catalog.tags import PLATFORM_TAG
+from inference_catalog.tags import PLATFORM_TAG
 from inference_constructs.findings import acknowledge_wildcards
 
 

@@ -10,8 +10,8 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_blueprints.contracts import operations_names
 from inference_constructs.operations.controller_access import ControllerAccess
+from inference_contracts import operations_names
 
 #: What the functions may do in the cluster. They patch `spec.unschedulable` and an annotation of nodes; RBAC
 #: cannot say which fields a patch has.

@@ -8,9 +8,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from inference_blueprints.contracts import health_names, operations_names, shift_names
 from inference_constructs.operations.controller_alarms import controller_metric
 from inference_constructs.operations.controller_place import ControllerPlace
+from inference_contracts import health_names, operations_names, shift_names
 
 _WIDTH, _HEIGHT = 8, 6
 

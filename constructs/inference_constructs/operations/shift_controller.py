@@ -9,11 +9,11 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import operations_names
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.operations.controller_access import ControllerAccess
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.shift_function import ShiftFunction
+from inference_contracts import operations_names
 
 
 class ShiftController(ShiftFunction):

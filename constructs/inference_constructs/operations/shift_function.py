@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import shift_names
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.operations.controller_function import ControllerFunction, controller_role
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.minute_schedule import MinuteSchedule
+from inference_contracts import shift_names
 
 #: Name of the document with the configuration, in the function's code.
 SHIFT_DOCUMENT = "shift.json"

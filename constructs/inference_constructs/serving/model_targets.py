@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from aws_cdk import aws_elasticloadbalancingv2 as elbv2
 from constructs import Construct
 
-from inference_blueprints.contracts.request_filter import API_PATHS
 from inference_constructs.network.gateway import Gateway
+from inference_contracts.request_filter import API_PATHS
 
 #: Limits of Application Load Balancers
 #: (https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/).

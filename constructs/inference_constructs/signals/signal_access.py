@@ -10,8 +10,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
-from inference_blueprints.contracts.signal_rows import HISTORY_PREFIX
 from inference_constructs.signals.signal_cache import SignalCache
+from inference_contracts.signal_rows import HISTORY_PREFIX
 
 
 @dataclass(frozen=True)

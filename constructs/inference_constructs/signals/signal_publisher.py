@@ -9,14 +9,14 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.findings import acknowledge_grants
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_cache import PORT
+from inference_contracts import batch_environment
+from inference_contracts.batch_keys import JobKeys
 
 _HTTPS: Final = 443
 _ANY_JOB: Final = JobKeys("*")

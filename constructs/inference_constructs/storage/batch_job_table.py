@@ -9,8 +9,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.contracts import batch_names
 from inference_constructs.storage.table_attribute import text_attribute
+from inference_contracts import batch_names
 
 #: Partition key of each global index, by the index's name.
 INDEXES: Final = {

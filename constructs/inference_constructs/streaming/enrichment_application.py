@@ -17,13 +17,13 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from inference_blueprints.catalog.log_groups import flink_log_group
-from inference_blueprints.contracts.streaming_job import ADDRESS_PROPERTY, PROPERTY_GROUP
+from inference_catalog.log_groups import flink_log_group
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.streaming.event_cluster import EventCluster
 from inference_constructs.streaming.streaming_store import StreamingStore
+from inference_contracts.streaming_job import ADDRESS_PROPERTY, PROPERTY_GROUP
 
 #: https://docs.aws.amazon.com/managed-flink/latest/java/release-version-list.html
 _RUNTIME: Final = "FLINK-2_3"

@@ -18,7 +18,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_msk as msk
 from constructs import Construct
 
-from inference_blueprints.catalog.log_groups import kafka_log_group
+from inference_catalog.log_groups import kafka_log_group
 from inference_constructs.findings import acknowledge
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 

@@ -9,8 +9,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
-from inference_blueprints.contracts.streaming_names import STREAMING_HISTORY_PREFIX, streaming_role_path
 from inference_constructs.batch.team_isolation import roles_that_empty
+from inference_contracts.streaming_names import STREAMING_HISTORY_PREFIX, streaming_role_path
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from inference_blueprints.contracts.request_headers import HEADERS_FILE
-from inference_blueprints.contracts.streaming_names import JOB_PROGRAMS_PREFIX
 from inference_constructs.build_start import start_build
 from inference_constructs.streaming.streaming_store import StreamingStore
+from inference_contracts.request_headers import HEADERS_FILE
+from inference_contracts.streaming_names import JOB_PROGRAMS_PREFIX
 
 _BUILD_MINUTES: Final = 14
 #: Module of the Maven build that makes the jar.
@@ -27,7 +27,7 @@ JOB_MODULE: Final = "enrichment-job"
 #: Folder of the Maven build in the sources, as in a checkout: it reads shared files beside itself.
 _MAVEN_FOLDER: Final = Path("runtime", "java")
 #: Files that the Java programs share with this library, by their paths in the sources. The jar contains them.
-_SHARED: Final = {Path("inference_blueprints", "contracts", HEADERS_FILE.name): HEADERS_FILE}
+_SHARED: Final = {Path("contracts", "inference_contracts", HEADERS_FILE.name): HEADERS_FILE}
 #: Builds the jar from the sources.
 MAVEN_COMMAND: Final = (
     *("mvn", "--batch-mode", "--quiet", "--file", _MAVEN_FOLDER.as_posix()),

@@ -10,7 +10,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts.streaming_names import JOB_DOCUMENT, PROBE, REDRIVE
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.findings import acknowledge_grants
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS
@@ -18,6 +17,7 @@ from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.streaming.enrichment_application import JobTopics
 from inference_constructs.streaming.event_cluster import EventCluster
 from inference_constructs.streaming.streaming_store import StreamingStore
+from inference_contracts.streaming_names import JOB_DOCUMENT, PROBE, REDRIVE
 
 #: Lambda's longest run. A call of the redrive ends by itself after ten minutes.
 _TIMEOUT_SECONDS: Final = 900

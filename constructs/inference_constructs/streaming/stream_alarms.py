@@ -15,9 +15,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from inference_blueprints.contracts import streaming_names
 from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.streaming.stream_metrics import StreamMetrics
+from inference_contracts import streaming_names
 
 #: The job commits its position at each checkpoint, that is once a minute.
 _BEHIND_SECONDS: Final = 180

@@ -15,8 +15,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from inference_blueprints.contracts import streaming_names
 from inference_constructs.streaming.stream_metrics import StreamMetrics
+from inference_contracts import streaming_names
 
 _ALL, _HEIGHT = 24, 6
 _WIDTH: Final = _ALL // 3

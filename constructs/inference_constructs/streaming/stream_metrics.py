@@ -8,7 +8,7 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from inference_blueprints.contracts import streaming_names
+from inference_contracts import streaming_names
 
 _MINUTE: Final = cdk.Duration.minutes(1)
 _FLINK: Final = "AWS/KinesisAnalytics"

@@ -9,10 +9,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from inference_blueprints.contracts.streaming_names import JOB_DOCUMENTS_PREFIX
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.streaming.event_cluster import EventCluster
 from inference_constructs.streaming.streaming_store import StreamingStore
+from inference_contracts.streaming_names import JOB_DOCUMENTS_PREFIX
 
 _TIMEOUT_SECONDS: Final = 900
 

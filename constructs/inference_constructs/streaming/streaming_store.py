@@ -8,14 +8,14 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
-from inference_blueprints.contracts.streamed_answers import REDRIVEN_PREFIX
-from inference_blueprints.contracts.streaming_names import (
+from inference_constructs.findings import acknowledge_grants
+from inference_contracts.streamed_answers import REDRIVEN_PREFIX
+from inference_contracts.streaming_names import (
     JOB_DOCUMENTS_PREFIX,
     JOB_PROGRAMS_PREFIX,
     STREAMING_HISTORY_PREFIX,
     streaming_history,
 )
-from inference_constructs.findings import acknowledge_grants
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import difflib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.serving_stack import ServingStack
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import ArgumentValue
+from inference_contracts.errors import Finding
 
 
 def argument_findings(

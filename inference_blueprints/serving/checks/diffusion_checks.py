@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import Pipeline
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.performance.image_rate import image_speed, images_per_second
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.wording import listing
+from inference_catalog import Pipeline
+from inference_contracts.errors import Finding
 
 _GIB = 1024**3
 _SUGGESTED_INSTANCE_TYPES = 3

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.performance.role_capacity import role_capacity
 from inference_blueprints.serving.performance.transfer_time import transfer_seconds
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.errors import Finding
 
 #: A prompt with fewer unshared tokens takes no longer than a few decode steps, so there is nothing to gain.
 _SHORT_PROMPT_TOKENS = 1024

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.estimates.draft_memory import layers_kv_bytes_per_token
@@ -14,6 +13,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.wording import quote, suggestion
+from inference_contracts.errors import Finding
 
 _PLACE = ("speculation", "eagle")
 _REPOSITORY = (*_PLACE, "huggingFace")

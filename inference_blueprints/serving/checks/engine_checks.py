@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pydantic.alias_generators import to_camel
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, can_stream
 from inference_blueprints.spec import types as spec
+from inference_contracts.errors import Finding
 
 
 def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:

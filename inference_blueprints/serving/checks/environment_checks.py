@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.stacks.owned_environment import owner_reason
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.wording import quote, suggestion
+from inference_contracts.errors import Finding
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 # At the end of a name: VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD is none.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.estimates.frontend_size import busy_cpu, frontend_size
 from inference_blueprints.spec import types as spec
+from inference_contracts.errors import Finding
 
 
 def frontend_findings(

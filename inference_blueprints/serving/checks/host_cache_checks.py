@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.lmcache import uses_lmcache
 from inference_blueprints.serving.engines.worker_sizing import engine_of
@@ -14,6 +13,7 @@ from inference_blueprints.serving.estimates.node_copies import SIDECAR_MEMORY_MI
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.errors import Finding
 
 _MIB_PER_GIB = 1024
 _BYTES_PER_MIB = 2**20

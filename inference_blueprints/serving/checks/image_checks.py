@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.wording import listing, quote, suggestion
+from inference_catalog.catalogue import shipped
+from inference_contracts.errors import Finding
 
 
 def image_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:

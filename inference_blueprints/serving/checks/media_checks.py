@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.errors import Finding
 
 
 def media_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator[Finding]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec import types as spec
+from inference_contracts.errors import Finding
 
 
 def memory_argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:

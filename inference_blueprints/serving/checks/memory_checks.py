@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.neuron import device_groups
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import (
     engine_of,
     insisted_length,
@@ -24,6 +22,8 @@ from inference_blueprints.serving.estimates.request_estimates import (
 )
 from inference_blueprints.serving.estimates.traffic import worker_requests_per_second
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_catalog.neuron import device_groups
+from inference_contracts.errors import Finding
 
 _GIB = 1024**3
 _TENSOR_PARALLEL_SIZES = (1, 2, 4, 8, 16)

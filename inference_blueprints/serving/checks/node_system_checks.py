@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.node_systems import paired_workers, pool_system, unbootable_families
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.wording import listing
+from inference_catalog.catalogue import shipped
+from inference_contracts.errors import Finding
 
 
 def node_system_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
 from inference_blueprints.serving.performance.least_latency import (
     least_time_per_output_token_ms,
     time_to_first_token_ms,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.errors import Finding
 
 
 def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Finding
 
 _Found = Iterator[tuple[tuple[str, ...], str]]
 

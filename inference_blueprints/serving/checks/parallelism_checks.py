@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import ROLES
+from inference_contracts.errors import Finding
 
 # Longest sum of the names of a PodCliqueSet, its scaling group and its clique (operator/internal/webhook of
 # ai-dynamo/grove).

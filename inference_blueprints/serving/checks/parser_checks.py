@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import NO_PARSER
 from inference_blueprints.spec.wording import quote, suggestion
+from inference_contracts.errors import Finding
 
 
 def parser_findings(

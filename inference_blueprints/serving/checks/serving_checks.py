@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.checks.argument_checks import argument_findings
 from inference_blueprints.serving.checks.diffusion_checks import diffusion_findings
 from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
@@ -37,6 +36,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedErr
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import decidable, usable
 from inference_blueprints.spec.rules.rule_table import findings_of
+from inference_contracts.errors import Finding
 
 #: Checks that look at the whole blueprint, as its rules do.
 SPEC_CHECKS = (*SUPPORT_CHECKS, *STREAMING_CHECKS)

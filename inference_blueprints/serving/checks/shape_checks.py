@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.errors import Finding
 
 
 def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:

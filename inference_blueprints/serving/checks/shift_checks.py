@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.estimates.worker_start import WorkerStart, worker_start
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
+from inference_contracts.errors import Finding
 
 
 def longest_start(roles: Iterable[ResolvedWorkers]) -> WorkerStart:

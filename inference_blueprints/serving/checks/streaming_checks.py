@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.streaming import job_size as sizes
 from inference_blueprints.serving.streaming.broker_load import broker_load, fitting_brokers
 from inference_blueprints.serving.streaming.job_size import job_size
@@ -15,6 +14,7 @@ from inference_blueprints.serving.streaming.stream_load import stream_load
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.rule_table import Rule
 from inference_blueprints.spec.types import Spec
+from inference_contracts.errors import Finding
 
 _GB: Final = 10**9
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.catalog.processors import processors
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.holes import usable
@@ -14,6 +12,8 @@ from inference_blueprints.spec.rules.pools import accelerator_name, known_instan
 from inference_blueprints.spec.rules.rule_table import Rule
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
+from inference_catalog.processors import processors
+from inference_contracts.errors import Finding
 
 
 def stack_runs_the_engine(spec: Spec) -> Iterator[Finding]:

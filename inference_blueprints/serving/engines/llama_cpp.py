@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Accelerator
-from inference_blueprints.catalog.processors import processor_of
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.own_server import OwnServer, RequestCounter
 from inference_blueprints.serving.engines.owned_arguments import TASK
@@ -23,6 +21,8 @@ from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
+from inference_catalog import Accelerator
+from inference_catalog.processors import processor_of
 
 #: Where the server stores the file that it downloads: on the node's disk, until the pod ends.
 MODEL_FILE = "/cache/model.gguf"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from inference_blueprints.catalog.catalogue import shipped
 from inference_blueprints.serving.estimates.node_copies import (
     SIDECAR_CPU,
     SIDECAR_MEMORY_MIB,
@@ -16,6 +15,7 @@ from inference_blueprints.serving.estimates.node_copies import (
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, NodeCache
 from inference_blueprints.serving.weights_loading import weights_environment, weights_source
+from inference_catalog.catalogue import shipped
 
 _MODELS, _COMPILED = "/models", "/compiled"
 # Where the program that fills the copy finds the whole folder, and the file that its startup check reads.

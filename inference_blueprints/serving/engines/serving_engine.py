@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Accelerator
-from inference_blueprints.catalog.draft import DraftMethod
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.node_folder import kernel_environment
 from inference_blueprints.serving.engines.own_server import OwnServer
@@ -19,6 +17,8 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
 from inference_blueprints.spec.types import ArgumentValue, Model
+from inference_catalog import Accelerator
+from inference_catalog.draft import DraftMethod
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
 from inference_blueprints.serving.engines.kv_transfer import NIXL_TELEMETRY, kv_transfer
@@ -44,6 +43,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue
 from inference_blueprints.spec.types import Model
+from inference_catalog import Accelerator
 
 _BYTES_PER_MIB, _BYTES_PER_GB = 2**20, 10**9
 

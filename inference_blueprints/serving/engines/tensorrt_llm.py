@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.owned_arguments import (
@@ -37,6 +36,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.spec.types import ArgumentValue
+from inference_catalog import Accelerator
 
 _KV_CACHE = "trtllm.kv_cache_config"
 _TRANSFER = "trtllm.cache_transceiver_config"

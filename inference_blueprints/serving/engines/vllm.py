@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines import lmcache
 from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
@@ -50,6 +49,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue, OwnAddress
 from inference_blueprints.serving.weights_loading import s3_address
 from inference_blueprints.spec.types import Model
+from inference_catalog import Accelerator
 
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 # vLLM's default for an API server by GiB of device memory; A100 always gets the lowest (vllm#17885).

@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Accelerator
-from inference_blueprints.catalog.neuron import NeuronRoute, neuron_route
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.owned_arguments import (
@@ -38,6 +36,8 @@ from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
+from inference_catalog import Accelerator
+from inference_catalog.neuron import NeuronRoute, neuron_route
 
 #: Folder of a worker's compiled artefacts.
 ARTEFACTS_FOLDER = "/artefacts"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Accelerator
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.own_server import OwnServer, RequestCounter
@@ -26,6 +25,7 @@ from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
+from inference_catalog import Accelerator
 
 # The defaults of 300 and 600 s are shorter than the startup check, and would end a slow start.
 _INIT_SECONDS = 900

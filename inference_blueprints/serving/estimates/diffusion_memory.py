@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from inference_blueprints.catalog import Pipeline
 from inference_blueprints.serving.estimates.memory_estimate import (
     COLLECTIVE_BYTES,
     RESERVED_BYTES,
     MemoryEstimate,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_catalog import Pipeline
 
 _BYTES_PER_NUMBER = 2
 #: Largest feature maps of the decoder that exist at once: input and output of the convolution after the last

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.catalog import InstanceType
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.node_copies import (
     IMAGES_MIB,
@@ -24,6 +22,8 @@ from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES
 from inference_blueprints.spec.types import NvmeKvCache
+from inference_catalog import InstanceType
+from inference_contracts.errors import Finding
 
 _MIB_PER_GIB = 1024
 

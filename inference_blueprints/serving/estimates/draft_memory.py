@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from inference_blueprints.catalog import Model
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_catalog import Model
 
 _BYTES_PER_NUMBER = 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.spec import types as spec
 

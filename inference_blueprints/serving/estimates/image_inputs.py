@@ -6,10 +6,10 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
-from inference_blueprints.catalog import Vision
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import Media
+from inference_catalog import Vision
 
 #: For engines, an empty list of domains allows every domain. This domain never resolves (RFC 2606).
 _NO_DOMAIN = "media.invalid"

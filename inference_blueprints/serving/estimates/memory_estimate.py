@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from inference_blueprints.catalog import Accelerator, Model
+from inference_catalog import Accelerator, Model
 
 RESERVED_BYTES = 3584 * 1024**2
 """Allowance of aiconfigurator-core 0.12.0 for the CUDA context and graphs, logits and fragmentation."""

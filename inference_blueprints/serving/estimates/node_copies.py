@@ -12,13 +12,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from inference_blueprints.catalog import InstanceType
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.serving.weights_loading import can_stream, never_change
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
+from inference_catalog import InstanceType
+from inference_contracts.errors import Finding
 
 #: The unpacked runtime image, and the operating system, in MiB.
 IMAGES_MIB = 40 * 1024

@@ -11,12 +11,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.estimates.traffic import worker_requests_per_second
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, KvCacheBucket, SharedKvCachePlan
 from inference_blueprints.spec import types as spec
+from inference_contracts.errors import Finding
 
 _BUCKET = "KV_CACHE_BUCKET"
 #: Placeholder of the bucket's name. Kubernetes replaces it in arguments.

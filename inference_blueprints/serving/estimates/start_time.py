@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import InstanceType, nat_gateways
-from inference_blueprints.catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
-from inference_blueprints.catalog.volumes import image_volume_mib_per_second
+import inference_catalog as catalog
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy, streams_weights
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_catalog import InstanceType, nat_gateways
+from inference_catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
+from inference_catalog.volumes import image_volume_mib_per_second
 
 _BYTES_PER_MEGABIT = 125_000
 _MIB = 2**20

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import InstanceType
+import inference_catalog as catalog
 from inference_blueprints.serving.estimates.start_time import start_time
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import MeasuredStart
+from inference_catalog import InstanceType
 
 #: ``measured`` by the user, ``published`` by others for other hardware, ``computed`` as bytes divided by
 #: bandwidth, which is a minimum.

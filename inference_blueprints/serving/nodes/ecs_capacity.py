@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.ecs_hosts import host_kind
+import inference_catalog as catalog
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool
+from inference_catalog.ecs_hosts import host_kind
 
 #: What runs the hosts of a pool: Managed Instances, or an Auto Scaling group.
 EcsHosts = Literal["managed", "group"]

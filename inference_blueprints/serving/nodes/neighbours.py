@@ -19,7 +19,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Neighbour, Process
 from inference_blueprints.spec import types as spec
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inference_blueprints.catalog import InstanceType, placement
-from inference_blueprints.catalog.efa import efa_share
-from inference_blueprints.catalog.operating_system import KUBE_RESERVED_MIB
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Toleration
+from inference_catalog import InstanceType, placement
+from inference_catalog.efa import efa_share
+from inference_catalog.operating_system import KUBE_RESERVED_MIB
 
 # Karpenter subtracts this share of a type's memory before it checks whether a pod fits
 # (`vmMemoryOverheadPercent`, karpenter.sh documentation, "Settings").

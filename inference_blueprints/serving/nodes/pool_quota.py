@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.nodes.node_share import node_capacity
 from inference_blueprints.serving.types import Accelerators, Process, ServingPlan
 from inference_blueprints.spec.types import Pool

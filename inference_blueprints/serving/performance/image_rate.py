@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inference_blueprints.catalog import ImageSpeed, image_speeds
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_catalog import ImageSpeed, image_speeds
 
 
 def images_per_second(resolved: ResolvedWorkers) -> float:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import LatencyProfile
+import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import unique_tokens
 from inference_blueprints.serving.estimates.traffic import worker_requests_per_second
@@ -14,6 +13,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.performance.throughput import at_rate, best_within, prefill_ms
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import Workload
+from inference_catalog import LatencyProfile
 
 _MS = 1000.0
 

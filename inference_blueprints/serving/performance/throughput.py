@@ -15,8 +15,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.spec.types import Workload
+from inference_catalog import LatencyProfile
 
 _MS = 1000.0
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from inference_blueprints.catalog import InstanceType
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_catalog import InstanceType
 
 _BYTES_PER_MEGABIT = 125_000
 

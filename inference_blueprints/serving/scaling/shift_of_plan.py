@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
-from inference_blueprints.contracts.ecs_names import service_name
-from inference_blueprints.contracts.shift_configuration import (
-    ShiftConfiguration,
-    ShiftedQueue,
-    ShiftedWorkers,
-)
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
 from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Blueprint
+from inference_catalog.charts import charts
+from inference_contracts.batch_limits import SHARDS_PER_WORKER
+from inference_contracts.ecs_names import service_name
+from inference_contracts.shift_configuration import (
+    ShiftConfiguration,
+    ShiftedQueue,
+    ShiftedWorkers,
+)
 
 
 def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConfiguration | None:

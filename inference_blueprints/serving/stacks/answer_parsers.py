@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import ParserNames
+import inference_catalog as catalog
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.own_server import ParserFlags
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import NO_PARSER, Parsers
+from inference_catalog import ParserNames
 
 #: The engine's own argument. Under Dynamo, it tells the engine where reasoning ends and a grammar begins
 #: (Dynamo documentation, "Reasoning Parsing (Dynamo)"). Dynamo itself parses.

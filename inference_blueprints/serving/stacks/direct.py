@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Engine, Flag
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.compiled_artefacts import compiled_artefacts
 from inference_blueprints.serving.engines.node_folder import node_cache
@@ -36,6 +35,7 @@ from inference_blueprints.serving.stacks.request_tracing import trace_arguments,
 from inference_blueprints.serving.stacks.serving_stack import ServingStack, own_server_flags
 from inference_blueprints.serving.types import Port, Process
 from inference_blueprints.serving.weights_loading import mirror_release
+from inference_catalog import Engine, Flag
 
 _HTTP = Port("http", 8000)
 #: Name of the process. Dynamo's and llm-d's workers have other names, so a release can change its stack.

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
-from inference_blueprints.contracts.request_headers import BATCH_HEADERS
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import NIXL_PORT_VARIABLE, telemetry_ports
 from inference_blueprints.serving.engines.node_folder import node_cache
@@ -52,6 +50,8 @@ from inference_blueprints.serving.types import (
 )
 from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
+from inference_catalog.placement import SYSTEM_ARCHITECTURE
+from inference_contracts.request_headers import BATCH_HEADERS
 
 #: Arguments of Dynamo's workers that name parsers, with every engine.
 DYNAMO_PARSERS = ParserFlags("dynamo", "dyn-reasoning-parser", "dyn-tool-call-parser")

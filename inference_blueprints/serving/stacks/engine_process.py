@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Engine
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.estimates.disk import worker_disk_mib
@@ -29,6 +28,7 @@ from inference_blueprints.serving.types import (
     Resources,
     Role,
 )
+from inference_catalog import Engine
 
 #: Role of a worker in the plan, by its role in the blueprint.
 ROLES: Mapping[WorkerRole, Role] = MappingProxyType(

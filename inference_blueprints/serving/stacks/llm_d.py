@@ -13,11 +13,6 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Engine, Flag
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.ecs_images import ecs_image
-from inference_blueprints.catalog.placement import SYSTEM_ARCHITECTURE
-from inference_blueprints.contracts.request_filter import ALLOWED_VARIABLE
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import node_cache
@@ -59,6 +54,11 @@ from inference_blueprints.serving.types import (
 )
 from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import LlmDStack, PrefixScorer
+from inference_catalog import Engine, Flag
+from inference_catalog.catalogue import shipped
+from inference_catalog.ecs_images import ecs_image
+from inference_catalog.placement import SYSTEM_ARCHITECTURE
+from inference_contracts.request_filter import ALLOWED_VARIABLE
 
 _HTTP = Port("http", 8000)
 #: vLLM's port behind the sidecar, which listens on the InferencePool's port.

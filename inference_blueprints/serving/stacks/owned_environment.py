@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE
 from inference_blueprints.serving.engines.owned_arguments import REMOTE_CODE, TOPOLOGY
+from inference_contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE
 
 _CONNECTIONS = "the plan and Dynamo's operator connect the processes"
 _KERNELS = "workers of a node may share the folder; see 'disk.nodeCacheGib' of the pool"

@@ -11,16 +11,16 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from inference_blueprints import catalog
-from inference_blueprints.contracts.request_filter import (
+import inference_catalog as catalog
+from inference_blueprints.serving.packed_program import LOADER, packed_program
+from inference_blueprints.serving.types import FilePath, Process
+from inference_contracts.request_filter import (
     BEHIND_OPTION,
     PROGRAM_VARIABLE,
     SETTINGS_VARIABLE,
     FilterSettings,
     WorkerDiscovery,
 )
-from inference_blueprints.serving.packed_program import LOADER, packed_program
-from inference_blueprints.serving.types import FilePath, Process
 
 _MODULE: Final = "request_filter"
 _LOADER: Final = LOADER.format(text=f'open(os.environ["{PROGRAM_VARIABLE}"]).read()')

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from inference_blueprints.contracts.trace_names import (
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.types import EnvironmentValue, Role
+from inference_blueprints.spec.types import ArgumentValue
+from inference_contracts.trace_names import (
     EXPORT_SWITCH,
     TRACES_ENDPOINT_ON_EKS,
     traces_endpoint_on_ecs,
 )
-from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.types import EnvironmentValue, Role
-from inference_blueprints.spec.types import ArgumentValue
 
 #: Dynamo sends its logs wherever it sends traces, and nothing switches that off. They have no receiver, since
 #: Fluent Bit or `awslogs` reads them from the containers, so each attempt would add an error to the logs. An

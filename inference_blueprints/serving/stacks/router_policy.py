@@ -16,8 +16,8 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.contracts.request_headers import BATCH_CLASS
 from inference_blueprints.serving.types import FilePath
+from inference_contracts.request_headers import BATCH_CLASS
 
 _INTERACTIVE, _ALL = "interactive", "all"
 #: Requests of batch that are admitted in a turn of their queue, in tokens. Interactive ones do not queue.

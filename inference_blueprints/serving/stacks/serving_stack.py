@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from inference_blueprints.catalog import Engine, Flag
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
 from inference_blueprints.serving.engines.worker_sizing import engine_of
@@ -15,6 +14,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
 from inference_blueprints.serving.stacks.answer_parsers import parser_arguments
 from inference_blueprints.serving.types import EndpointPicker, Process
+from inference_catalog import Engine, Flag
 
 
 class ServingStack(ABC):

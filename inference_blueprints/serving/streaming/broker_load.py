@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import BrokerSize
+import inference_catalog as catalog
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.serving.streaming.stream_load import stream_load
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.kafka import ZONES_OF_EXPRESS
 from inference_blueprints.spec.types import ExpressKafka, StreamingJob
+from inference_catalog import BrokerSize
 
 #: Replicas of a partition of an Express cluster, which AWS fixes.
 _REPLICAS: Final = 3

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from inference_blueprints.contracts.prompt_template import template_tree
-from inference_blueprints.contracts.streaming_job import (
+from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_blueprints.spec.types import StreamingJob
+from inference_contracts.prompt_template import template_tree
+from inference_contracts.streaming_job import (
     DEAD_LETTERS_SUFFIX,
     IamAuthentication,
     JobEndpoint,
@@ -16,9 +19,6 @@ from inference_blueprints.contracts.streaming_job import (
     StreamedRequest,
     StreamingJobConfiguration,
 )
-from inference_blueprints.serving.streaming.job_size import job_size
-from inference_blueprints.serving.streaming.stream_load import stream_load
-from inference_blueprints.spec.types import StreamingJob
 
 _MILLIS = 1000
 #: One more attempt than the first: the deadline holds for both.

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.streaming.stream_load import StreamLoadFigures, stream_load
 from inference_blueprints.spec.types import StreamingJob
 

@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from inference_blueprints.contracts.batch_limits import BYTES_PER_TOKEN
 from inference_blueprints.spec.types import StreamingJob
+from inference_contracts.batch_limits import BYTES_PER_TOKEN
 
 _MILLIS: Final = 1000.0
 #: Kafka's record and its share of a batch, without headers: https://kafka.apache.org/documentation/#recordbatch

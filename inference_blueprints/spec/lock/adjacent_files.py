@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from inference_blueprints.catalog.charts import Chart
-from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.spec.lock.lock import lock_path
 from inference_blueprints.spec.lock.lock_reader import read_lock
 from inference_blueprints.spec.lock.overlay import locked_releases, unserved
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins
 from inference_blueprints.spec.model_files import MODELS_FOLDER, read_models
+from inference_catalog.charts import Chart
+from inference_contracts.errors import BlueprintError, Problem
 
 #: Folder of fetched charts, next to the blueprint.
 CHARTS_FOLDER = "charts"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inference_blueprints.catalog.releases import NodeImage, Releases
 from inference_blueprints.spec.types import Blueprint, Weights
+from inference_catalog.releases import NodeImage, Releases
 
 #: Revision that the Hub serves if a blueprint names none.
 DEFAULT_REVISION = "main"

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from inference_blueprints.catalog.operating_system import SystemName
-from inference_blueprints.catalog.releases import NodeImage, shipped_releases
-from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.spec import composer, formats, source
 from inference_blueprints.spec.document import INVALID, Document, FileKind
 from inference_blueprints.spec.lock.lock import COMMIT, Lock, Pin
 from inference_blueprints.spec.types import API_VERSION
 from inference_blueprints.spec.wording import Path as DocumentPath
 from inference_blueprints.spec.wording import allowed, quote, suggestion
+from inference_catalog.operating_system import SystemName
+from inference_catalog.releases import NodeImage, shipped_releases
+from inference_contracts.errors import BlueprintError, Problem
 
 KIND = "Lock"
 LOCK_FILE = FileKind(

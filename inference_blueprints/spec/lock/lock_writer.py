@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from inference_blueprints.catalog.releases import NodeImage
-from inference_blueprints.errors import UserError
 from inference_blueprints.spec.lock.lock import Lock, Pin
 from inference_blueprints.spec.lock.lock_reader import KIND
 from inference_blueprints.spec.types import API_VERSION
+from inference_catalog.releases import NodeImage
+from inference_contracts.errors import UserError
 
 _ABOUT = """\
 # Versions of third-party software that the blueprint of the same name runs. While this file is next to the

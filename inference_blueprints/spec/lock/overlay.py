@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.charts import Chart
-from inference_blueprints.catalog.engine import Engine
-from inference_blueprints.catalog.releases import Releases, shipped_releases, version_order
-from inference_blueprints.errors import Problem
 from inference_blueprints.spec.document import Document
 from inference_blueprints.spec.lock.lock import Lock, Pin
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
+from inference_catalog.catalogue import shipped
+from inference_catalog.charts import Chart
+from inference_catalog.engine import Engine
+from inference_catalog.releases import Releases, shipped_releases, version_order
+from inference_contracts.errors import Problem
 
 
 def locked_releases(lock: Lock) -> Releases:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from inference_blueprints.catalog import Model
-from inference_blueprints.catalog.releases import Releases, shipped_releases
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.lock.lock import Lock
 from inference_blueprints.spec.types import Cluster
 from inference_blueprints.spec.wording import quote
+from inference_catalog import Model
+from inference_catalog.releases import Releases, shipped_releases
+from inference_contracts.errors import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from inference_blueprints.catalog import system_nodes
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import BatchQueue, BatchSchedule, BatchWorkers, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
+from inference_catalog import system_nodes
+from inference_contracts.errors import Finding
 
 _WORKERS = ("spec", "batch", "workers")
 

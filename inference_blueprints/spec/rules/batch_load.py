@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Finding
 
 _SECONDS_A_DAY = 86_400
 

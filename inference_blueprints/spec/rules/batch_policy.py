@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Batch, Spec, Team
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Finding
 
 #: Bytes of a bucket policy (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-policies.html).
 MAX_POLICY_BYTES: Final = 20 * 1024
@@ -25,7 +25,7 @@ _COMMON_BYTES: Final = 1900
 _PREFIX_COPIES: Final = 2
 _PRINCIPAL_COPIES: Final = 3
 _HOURS_PER_DAY: Final = 24
-#: First parts of the keys of `inference_blueprints.contracts.batch_keys`.
+#: First parts of the keys of `inference_contracts.batch_keys`.
 RESERVED_NAMES: Final = ("jobs", "files", "uploads")
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_placement
 from inference_blueprints.spec.rules.efa_interfaces import stays_in_one_zone
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Spec, Workers
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_workers
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import Path, listing, quote
+from inference_contracts.errors import Finding
 
 _PATH: Path = ("spec", "capacityShift")
 

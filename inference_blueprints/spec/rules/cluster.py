@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import allowed, quote
+from inference_catalog.catalogue import shipped
+from inference_contracts.errors import Finding
 
 
 def version_is_supported(spec: Spec) -> Iterator[Finding]:

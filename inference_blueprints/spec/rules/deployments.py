@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Deployment, Model, Pool, Spec, Workers
 from inference_blueprints.spec.wording import Path
+from inference_contracts.errors import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.wording import Path, duplicates, quote
+from inference_contracts.errors import Finding
 
 
 def duplicate_names(kind: str, names: Mapping[Path, str]) -> Iterator[Finding]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.catalog.efa import efa_layouts_are_one, efa_share, first_card_has_efa
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_placement
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.wording import Path, quote
+from inference_catalog.efa import efa_layouts_are_one, efa_share, first_card_has_efa
+from inference_contracts.errors import Finding
 
 
 def every_type_has_efa(spec: Spec) -> Iterator[Finding]:

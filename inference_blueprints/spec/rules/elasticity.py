@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.cron import keda_cron_faults
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import PlacedWorkers, each_workers
 from inference_blueprints.spec.types import Floor, LoadScaling, ReplicaRange, Spec
 from inference_blueprints.spec.wording import Path, quote
+from inference_contracts.errors import Finding
 
 
 def range_has_an_owner(spec: Spec) -> Iterator[Finding]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import allowed, duplicates, quote, suggestion
+from inference_contracts.errors import Finding
 
 _PATH = ("spec", "environment")
 _ZONES_PATH = (*_PATH, "availabilityZones")

@@ -7,13 +7,13 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from inference_blueprints.contracts.batch_limits import BYTES_PER_TOKEN
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec, StreamingJob
 from inference_blueprints.spec.wording import Path, quote, suggestion
+from inference_contracts.batch_limits import BYTES_PER_TOKEN
+from inference_contracts.errors import Finding
 
-_TEMPLATES = "inference_blueprints.contracts.prompt_template"
+_TEMPLATES = "inference_contracts.prompt_template"
 
 
 def examples_are_events(spec: Spec) -> Iterator[Finding]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints.catalog import Model
-from inference_blueprints.catalog.gguf_types import as_published, converted_classes, gguf_types, sized_for
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
+from inference_catalog import Model
+from inference_catalog.gguf_types import as_published, converted_classes, gguf_types, sized_for
+from inference_contracts.errors import Finding
 
 _PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _DYNAMIC = re.compile(r"(?<![A-Za-z0-9])UD-[^/]*$")

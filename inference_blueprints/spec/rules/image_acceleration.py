@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import EbsSnapshot, Pool, Spec
 from inference_blueprints.spec.wording import Path, listing
+from inference_contracts.errors import Finding
 
 
 def snapshot_is_baked(spec: Spec) -> Iterator[Finding]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import divided
 from inference_blueprints.spec.types import Model, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
+from inference_contracts.errors import Finding
 
 _NO_TEXT = "a model with 'task: images' writes no text; remove it"
 _SETTINGS = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 from inference_blueprints.spec.zones import platform_zones
+from inference_contracts.errors import Finding
 
 _KAFKA: Path = ("spec", "kafka")
 #: Express clusters have three zones, with as many brokers in each:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Media, Model, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
+from inference_contracts.errors import Finding
 
 
 def model_reads_images(spec: Spec) -> Iterator[Finding]:

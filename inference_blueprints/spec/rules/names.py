@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_deployment
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import Path, quote
+from inference_contracts.errors import Finding
 
 #: Dynamo's operator takes graph and service names of 45 characters together (ai-dynamo/dynamo,
 #: `validateServiceNameLength`), and the longest service is called `frontend`. With the hashes of a

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Environment, Spec
 from inference_blueprints.spec.wording import duplicates, quote
+from inference_contracts.errors import Finding
 
 _PATH = ("spec", "network")
 

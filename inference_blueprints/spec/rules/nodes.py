@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec import formats
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import allowed, duplicates, quote, suggestion
 from inference_blueprints.spec.zones import platform_zones
+from inference_contracts.errors import Finding
 
 _QUALIFIED_NAME = re.compile(formats.QUALIFIED_NAME)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.catalog.log_groups import RETENTION_DAYS
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.network import in_wrong_region, is_in_wrong_region
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import Path
+from inference_catalog.log_groups import RETENTION_DAYS
+from inference_contracts.errors import Finding
 
 _PATH: Path = ("spec", "observability")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_workers
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.wording import allowed, duplicates, listing, quote, suggestion
+from inference_contracts.errors import Finding
 
 
 def instance_types_are_known(spec: Spec) -> Iterator[Finding]:

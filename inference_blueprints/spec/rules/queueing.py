@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import each_placement
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Kueue, Spec
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Finding
 
 #: A queue of this name gets every job of its namespace that does not name a queue
 #: (https://kueue.sigs.k8s.io/docs/tasks/manage/enforce_job_management/setup_default_local_queue/).

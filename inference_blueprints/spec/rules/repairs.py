@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
+from inference_contracts.errors import Finding
 
 
 def health_reads_metrics(spec: Spec) -> Iterator[Finding]:

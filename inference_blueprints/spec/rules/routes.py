@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import each_deployment
 from inference_blueprints.spec.types import Spec
+from inference_contracts.errors import Finding
 
 #: Each deployment is a target group of the only load balancer, whose quota cannot be raised
 #: (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import decidable
 from inference_blueprints.spec.rules import (
     batch,
@@ -45,6 +44,7 @@ from inference_blueprints.spec.rules import (
     workload,
 )
 from inference_blueprints.spec.types import Blueprint, Spec
+from inference_contracts.errors import Finding
 
 #: Yields errors and warnings about a blueprint; `decidable` handles values that do not fit the types.
 Rule = Callable[[Spec], Iterator[Finding]]

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.cron import cron_faults
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import Path, quote, suggestion
+from inference_contracts.errors import Finding
 
 _PLACEHOLDER = "{date}"
-_TEMPLATES = "inference_blueprints.contracts.prompt_template"
+_TEMPLATES = "inference_contracts.prompt_template"
 
 
 def cron_is_accepted(spec: Spec) -> Iterator[Finding]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import Signal, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
+from inference_contracts.errors import Finding
 
 _SIGNALS: Path = ("spec", "signalStore", "signals")
 

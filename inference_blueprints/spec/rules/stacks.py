@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Model, Spec
 from inference_blueprints.spec.types.stacks import STACK_OF_ENGINE
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Finding
 
 _DYNAMO = "set 'stack: {dynamo: {}}'"
 

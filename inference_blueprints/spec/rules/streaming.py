@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.streaming_figures import regions_without_flink_logs
-from inference_blueprints.contracts.streaming_job import DEAD_LETTERS_SUFFIX
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.duplicate_names import duplicate_names
 from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob
 from inference_blueprints.spec.types.stacks import STACK_OF_ENGINE
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
+from inference_catalog.streaming_figures import regions_without_flink_logs
+from inference_contracts.errors import Finding
+from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
 
 JOBS: Path = ("spec", "streaming")
 _MILLIS = 1000

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import addresses, batch_worker_sizes, system_nodes
-from inference_blueprints.catalog.efa import efa_layouts_are_one
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.network import LONGEST_PREFIX, SHORTEST_PREFIX
 from inference_blueprints.spec.rules.pools import known_instance_types
 from inference_blueprints.spec.types import Batch, Environment, Network, Spec
 from inference_blueprints.spec.zones import platform_zones
+from inference_catalog import addresses, batch_worker_sizes, system_nodes
+from inference_catalog.efa import efa_layouts_are_one
+from inference_contracts.errors import Finding
 
 #: Controllers and routers per system node, besides the daemons; more of them need more nodes.
 SYSTEM_PODS = 8

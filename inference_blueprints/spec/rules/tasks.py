@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.deployments import divided
 from inference_blueprints.spec.types import Model, Spec
 from inference_blueprints.spec.wording import Path, quote
+from inference_contracts.errors import Finding
 
 _NO_TEXT = "a model with 'task: embed' writes no text; remove it"
 _SETTINGS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.rules.deployments import each_deployment
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import Finding
 
 
 def one_topology(spec: Spec) -> Iterator[Finding]:

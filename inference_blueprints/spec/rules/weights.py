@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rules.network import in_wrong_region, is_in_wrong_region
 from inference_blueprints.spec.types import Spec, Weights
 from inference_blueprints.spec.wording import Path, quote, suggestion
+from inference_contracts.errors import Finding
 
 _ENTRY_IN_CATALOGUE = (
     "set 'catalog' to an entry of the same shape, or make one from the model's config.json with "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.types import Spec, Workload
+from inference_contracts.errors import Finding
 
 
 def requests_fit_the_context(spec: Spec) -> Iterator[Finding]:

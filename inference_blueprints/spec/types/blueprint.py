@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from inference_blueprints.catalog.releases import Releases, shipped_releases
 from inference_blueprints.spec.types.batch import Batch, Team
 from inference_blueprints.spec.types.capacity_shift import CapacityShift
 from inference_blueprints.spec.types.environment import Cluster, Environment, Metadata, Network
@@ -18,6 +17,7 @@ from inference_blueprints.spec.types.repairs import GpuHealth
 from inference_blueprints.spec.types.section import Section, default
 from inference_blueprints.spec.types.signals import SignalStore
 from inference_blueprints.spec.types.streaming import Kafka, StreamingJob
+from inference_catalog.releases import Releases, shipped_releases
 
 
 class Spec(Section):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inference_blueprints.contracts.shift_names import DEFAULT_SAFETY_PERCENT, ShiftAction
 from inference_blueprints.spec.types.section import Section
+from inference_contracts.shift_names import DEFAULT_SAFETY_PERCENT, ShiftAction
 
 
 class CapacityShift(Section):

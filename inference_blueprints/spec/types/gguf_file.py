@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import StringConstraints
 
-from inference_blueprints.catalog.gguf_types import gguf_types
 from inference_blueprints.spec import formats
 from inference_blueprints.spec.types.section import Section
+from inference_catalog.gguf_types import gguf_types
 
 if TYPE_CHECKING:
     GgufType = str

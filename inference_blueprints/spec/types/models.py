@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
-from inference_blueprints import catalog as published
-from inference_blueprints.catalog.gguf_types import in_gguf
+import inference_catalog as published
 from inference_blueprints.spec.types.elasticity import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.types.frontend import Frontend
 from inference_blueprints.spec.types.gguf_file import Gguf
@@ -30,6 +29,7 @@ from inference_blueprints.spec.types.section import (
 )
 from inference_blueprints.spec.types.speculation import Speculation
 from inference_blueprints.spec.types.stacks import Routing, Stack, with_stack_and_routing
+from inference_catalog.gguf_types import in_gguf
 
 StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
 OnlineType = Literal["fp8", "fp8Blocks"]

@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from inference_blueprints.contracts.health_names import RepairOwner
 from inference_blueprints.spec.types.section import (
     AvailabilityZone,
     CapacityReservationId,
@@ -20,6 +19,7 @@ from inference_blueprints.spec.types.section import (
     UtcTime,
     default,
 )
+from inference_contracts.health_names import RepairOwner
 
 
 class OnDemand(Section):

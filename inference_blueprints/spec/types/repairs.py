@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inference_blueprints.contracts.health_names import HealthAction
 from inference_blueprints.spec.types.section import Section
+from inference_contracts.health_names import HealthAction
 
 
 class GpuHealth(Section):

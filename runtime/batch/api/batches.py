@@ -26,9 +26,9 @@ from batch.jobs.signal_choice import read_signal
 from batch.jobs.submitting import SubmittedJob, Submitter
 from batch.objects import Objects
 from batch.scheduling.admissions import AdmissionTable
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS
-from inference_blueprints.contracts.batch_limits import MAX_LISTED_JOBS
-from inference_blueprints.contracts.batch_states import FINAL
+from inference_contracts.batch_body_fields import BODY_FIELDS
+from inference_contracts.batch_limits import MAX_LISTED_JOBS
+from inference_contracts.batch_states import FINAL
 
 _LONGEST_KEY: Final = 255
 #: A client that repeats a request because it got no response does so within this time.

@@ -18,7 +18,7 @@ from batch.jobs.file_records import FileRecord
 from batch.jobs.record_table import UnknownCursorError
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.storage import ADDRESS_SECONDS
-from inference_blueprints.contracts.batch_limits import MAX_FILE_DAYS, MIN_FILE_SECONDS
+from inference_contracts.batch_limits import MAX_FILE_DAYS, MIN_FILE_SECONDS
 
 #: Longest lifetime of a file, and that of an input whose sender sets none (30 days, as with OpenAI).
 _FILE_SECONDS = MAX_FILE_DAYS * 24 * 3600

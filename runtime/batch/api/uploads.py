@@ -20,7 +20,7 @@ from batch.jobs.file_records import FileRecord, UploadRecord
 from batch.jobs.record_table import StateConflictError
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.storage import WrongContentError
-from inference_blueprints.contracts.batch_limits import MAX_UPLOAD_BYTES
+from inference_contracts.batch_limits import MAX_UPLOAD_BYTES
 
 #: Time in which parts are accepted (an hour, as with OpenAI).
 UPLOAD_SECONDS: Final = 3600

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import urllib3
 
 from batch.authorizer.token import SignedQuestion, TokenError
-from inference_blueprints.contracts.batch_names import TOKEN_AUDIENCE_HEADER, sts_host
+from inference_contracts.batch_names import TOKEN_AUDIENCE_HEADER, sts_host
 
 _TIMEOUT: Final = urllib3.Timeout(connect=2, read=4)
 # Redirects are not followed: only a response of STS itself counts.

@@ -33,8 +33,8 @@ from batch.authorizer.token import TokenError, read_token
 from batch.jobs import principals
 from batch.jobs.configuration import Configuration
 from batch.jobs.settings import read_configuration
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_names import sts_host, token_audience
+from inference_contracts import batch_environment
+from inference_contracts.batch_names import sts_host, token_audience
 
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)

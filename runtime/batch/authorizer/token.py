@@ -21,8 +21,8 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from inference_blueprints.contracts.batch_limits import TOKEN_SECONDS
-from inference_blueprints.contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX, sts_host
+from inference_contracts.batch_limits import TOKEN_SECONDS
+from inference_contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX, sts_host
 
 _SKEW_SECONDS: Final = 300
 # API Gateway accepts 10,240 bytes of headers. The session token of AWS makes up most of a token.

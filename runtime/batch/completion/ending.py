@@ -21,8 +21,8 @@ from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.publication.listing import published, unpublished, write_publications
 from batch.scheduling.admissions import AdmissionTable
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_states import FINAL, JobState
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_states import FINAL, JobState
 
 # Errors shown in a batch. The error file has all of them.
 _SHOWN_ERRORS = 100

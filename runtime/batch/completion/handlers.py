@@ -23,8 +23,8 @@ from batch.jobs.job_record import Job
 from batch.jobs.settings import read_records
 from batch.jobs.spending import Figures
 from batch.objects import Objects
-from inference_blueprints.contracts import batch_environment, batch_names
-from inference_blueprints.contracts.batch_limits import JOINING_SECONDS
+from inference_contracts import batch_environment, batch_names
+from inference_contracts.batch_limits import JOINING_SECONDS
 
 #: For a job that was interrupted for a reason other than its own errors or its deadline.
 _BROKEN = "internal_error"

@@ -13,7 +13,7 @@ from batch.completion.shard_results import ShardResults, Unrun, read_results
 from batch.contracts.shard import Usage
 from batch.json_record import JsonRecord
 from batch.objects import Objects
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 
 _READS_AT_ONCE = 16
 

@@ -20,8 +20,8 @@ from batch.jobs.job_table import JobTable
 from batch.jobs.record_table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_states import JobState
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_states import JobState
 
 _BROKEN_OFF: tuple[JobState, ...] = ("failed", "expired")
 

@@ -14,7 +14,7 @@ from batch.contracts.shard import ShardDone, Usage
 from batch.objects import Objects
 from batch.preparation.line_reader import read_lines
 from batch.s3_errors import code_of
-from inference_blueprints.contracts.batch_keys import ShardKeys
+from inference_contracts.batch_keys import ShardKeys
 
 _SUCCEEDED = range(200, 300)
 _EXPIRED = "batch_expired"

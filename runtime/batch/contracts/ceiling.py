@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inference_blueprints.contracts.shift_names import CEILING_AT, CEILING_PLACES, CEILING_SECONDS
+from inference_contracts.shift_names import CEILING_AT, CEILING_PLACES, CEILING_SECONDS
 
 
 def places_under(ceiling: Mapping[str, Any] | None, *, now: float) -> int:

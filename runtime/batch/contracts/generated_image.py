@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from inference_blueprints.contracts.batch_keys import JOB_PATTERN, ShardKeys
-from inference_blueprints.contracts.batch_limits import DEFAULT_IMAGE_SIDE, PIXEL_SIDE_PER_TOKEN
+from inference_contracts.batch_keys import JOB_PATTERN, ShardKeys
+from inference_contracts.batch_limits import DEFAULT_IMAGE_SIDE, PIXEL_SIDE_PER_TOKEN
 
 _SIZE: Final = re.compile("([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 _FILE_ID: Final = re.compile(rf"image-({JOB_PATTERN})-([0-9-]+)-([0-9]+)-([0-9]+)\.(png|jpeg|webp)")

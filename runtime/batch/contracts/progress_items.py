@@ -26,8 +26,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from batch.contracts.shard import Usage
-from inference_blueprints.contracts.batch_keys import suspects_of_model
-from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, JOB_ATTRIBUTE, SHARD_ATTRIBUTE
+from inference_contracts.batch_keys import suspects_of_model
+from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, JOB_ATTRIBUTE, SHARD_ATTRIBUTE
 
 #: Used in place of a shard's name. No shard has this name.
 WHOLE_JOB: Final = "#"

@@ -26,8 +26,8 @@ from typing import Any, Final, Self
 from batch.contracts.request import Capacity, JobLimits
 from batch.jobs import principals
 from batch.json_record import JsonRecord
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
-from inference_blueprints.contracts.request_limits import RequestLimits
+from inference_contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
+from inference_contracts.request_limits import RequestLimits
 
 _IMAGES: Final = (IMAGES_PATH,)
 _TEXT: Final = tuple(path for path in BODY_FIELDS if path != IMAGES_PATH)

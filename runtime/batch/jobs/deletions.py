@@ -13,8 +13,8 @@ from typing import Final
 
 from batch.jobs.record_table import Table
 from batch.json_record import JsonRecord
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_names import (
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_names import (
     EXPIRY_ATTRIBUTE,
     ID_ATTRIBUTE,
     ORDER_ATTRIBUTE,

@@ -11,8 +11,8 @@ from batch.jobs import identifiers
 from batch.jobs.deletions import Deletion, DeletionTable
 from batch.jobs.file_records import FileRecord, UploadRecord, UploadStatus
 from batch.jobs.record_table import Table, UnknownCursorError
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_names import (
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_names import (
     EXPIRY_ATTRIBUTE,
     ID_ATTRIBUTE,
     ORDER_ATTRIBUTE,

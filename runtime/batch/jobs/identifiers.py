@@ -8,9 +8,9 @@ import re
 import uuid
 from typing import Final, Literal
 
-from inference_blueprints.contracts.batch_keys import JOB_PATTERN
+from inference_contracts.batch_keys import JOB_PATTERN
 
-#: Those of jobs are made by `inference_blueprints.contracts.batch_keys`.
+#: Those of jobs are made by `inference_contracts.batch_keys`.
 Kind = Literal["file", "upload", "part"]
 
 _SEPARATORS: Final[dict[Kind, str]] = {"file": "-", "upload": "_", "part": "_"}

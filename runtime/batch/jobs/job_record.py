@@ -10,7 +10,7 @@ from batch.contracts.publication import Published
 from batch.contracts.request import Input, Publication
 from batch.contracts.shard import Usage
 from batch.json_record import JsonRecord
-from inference_blueprints.contracts.batch_states import JobState
+from inference_contracts.batch_states import JobState
 
 #: The ways to submit a job.
 Source = Literal["api", "object", "schedule"]

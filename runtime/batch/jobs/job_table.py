@@ -10,14 +10,14 @@ from typing import Any, Final
 from batch.jobs import identifiers
 from batch.jobs.job_record import TIMES, Job
 from batch.jobs.record_table import Additions, Table, UnknownCursorError
-from inference_blueprints.contracts.batch_names import (
+from inference_contracts.batch_names import (
     EXPIRY_ATTRIBUTE,
     ID_ATTRIBUTE,
     ORDER_ATTRIBUTE,
     STATE_INDEX_KEY,
     TEAM_INDEX_KEY,
 )
-from inference_blueprints.contracts.batch_states import FINAL, JobState, can_follow
+from inference_contracts.batch_states import FINAL, JobState, can_follow
 
 #: Lifetime of an idempotency key. It is longer than the time in which any event is delivered again.
 _REMEMBERED_SECONDS: Final = 30 * 24 * 3600

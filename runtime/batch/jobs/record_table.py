@@ -32,7 +32,7 @@ from typing import Any, Final
 from boto3.dynamodb.conditions import Attr, Key
 from botocore.exceptions import ClientError
 
-from inference_blueprints.contracts.batch_names import (
+from inference_contracts.batch_names import (
     EXPIRY_ATTRIBUTE,
     ID_ATTRIBUTE,
     ORDER_ATTRIBUTE,

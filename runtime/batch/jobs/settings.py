@@ -5,7 +5,7 @@ Variable                    Meaning
 =========================== ==============================================================================
 ``BATCH_TABLE``             name of the DynamoDB table (`batch.jobs.record_table`)
 ``BATCH_PROGRESS_TABLE``    DynamoDB table of the progress of jobs (`batch.contracts.progress_items`)
-``BATCH_BUCKET``            bucket of files and jobs (`inference_blueprints.contracts.batch_keys`)
+``BATCH_BUCKET``            bucket of files and jobs (`inference_contracts.batch_keys`)
 ``BATCH_STATE_MACHINE_ARN`` ARN of the state machine that runs a job
 ``BATCH_CONFIGURATION``     file of queues and teams (`batch.jobs.configuration`), a path from the folder
                             that holds this package; a function's variables have 4 KB together
@@ -30,7 +30,7 @@ from batch.jobs.job_table import JobTable
 from batch.jobs.record_table import Table
 from batch.jobs.storage import Storage
 from batch.variables import require
-from inference_blueprints.contracts import batch_environment
+from inference_contracts import batch_environment
 
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 5})
 # Some regions accept presigned addresses only with signature version 4 and a regional host name.

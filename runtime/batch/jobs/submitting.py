@@ -16,7 +16,7 @@ from batch.jobs.job_record import Job, JobError, Source
 from batch.jobs.job_table import JobTable, Once, plain
 from batch.jobs.manifest import JobManifest
 from batch.jobs.storage import Storage
-from inference_blueprints.contracts.batch_keys import JobKeys, new_job
+from inference_contracts.batch_keys import JobKeys, new_job
 
 _SECONDS_PER_HOUR = 3600
 _SECONDS_PER_DAY = 86_400

@@ -26,10 +26,10 @@ from batch.preparation.prompt_renderer import CostlyTemplateError
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 from batch.preparation.segments import Segment
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_limits import LINE_BUFFER_BYTES, LINE_OVERHEAD_BYTES
-from inference_blueprints.contracts.prompt_template import RenderingError
-from inference_blueprints.contracts.request_limits import RequestLimits
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_limits import LINE_BUFFER_BYTES, LINE_OVERHEAD_BYTES
+from inference_contracts.prompt_template import RenderingError
+from inference_contracts.request_limits import RequestLimits
 
 #: One function checks this many of the shortest rows in well under its fifteen minutes.
 _MOST_CSV_BYTES = 512 * 2**20

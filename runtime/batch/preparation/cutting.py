@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from batch.contracts.shard import ShardLine
 from batch.preparation.line_checks import CheckedLine
-from inference_blueprints.contracts.batch_limits import LENGTH_CLASS_ENDS, MAX_SHARD_LINES, MAX_SHARD_TOKENS
+from inference_contracts.batch_limits import LENGTH_CLASS_ENDS, MAX_SHARD_LINES, MAX_SHARD_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

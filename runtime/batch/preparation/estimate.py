@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from batch.contracts.generated_image import image_count, image_tokens
-from inference_blueprints.contracts.batch_limits import BYTES_PER_TOKEN
+from inference_contracts.batch_limits import BYTES_PER_TOKEN
 
 # Fields of a body that engines put into the prompt, or that are as long as one.
 _PROMPTED = ("tools", "functions", "response_format", "structured_outputs", "documents", "suffix")

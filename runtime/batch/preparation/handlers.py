@@ -23,8 +23,8 @@ from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.parquet import ParquetReader
 from batch.preparation.plan_job import plan_job
 from batch.preparation.segments import Segment, Span, byte_ranges, number, row_group_ranges
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts import batch_environment
+from inference_contracts.batch_keys import JobKeys
 
 
 @cache

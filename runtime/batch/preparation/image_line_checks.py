@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from batch.contracts.generated_image import read_size
-from inference_blueprints.contracts.batch_limits import (
+from inference_contracts.batch_limits import (
     DEFAULT_IMAGE_SIDE,
     IMAGES_PER_REQUEST,
     PIXELS_PER_REQUEST,

@@ -14,8 +14,8 @@ from batch.contracts.request import JobRequest
 from batch.preparation.estimate import image_request_tokens, input_tokens, output_tokens, parts
 from batch.preparation.image_line_checks import image_request_faults, shown
 from batch.preparation.json_values import read_json
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH, PART_TYPES
-from inference_blueprints.contracts.request_limits import RequestLimits, body_faults
+from inference_contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH, PART_TYPES
+from inference_contracts.request_limits import RequestLimits, body_faults
 
 _LONGEST_ID = 512
 _KEYS = {"custom_id", "method", "url", "body"}

@@ -14,7 +14,7 @@ from batch.preparation.custom_ids import repetitions
 from batch.preparation.line_reader import read_lines
 from batch.preparation.planning import Plan, first_lines, plan, shards_by_size
 from batch.preparation.segment_report import SegmentReport
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 
 _READS_AT_ONCE = 16
 # Larger than any row of the error file.

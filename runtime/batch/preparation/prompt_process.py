@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
-from inference_blueprints.contracts.prompt_template import Prompts, RenderingError
+from inference_contracts.prompt_template import Prompts, RenderingError
 
 _MIB = 2**20
 # Answers a request, and returns the function that answers the next one.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from inference_blueprints.contracts.prompt_template import RenderingError
+from inference_contracts.prompt_template import RenderingError
 
 _PROCESS: Final = "batch.preparation.prompt_process"
 #: Time for a child whose socket is closed to end.

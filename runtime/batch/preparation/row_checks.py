@@ -16,9 +16,9 @@ from batch.preparation.line_checks import (
     read_object,
 )
 from batch.preparation.prompt_renderer import PromptRenderer
-from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
-from inference_blueprints.contracts.prompt_template import RenderingError
-from inference_blueprints.contracts.request_limits import RequestLimits
+from inference_contracts.batch_body_fields import IMAGES_PATH
+from inference_contracts.prompt_template import RenderingError
+from inference_contracts.request_limits import RequestLimits
 
 _CHAT = "/v1/chat/completions"
 _PROMPT_FIELDS = {"/v1/completions": "prompt", "/v1/embeddings": "input", IMAGES_PATH: "prompt"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from batch.contracts.request import Input
 from batch.json_record import JsonRecord
-from inference_blueprints.contracts.batch_limits import SEGMENT_BYTES
+from inference_contracts.batch_limits import SEGMENT_BYTES
 
 #: Start and end of a part of an input.
 Span = tuple[int, int]

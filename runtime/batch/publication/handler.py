@@ -4,7 +4,7 @@
 Variable                    Meaning
 =========================== ========================================================================
 ``BATCH_BUCKET``            the batch bucket
-``SIGNALS_HISTORY_BUCKET``  bucket of the history (`inference_blueprints.contracts.signal_rows`)
+``SIGNALS_HISTORY_BUCKET``  bucket of the history (`inference_contracts.signal_rows`)
 ``SIGNALS_…``               how the store is reached (`signals.connection`)
 =========================== ========================================================================
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from batch.objects import Objects
 from batch.publication.publishing import Publisher
-from inference_blueprints.contracts import batch_environment
+from inference_contracts import batch_environment
 from signals.connection import connect
 from signals.store import SignalWriter
 

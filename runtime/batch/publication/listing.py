@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from batch.contracts.publication import Published
 from batch.objects import Objects
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 
 _READS_AT_ONCE = 16
 

@@ -14,8 +14,8 @@ from batch.objects import Objects
 from batch.preparation.line_reader import read_lines
 from batch.publication.answers import read_signals
 from batch.publication.prompts import PromptDigests
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.signal_rows import history_key
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.signal_rows import history_key
 from signals.record import SignalRecord
 from signals.store import Written
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable
 from batch.scheduling.admissions import Admission, AdmissionTable
-from inference_blueprints.contracts.batch_states import JobState
+from inference_contracts.batch_states import JobState
 
 #: States of a job that was admitted and has not ended.
 _OPEN: tuple[JobState, ...] = ("in_progress", "finalizing", "cancelling")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from batch.contracts.ceiling import places_under
 from batch.jobs.record_table import Table
-from inference_blueprints.contracts.shift_names import ceiling_identifier
+from inference_contracts.shift_names import ceiling_identifier
 
 
 class Ceilings:

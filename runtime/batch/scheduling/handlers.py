@@ -39,10 +39,10 @@ from batch.scheduling.place_scheduler import Scheduler, turns_done
 from batch.scheduling.reconciling import Reconciler
 from batch.scheduling.speed import SpeedTable
 from batch.scheduling.sweeping import sweep
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
-from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
+from inference_contracts import batch_environment
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
+from inference_contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
 
 _logger = logging.getLogger(__name__)
 _SECONDS_PER_HOUR = 3600

@@ -12,7 +12,7 @@ from batch.jobs.job_progress import ProgressTable
 from batch.scheduling.admissions import Admission, AdmissionTable, Measured
 from batch.scheduling.open_jobs import OpenJob
 from batch.scheduling.speed import LEAST_SPEED, SpeedTable, followed_by
-from inference_blueprints.contracts.batch_limits import SHARDS_PER_WORKER
+from inference_contracts.batch_limits import SHARDS_PER_WORKER
 
 #: Least time between two measurements of a job. Workers report twice a minute, and reading the progress of a
 #: very large job takes a tenth of a second.

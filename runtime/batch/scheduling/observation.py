@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from batch.embedded_metrics import emit
 from batch.jobs.job_record import Job
 from batch.scheduling.open_jobs import OpenJob
-from inference_blueprints.contracts import batch_names
+from inference_contracts import batch_names
 
 
 @dataclass(slots=True)

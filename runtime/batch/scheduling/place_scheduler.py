@@ -26,9 +26,9 @@ from batch.scheduling.judging import ModelState, judge
 from batch.scheduling.open_jobs import OpenJob
 from batch.scheduling.scheduling_candidates import SchedulingCandidate
 from batch.scheduling.speed import SpeedTable
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
-from inference_blueprints.contracts.batch_names import SHARD_MAP_LABEL
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
+from inference_contracts.batch_names import SHARD_MAP_LABEL
 
 # The execution has already continued or ended.
 _NOBODY_WAITS: Final = {"TaskTimedOut", "TaskDoesNotExist"}

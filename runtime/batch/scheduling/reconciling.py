@@ -18,9 +18,9 @@ from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable, plain
 from batch.jobs.record_table import StateConflictError, Table
 from batch.scheduling.open_jobs import OpenJob
-from inference_blueprints.contracts.batch_limits import CLOSE_SECONDS, SCHEDULE_SECONDS
-from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
-from inference_blueprints.contracts.batch_states import JobState
+from inference_contracts.batch_limits import CLOSE_SECONDS, SCHEDULE_SECONDS
+from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
+from inference_contracts.batch_states import JobState
 
 #: States that a job leaves when its deadline passes.
 _BEFORE_DEADLINE: Final[tuple[JobState, ...]] = ("validating", "in_progress")

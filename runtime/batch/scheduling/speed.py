@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 from batch.jobs.record_table import Table
-from inference_blueprints.contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
+from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
 
 #: Seconds after which a measured value has made up for half of the difference from the earlier one.
 _HALF_LIFE_SECONDS: Final = 900.0

@@ -25,7 +25,7 @@ from batch.s3_errors import S3Meaning, meaning_of
 from batch.worker.bucket_client import BucketClient
 from batch.worker.memory_budget import MemoryBudget
 from batch.worker.model_endpoint import Answer, EndpointFault, Failure
-from inference_blueprints.contracts import image_files
+from inference_contracts import image_files
 
 #: An answer as bytes and as values, and one of its images.
 _COPIES: Final = 3

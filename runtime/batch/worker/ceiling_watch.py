@@ -20,8 +20,8 @@ from batch.worker.clients import in_thread
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.metrics import log
 from batch.worker.queue import ShardQueue
-from inference_blueprints.contracts.batch_names import ID_ATTRIBUTE
-from inference_blueprints.contracts.shift_names import ceiling_identifier
+from inference_contracts.batch_names import ID_ATTRIBUTE
+from inference_contracts.shift_names import ceiling_identifier
 
 #: Time between two readings. The shift writes a ceiling each minute.
 LOOK_SECONDS: Final = 15.0

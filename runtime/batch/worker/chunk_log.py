@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from batch.worker.bucket_client import BucketClient
 from batch.worker.ordinals import Ordinals
 from batch.worker.rows import RowIdentifier, Tally
-from inference_blueprints.contracts.batch_keys import ShardKeys
+from inference_contracts.batch_keys import ShardKeys
 
 _ATTEMPTS: Final = "attempts"
 #: Entries read in parallel when a worker resumes a shard.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from batch.embedded_metrics import emit
-from inference_blueprints.contracts import batch_names
+from inference_contracts import batch_names
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from yarl import URL
 
 from batch.contracts.shard import Usage
 from batch.worker.model_request import ModelRequest
-from inference_blueprints.contracts.batch_limits import ANSWER_BYTES
-from inference_blueprints.contracts.request_filter import CHECKED_CODE, SUSPECT_CODE
+from inference_contracts.batch_limits import ANSWER_BYTES
+from inference_contracts.request_filter import CHECKED_CODE, SUSPECT_CODE
 
 _SUCCESS: Final = range(200, 300)
 #: 529 is Dynamo's answer while all workers are too busy (`http/service/openai.rs` of ai-dynamo 1.6.1).

@@ -12,7 +12,7 @@ import orjson
 from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardLine
 from batch.worker.image_loader import HeldImages, Images
-from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
+from inference_contracts.batch_body_fields import IMAGES_PATH
 
 
 class InvalidLineError(Exception):

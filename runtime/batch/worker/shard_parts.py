@@ -7,7 +7,7 @@ from batch.worker.bucket_client import BucketClient, PartWriter
 from batch.worker.chunk_log import ChunkStore, CorruptLogError, read_chunks
 from batch.worker.ordinals import Ordinals
 from batch.worker.rows import Part, RowIdentifier, Tally
-from inference_blueprints.contracts.batch_keys import ShardKeys
+from inference_contracts.batch_keys import ShardKeys
 
 
 async def write_parts(

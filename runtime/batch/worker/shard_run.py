@@ -28,9 +28,9 @@ from batch.worker.rows import ErrorCode, RowIdentifier, error_row
 from batch.worker.settings import WorkerSettings
 from batch.worker.shard_parts import write_parts
 from batch.worker.shard_reader import RawLine, ShardReader
-from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
-from inference_blueprints.contracts.batch_keys import JobKeys, ShardKeys
-from inference_blueprints.contracts.batch_limits import LINE_COPIES
+from inference_contracts.batch_body_fields import IMAGES_PATH
+from inference_contracts.batch_keys import JobKeys, ShardKeys
+from inference_contracts.batch_limits import LINE_COPIES
 
 #: The next shard is taken when this share of the newest one is left to read, so that the endpoint never
 #: waits.

@@ -32,7 +32,7 @@ from batch.worker.metrics import log
 from batch.worker.model_endpoint import Answer, ModelEndpoint
 from batch.worker.model_request import ModelRequest
 from batch.worker.suspect_turn import SuspectTurn
-from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
+from inference_contracts.batch_body_fields import IMAGES_PATH
 
 #: Times that a line is lost among others before it is suspected.
 LOSSES_AMONG_OTHERS: Final = 2

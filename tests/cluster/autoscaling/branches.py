@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from inference_blueprints.autoscaling.autoscaler import Autoscaler
-from inference_blueprints.autoscaling.scaled_object import ScaledObject
-from tests.unit.autoscaling.scaled_objects import TOKENS, manifest
+from inference_blueprints.serving.autoscaling.autoscaler import Autoscaler
+from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
+from tests.unit.serving.autoscaling.scaled_objects import TOKENS, manifest
 
 #: Second from which on a value holds, and the value. NaN stands for an answer without a number, None for an
 #: error.

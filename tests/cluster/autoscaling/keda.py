@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.control_plane.certificates import Authority
-from inference_blueprints.local.control_plane.control_plane import LOOPBACK, ControlPlane
-from inference_blueprints.processes.free_ports import free_ports
+from inference_local.control_plane import artefacts, build
+from inference_local.control_plane.certificates import Authority
+from inference_local.control_plane.control_plane import LOOPBACK, ControlPlane
+from inference_local.processes.free_ports import free_ports
 from tests.cluster.controller import controller
 from tests.cluster.objects import KubernetesObject
 from tests.cluster.state import has, namespace_object

@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
+from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from tests.cluster.autoscaling.branches import Branch, Script
 from tests.local.scaling.llm_d_scaled_object import llm_d_scaled_object
 

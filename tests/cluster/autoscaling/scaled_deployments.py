@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference_blueprints.local.control_plane.control_plane import FAKE_NODE_ANNOTATION
+from inference_local.control_plane.control_plane import FAKE_NODE_ANNOTATION
 from tests.cluster.autoscaling.branches import Branch
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from inference_blueprints.deployment.kubernetes.kubectl import Kubectl
-from inference_blueprints.local.control_plane import definitions
-from inference_blueprints.local.control_plane.control_plane import ControlPlane
+from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_local.control_plane import definitions
+from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster.autoscaling.branches import BRANCHES, SECONDS, Branch, changes, daily
 from tests.cluster.autoscaling.keda import CONTROLLER_FLAGS, api_server_flags, keda
 from tests.cluster.autoscaling.llm_d_branches import LLM_D_BRANCHES, rendered_branch

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.engines.answers import checks
-from tests.local.targets.local.answers.answer_families import Family
+from tests.local.serving.answers.answer_families import Family
 
 #: The model whose weights count through the words of its tokenizer.
 COUNTING = "counting"

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from tests.engines.answers.scripted_weights import counted_words
-from tests.local.targets.local.answers.answer_families import Family
+from tests.local.serving.answers.answer_families import Family
 
 
 def _place(*cities: str) -> dict[str, Any]:

@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from inference_blueprints import catalog
-from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words
-from inference_blueprints.measurement.tokenizer.word_tokenizer import vocabulary
-from inference_blueprints.targets.local.vllm_cpu.scaled_models import write_scaled_model
-from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import chat_format
+import inference_catalog as catalog
+from inference_blueprints.measure.tokenizer.vocabulary import one_token_words
+from inference_blueprints.measure.tokenizer.word_tokenizer import vocabulary
+from inference_local.serving.vllm_cpu.scaled_models import write_scaled_model
+from inference_local.serving.vllm_cpu.scaled_models.tables import chat_format
 
 Tensor: TypeAlias = npt.NDArray[np.float32]
 

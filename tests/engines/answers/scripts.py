@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.local.targets.local.answers.answer_families import CALL, FAMILIES, Family
+from tests.local.serving.answers.answer_families import CALL, FAMILIES, Family
 
 _MARKS = ("<think>", "</think>")
 #: Not harmony, which has marks several times in an answer: a script has one successor for each token.

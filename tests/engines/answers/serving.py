@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx2
 import openai
 
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.serving.vllm_cpu.installation import vllm_python
 
 _PROGRAM = Path(__file__).with_name("forked_programs.py")
 #: Bounds a hang, not a speed.

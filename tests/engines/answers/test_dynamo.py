@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 import openai
 import pytest
 
-from inference_blueprints.catalog import Model
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.launch import Launch
-from inference_blueprints.targets.local.local_deployment import LocalDeployment, WorkerPlace
-from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind, VllmRole
+from inference_catalog import Model
+from inference_local.serving.launch import Launch
+from inference_local.serving.local_deployment import LocalDeployment, WorkerPlace
+from inference_local.serving.vllm_cpu.vllm_kind import VllmKind, VllmRole
 from tests.engines.answers.answer_tests import COUNTING, AnswerTests
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
 from tests.engines.answers.scripts import SCRIPTS
 from tests.engines.running import running_engines
-from tests.local.targets.local.answers.answer_families import Family
+from tests.local.serving.answers.answer_families import Family
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600), pytest.mark.xdist_group("engines")]
 

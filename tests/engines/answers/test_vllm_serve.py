@@ -9,13 +9,13 @@ from typing import ClassVar
 import openai
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from tests.engines.answers import checks
 from tests.engines.answers.answer_tests import COUNTING, AnswerTests
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model
 from tests.engines.answers.scripts import SCRIPTS
 from tests.engines.answers.serving import serving
-from tests.local.targets.local.answers.answer_families import Family
+from tests.local.serving.answers.answer_families import Family
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600), pytest.mark.xdist_group("engines")]
 

@@ -13,14 +13,14 @@ from typing import Any
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.catalog import Model
-from inference_blueprints.processes.child_processes import RunningProcess
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local.local_deployment import LocalDeployment
-from inference_blueprints.targets.local.process_commands import environment
-from inference_blueprints.targets.local.simulated_kind import SimulatedKind
-from inference_blueprints.targets.local.vllm_cpu.machine import Machine
-from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
+from inference_catalog import Model
+from inference_local.processes.child_processes import RunningProcess
+from inference_local.serving.local_deployment import LocalDeployment
+from inference_local.serving.process_commands import environment
+from inference_local.serving.simulated_kind import SimulatedKind
+from inference_local.serving.vllm_cpu.machine import Machine
+from inference_local.serving.vllm_cpu.vllm_kind import VllmKind
 from tests.engines.comparison.exchange import Response, send, stream
 from tests.engines.running import RunningEngines, running_engines
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog import Model
-from inference_blueprints.targets.local.vllm_cpu.installation import vllm_python
-from inference_blueprints.targets.local.vllm_cpu.scaled_models import refusal, write_scaled_model
-from inference_blueprints.targets.local.vllm_cpu.scaled_models.tables import document
+import inference_catalog as catalog
+from inference_catalog import Model
+from inference_local.serving.vllm_cpu.installation import vllm_python
+from inference_local.serving.vllm_cpu.scaled_models import refusal, write_scaled_model
+from inference_local.serving.vllm_cpu.scaled_models.tables import document
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600)]
 

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
-from inference_blueprints.contracts import batch_environment
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.local.batch.api_listener import find_batch
-from inference_blueprints.local.batch.batch_job import BatchJob
-from inference_blueprints.local.batch.batch_outcome import BatchOutcome
-from inference_blueprints.local.batch.worker_releases import worker_services
-from inference_blueprints.local.local_platform import LocalPlatform
-from inference_blueprints.local.run_steps import Steps
 from inference_blueprints.serving.plan import build_plan
+from inference_contracts import batch_environment
+from inference_contracts.batch_keys import JobKeys
+from inference_local.batch.api_listener import find_batch
+from inference_local.batch.batch_job import BatchJob
+from inference_local.batch.batch_outcome import BatchOutcome
+from inference_local.batch.worker_releases import worker_services
+from inference_local.local_platform import LocalPlatform
+from inference_local.run_steps import Steps
 from tests.local.conformance.platforms import AGGREGATED, EcsRendering, blueprint, eventually
 
 _WORKERS = 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from inference_blueprints.contracts.health_names import ENDED_CASES
+from inference_contracts.health_names import ENDED_CASES
 from tests.local.conformance.cases import streams_while
 from tests.local.conformance.controlled_platforms import MOST, ControlledPlatform
 from tests.local.conformance.platforms import eventually

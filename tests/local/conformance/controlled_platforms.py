@@ -11,28 +11,28 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from inference_blueprints.contracts import operations_names
-from inference_blueprints.local.controllers.answers_server import AnswersServer
-from inference_blueprints.local.controllers.controlled_parts import (
-    HEALTH_FACTOR,
-    SHIFT_FACTOR,
-    control,
-)
-from inference_blueprints.local.controllers.deployed_function import MINUTE_HANDLERS, deployed_function
-from inference_blueprints.local.controllers.metric_answers import MetricAnswers, Past
-from inference_blueprints.local.controllers.operations_records import OperationsRecords, calls
-from inference_blueprints.local.controllers.run_clock import RunClock
-from inference_blueprints.local.controllers.worker_series import controllers_rules
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import bootstrap, deploy
-from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
-from inference_blueprints.local.scaling.elastic_parts import elastic_roles, scrape_targets
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.render.ecs.metrics_task import METRICS_SERVICE
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.synthesis import synthesise
-from inference_blueprints.targets.ecs.metrics_task import METRICS_SERVICE
+from inference_contracts import operations_names
+from inference_local.controllers.answers_server import AnswersServer
+from inference_local.controllers.controlled_parts import (
+    HEALTH_FACTOR,
+    SHIFT_FACTOR,
+    control,
+)
+from inference_local.controllers.deployed_function import MINUTE_HANDLERS, deployed_function
+from inference_local.controllers.metric_answers import MetricAnswers, Past
+from inference_local.controllers.operations_records import OperationsRecords, calls
+from inference_local.controllers.run_clock import RunClock
+from inference_local.controllers.worker_series import controllers_rules
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import bootstrap, deploy
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
+from inference_local.scaling.elastic_parts import elastic_roles, scrape_targets
 from tests.local.conformance.batch_platforms import with_batch
 from tests.local.conformance.elastic_platforms import elastic
 from tests.local.conformance.platforms import AGGREGATED, EcsRendering, EksRendering, StreamedPlatform

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import yaml
 
-from inference_blueprints import resources
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus
-from inference_blueprints.local.scaling.elastic_parts import elastic_roles, scrape_targets
-from inference_blueprints.local.scaling.elastic_run import ElasticRun
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_blueprints.render.eks.model_values import deployment_values
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
+from inference_local.prometheus.local_prometheus import LocalPrometheus
+from inference_local.scaling.elastic_parts import elastic_roles, scrape_targets
+from inference_local.scaling.elastic_run import ElasticRun
 from tests.charts.renderings import run_helm
 from tests.local.conformance.platforms import AGGREGATED, EcsRendering, EksRendering
 
@@ -109,7 +109,7 @@ def _render(platform: EksRendering, folder: Path) -> None:
     plan = platform.deployment.plan
     result = run_helm(
         *("template", AGGREGATED.release),
-        str(stage_chart(resources.charts_directory() / plan.chart, folder)),
+        str(stage_chart(charts_directory() / plan.chart, folder)),
         *("--namespace", "inference", "--kube-version", "1.36"),
         values=deployment_values(plan),
     )

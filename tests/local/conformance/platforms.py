@@ -15,14 +15,14 @@ import openai
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.contracts.ecs_names import service_name
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint
-from inference_blueprints.local.ecs_platform.ecs_platform import EcsPlatform
-from inference_blueprints.processes.child_processes import ProcessGroup
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.local_serving import LocalServing
-from inference_blueprints.targets.local.simulated_kind import SimulatedKind
+from inference_contracts.ecs_names import service_name
+from inference_local.ecs_platform.ecs_platform import EcsPlatform
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.serving.local_serving import LocalServing
+from inference_local.serving.simulated_kind import SimulatedKind
 
 _PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.5

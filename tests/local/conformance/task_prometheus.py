@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from inference_blueprints.local.prometheus.local_prometheus import Sample
-from inference_blueprints.targets.local import namespace
+from inference_local.prometheus.local_prometheus import Sample
+from inference_local.serving import namespace
 
 _URL = "http://127.0.0.1:9090/api/v1"
 _ASK = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=10).read().decode())"

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from inference_blueprints.contracts.ecs_names import service_name
+from inference_contracts.ecs_names import service_name
 from tests.local.conformance.cases import CASES
 from tests.local.conformance.platforms import (
     DISAGGREGATED,

@@ -11,10 +11,10 @@ from typing import Any
 import openai
 import pytest
 
-from inference_blueprints.local.batch.api_listener import local_token
-from inference_blueprints.local.run_state import live_state
 from inference_blueprints.resources import root
-from inference_blueprints.targets.local.direct.scripted_images import scripted_png
+from inference_local.batch.api_listener import local_token
+from inference_local.run_state import live_state
+from inference_local.serving.direct.scripted_images import scripted_png
 from tests.local.conftest import BLUEPRINTS, Run
 from tests.local.test_run import check_down
 

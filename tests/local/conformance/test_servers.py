@@ -15,9 +15,9 @@ import openai
 import psutil
 import pytest
 
-from inference_blueprints.local.ecs_platform.ecs_platform import EcsPlatform
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.direct.scripted_images import scripted_png
+from inference_local.ecs_platform.ecs_platform import EcsPlatform
+from inference_local.serving.direct.scripted_images import scripted_png
 from tests.local.conformance.platforms import (
     WORKERS,
     ConformingFile,

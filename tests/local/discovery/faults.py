@@ -17,8 +17,8 @@ from typing import Any
 
 import aiohttp
 
-from inference_blueprints.contracts.discovery_roles import SHARED_CLIENT
-from inference_blueprints.contracts.discovery_store import DISCOVERY_LIVENESS_PATH, DISCOVERY_LIVENESS_PORT
+from inference_contracts.discovery_roles import SHARED_CLIENT
+from inference_contracts.discovery_store import DISCOVERY_LIVENESS_PATH, DISCOVERY_LIVENESS_PORT
 from tests.local.counted_streams import Streams
 from tests.local.discovery.platform import FRONTENDS, MEMBERS, MODEL, NAMESPACE, OTHER, Platform
 

@@ -18,10 +18,10 @@ from typing import Any
 
 from task_start.live_check import PORTS_FILE
 
-from inference_blueprints.contracts import discovery_roles, ecs_names
-from inference_blueprints.contracts.discovery_store import MEMBER_FILES, member_arguments
-from inference_blueprints.contracts.task_start import TaskStart, port_reference
 from inference_blueprints.resources import root
+from inference_contracts import discovery_roles, ecs_names
+from inference_contracts.discovery_store import MEMBER_FILES, member_arguments
+from inference_contracts.task_start import TaskStart, port_reference
 
 MODEL = "model"
 MEMBERS = [f"127.0.0.{10 + index}" for index in range(ecs_names.DISCOVERY_MEMBERS)]
@@ -123,7 +123,7 @@ class Platform:
         length
             Longest context, the part of the configuration that differs.
         """
-        words = ["inference_blueprints.targets.local.simulated_engine", "--discovery-backend", "etcd"]
+        words = ["inference_local.serving.simulated_engine", "--discovery-backend", "etcd"]
         words += ["--model-path", str(self._folder / "model"), "--model-name", MODEL, "--num-workers", "1"]
         words += ["--block-size", "64", "--num-gpu-blocks-override", "4000", "--max-num-seqs", "64"]
         words += ["--max-model-len", str(length)]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_local.emulator.emulator import Emulator
 
 IMAGE = "registry.example/engine"
 CLUSTER = "platform"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inference_blueprints.processes.child_processes import ProcessGroup, log_tail
-from inference_blueprints.targets.local.isolation import Mount, open_isolation, started_in, with_mounts
+from inference_local.processes.child_processes import ProcessGroup, log_tail
+from inference_local.serving.isolation import Mount, open_isolation, started_in, with_mounts
 
 _PATIENCE_SECONDS = 240.0
 _PATHS = ("/inference-test", "/var/inference-test/copy")

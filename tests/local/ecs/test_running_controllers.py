@@ -21,12 +21,12 @@ from capacity_shift.ecs_numbers import EcsNumbers
 
 from gpu_health import minute
 from gpu_health.health_platform import health_platform
-from inference_blueprints.catalog.gpu_faults import gpu_faults_file
-from inference_blueprints.contracts import health_names, operations_names
-from inference_blueprints.contracts.ecs_names import POOL_ATTRIBUTE, capacity_provider
-from inference_blueprints.contracts.shift_configuration import ShiftedWorkers
-from inference_blueprints.contracts.task_tags import LABEL_TAGS
-from inference_blueprints.local.controllers.operations_records import OperationsRecords
+from inference_catalog.gpu_faults import gpu_faults_file
+from inference_contracts import health_names, operations_names
+from inference_contracts.ecs_names import POOL_ATTRIBUTE, capacity_provider
+from inference_contracts.shift_configuration import ShiftedWorkers
+from inference_contracts.task_tags import LABEL_TAGS
+from inference_local.controllers.operations_records import OperationsRecords
 from operations import aws_clients
 from tests.local.ecs.running_cluster import CLUSTER, HOST_TYPE, POOL, RunningCluster, eventually, identifier
 from tests.local.ecs.test_running_tasks import WAITS

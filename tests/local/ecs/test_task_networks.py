@@ -6,14 +6,14 @@ import json
 import sys
 from pathlib import Path
 
-from inference_blueprints.processes.child_processes import ProcessGroup, log_tail
-from inference_blueprints.targets.local.isolation import open_isolation, started_in
+from inference_local.processes.child_processes import ProcessGroup, log_tail
+from inference_local.serving.isolation import open_isolation, started_in
 
 _PATIENCE_SECONDS = 120.0
 PROGRAM = """
 import json, pathlib, subprocess, sys, time
-from inference_blueprints.local.emulator.ecs.network.task_networks import OwnNetworks
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_local.emulator.ecs.network.task_networks import OwnNetworks
+from inference_local.processes.child_processes import ProcessGroup
 
 folder = pathlib.Path(sys.argv[1])
 SERVE = "import http.server as h; h.HTTPServer(('0.0.0.0', 8000), h.SimpleHTTPRequestHandler).serve_forever()"

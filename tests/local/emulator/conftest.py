@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import bootstrap
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import bootstrap
 
 REGION = "us-west-2"
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_local.emulator.emulator import Emulator
 from tests.local.emulator.alarm_parts import PATIENCE_SECONDS, AlarmParts
 
 

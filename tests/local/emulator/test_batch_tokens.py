@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from batch.embedded_metrics import emit
-from inference_blueprints.contracts import batch_names
-from inference_blueprints.deployment.aws.account import Account
-from inference_blueprints.deployment.costs.batch_tokens import batch_tokens
-from inference_blueprints.local.emulator.alarms.log_metrics import embedded_metrics
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.costs.batch_tokens import batch_tokens
+from inference_contracts import batch_names
+from inference_local.emulator.alarms.log_metrics import embedded_metrics
+from inference_local.emulator.emulator import Emulator
 
 
 def test_tokens_are_summed_by_team_and_model(

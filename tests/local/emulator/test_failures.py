@@ -12,8 +12,8 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import DeployError, deploy
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import DeployError, deploy
 from tests.local.emulator.conftest import ApplyStack
 
 MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.catalog import image_cache
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_catalog import image_cache
 from inference_constructs.capacity.image_baking_states import BakingResources, baking_definition
+from inference_local.emulator.emulator import Emulator
 
 ROLE = "arn:aws:iam::123456789012:role/baker"
 PLATFORM = "inference-blueprints:platform"

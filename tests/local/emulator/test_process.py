@@ -16,13 +16,13 @@ import boto3
 import psutil
 import pytest
 
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.processes.child_processes import ProcessDied
+from inference_local.emulator.emulator import Emulator
+from inference_local.processes.child_processes import ProcessDied
 
 _SUPERVISOR = """
 import sys, time
 from pathlib import Path
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_local.emulator.emulator import Emulator
 with Emulator(Path(sys.argv[1]), region="us-west-2") as emulator:
     import tests.local.emulator.test_process as helpers
     print(emulator.pid, helpers._busy_worker(emulator.client("lambda"), Path(sys.argv[1])), flush=True)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from botocore.exceptions import ClientError
 
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_local.emulator.emulator import Emulator
 
 NAME, QUERY = "broken-nodes", "broken > 0"
 RULE = {

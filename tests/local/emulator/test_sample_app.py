@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.deployment.cloudformation.stack_events import ResourceEvent, resource_counts
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import deploy, destroy
+from inference_blueprints.operate.cloudformation.stack_events import ResourceEvent, resource_counts
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import deploy, destroy
 from tests.local.emulator import sample_app
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_local.emulator.emulator import Emulator
 from signals.connection import BULK_TIMEOUTS, Address, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter, Written

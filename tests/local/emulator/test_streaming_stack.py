@@ -9,11 +9,11 @@ from typing import Any
 import yaml
 
 import app
-from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.local.emulator.emulator_deploy import deploy
 from inference_blueprints.spec.shipped import shipped
+from inference_contracts.streaming_job import StreamingJobConfiguration
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.emulator_deploy import deploy
 
 APPLICATION = "streaming-shopper"
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.monitoring.alarm_table import platform_alarms
-from inference_blueprints.monitoring.dashboard_table import dashboard_rows
-from inference_blueprints.monitoring.recording_rules import NodePrice, rules
-from inference_blueprints.monitoring.recordings import Recording
+from inference_blueprints.render.monitoring.alarm_table import platform_alarms
+from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
+from inference_blueprints.render.monitoring.recording_rules import NodePrice, rules
+from inference_blueprints.render.monitoring.recordings import Recording
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint, Objectives
 

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from inference_blueprints.contracts.metric_labels import GPU_JOB, KEDA_JOB
-from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_blueprints.render.eks.chart_values import chart_values
+from inference_contracts.metric_labels import GPU_JOB, KEDA_JOB
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 
 FOLDER: Final = Path(__file__).parent / "recorded"
 SOURCES: Final[Sequence[Mapping[str, str]]] = yaml.safe_load((FOLDER / "sources.yaml").read_text("utf-8"))

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import openai
 
-from inference_blueprints.contracts.metric_labels import SYSTEM_POOL, TargetLabels
-from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
-from inference_blueprints.monitoring.recording_rules import rule_file, rules
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.render.monitoring.recording_rules import rule_file, rules
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Objectives
-from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
-from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_contracts.metric_labels import SYSTEM_POOL, TargetLabels
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
+from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_local.serving.local_serving import LocalServing
 from tests.local.monitoring.asked import MODEL, PRICE, quickstart
 from tests.local.monitoring.exporters import relabelling
 

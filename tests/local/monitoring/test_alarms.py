@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
-from inference_blueprints.monitoring.alarm_states import in_alarm
-from inference_blueprints.monitoring.alarm_table import (
+from inference_blueprints.render.monitoring.alarm_states import in_alarm
+from inference_blueprints.render.monitoring.alarm_table import (
     EVALUATION_SECONDS,
     PlatformAlarm,
     alarm_rows,
     platform_alarms,
 )
-from inference_blueprints.monitoring.recording_rules import NodePrice, RecordingRule, rule_file, rules
+from inference_blueprints.render.monitoring.recording_rules import NodePrice, RecordingRule, rule_file, rules
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Objectives
+from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from tests.local.monitoring import series as of
 from tests.local.monitoring.asked import quickstart
 

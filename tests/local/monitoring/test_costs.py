@@ -6,21 +6,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from inference_blueprints.deployment.costs.attributed_costs import IDLE, attributed_costs
-from inference_blueprints.deployment.costs.recorded_values import Ask
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.prometheus.timed_evaluation import (
+from inference_blueprints.operate.costs.attributed_costs import IDLE, attributed_costs
+from inference_blueprints.operate.costs.recorded_values import Ask
+from inference_blueprints.render.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
+from inference_blueprints.render.monitoring.recording_rules import NodePrice, rule_file, rules
+from inference_blueprints.report.pricing.node_rates import node_rate
+from inference_blueprints.report.pricing.rates import CustomRates, prices_for
+from inference_blueprints.serving.plan import build_plan
+from inference_decisions.promql.cloudwatch_promql import MetricSeries
+from inference_local.prometheus.timed_evaluation import (
     TimedEvaluation,
     TimedQuery,
     TimedSeries,
     evaluate,
 )
-from inference_blueprints.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
-from inference_blueprints.monitoring.recording_rules import NodePrice, rule_file, rules
-from inference_blueprints.pricing.node_rates import node_rate
-from inference_blueprints.pricing.rates import CustomRates, prices_for
-from inference_blueprints.promql.cloudwatch_promql import MetricSeries
-from inference_blueprints.serving.plan import build_plan
 from tests.local.monitoring import series as of
 
 _USD, _MINUTES = 2.24, 30

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.contracts.metric_labels import GPU_JOB, KEDA_JOB, RECORDED_JOB
-from inference_blueprints.monitoring.recordings import recordings
-from inference_blueprints.targets.eks.insights_configuration import insights_configuration
+from inference_blueprints.render.eks.insights_configuration import insights_configuration
+from inference_blueprints.render.monitoring.recordings import recordings
+from inference_catalog.catalogue import shipped
+from inference_contracts.metric_labels import GPU_JOB, KEDA_JOB, RECORDED_JOB
 from tests.local.monitoring.asked import alarm_queries, panel_queries, quickstart
 from tests.local.monitoring.exporters import PLATFORM, served_files
 from tests.local.monitoring.live import LivePlatform, live_platform

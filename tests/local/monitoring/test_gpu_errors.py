@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inference_blueprints.monitoring.alarm_table import PlatformAlarm
-from inference_blueprints.monitoring.recording_rules import RecordingRule
+from inference_blueprints.render.monitoring.alarm_table import PlatformAlarm
+from inference_blueprints.render.monitoring.recording_rules import RecordingRule
 from tests.local.monitoring import series as of
 from tests.local.monitoring.test_alarms import alarm_minutes, platform
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.contracts.health_names import CODE_LABEL, NODE_LABELS
-from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
-from inference_blueprints.monitoring.hardware_alarms import HARDWARE_FAULTS, hardware_alarm_rows
-from inference_blueprints.monitoring.recording_rules import rule_file
+from inference_blueprints.render.monitoring.hardware_alarms import HARDWARE_FAULTS, hardware_alarm_rows
+from inference_blueprints.render.monitoring.recording_rules import rule_file
+from inference_contracts.health_names import CODE_LABEL, NODE_LABELS
+from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 
 PLATFORM = "shop"
 MINUTES = 40

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from inference_blueprints.contracts.metric_labels import KUBERNETES_JOB
-from inference_blueprints.local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_blueprints.render.eks.chart_values import chart_values
+from inference_contracts.metric_labels import KUBERNETES_JOB
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from tests.local.monitoring.exporters import PLATFORM, served_file
 
 _LINES = """\

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from inference_blueprints.contracts.metric_labels import AUTOSCALER_NAMES
-from inference_blueprints.monitoring.alarm_table import PlatformAlarm
-from inference_blueprints.monitoring.recording_rules import RecordingRule, longest_start_seconds
+from inference_blueprints.render.monitoring.alarm_table import PlatformAlarm
+from inference_blueprints.render.monitoring.recording_rules import RecordingRule, longest_start_seconds
 from inference_blueprints.serving.plan import build_plan
+from inference_contracts.metric_labels import AUTOSCALER_NAMES
 from tests.local.monitoring import series as of
 from tests.local.monitoring.asked import quickstart
 from tests.local.monitoring.test_alarms import alarm_minutes, platform

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from inference_blueprints.monitoring.alarm_table import platform_alarms
+from inference_blueprints.render.monitoring.alarm_table import platform_alarms
 from tests.local.monitoring.live import live_platform
 
 

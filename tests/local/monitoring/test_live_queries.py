@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from inference_blueprints.monitoring.alarm_table import platform_alarms
-from inference_blueprints.monitoring.recordings import Recording, recordings
+from inference_blueprints.render.monitoring.alarm_table import platform_alarms
+from inference_blueprints.render.monitoring.recordings import Recording, recordings
 from tests.local.monitoring.asked import SIGNALS, reported_here, trigger_expressions
 from tests.local.monitoring.live import LivePlatform, live_platform
 

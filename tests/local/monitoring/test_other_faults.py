@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psutil
 
-from inference_blueprints.monitoring.alarm_table import PlatformAlarm
-from inference_blueprints.monitoring.recording_rules import RecordingRule
+from inference_blueprints.render.monitoring.alarm_table import PlatformAlarm
+from inference_blueprints.render.monitoring.recording_rules import RecordingRule
 from tests.local.monitoring import series as of
 from tests.local.monitoring.asked import alarm_queries, quickstart
 from tests.local.monitoring.live import live_platform

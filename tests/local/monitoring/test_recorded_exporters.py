@@ -12,12 +12,12 @@ from string import Template
 
 import pytest
 
-from inference_blueprints.contracts.metric_labels import GPU_JOB, KEDA_JOB
-from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
-from inference_blueprints.monitoring.dashboard_table import dashboard_rows
-from inference_blueprints.monitoring.recording_rules import rule_file, rules
-from inference_blueprints.monitoring.recordings import recordings
+from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
+from inference_blueprints.render.monitoring.recording_rules import rule_file, rules
+from inference_blueprints.render.monitoring.recordings import recordings
 from inference_blueprints.serving.plan import build_plan
+from inference_contracts.metric_labels import GPU_JOB, KEDA_JOB
+from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from tests.local.monitoring.asked import PRICE, alarm_queries, panel_queries, quickstart, reported_here
 from tests.local.monitoring.exporters import FOLDER, PLATFORM, SOURCES, Scraped, scraped
 

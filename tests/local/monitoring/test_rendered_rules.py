@@ -5,11 +5,11 @@ from __future__ import annotations
 import yaml
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
-from inference_blueprints.monitoring.platform_rules import platform_rules
-from inference_blueprints.monitoring.recording_rules import rule_groups
+from inference_blueprints.render.eks.chart_values import chart_values
+from inference_blueprints.render.monitoring.platform_rules import platform_rules
+from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.eks.chart_values import chart_values
+from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from tests.local.monitoring import series as of
 
 _MINUTES = 20

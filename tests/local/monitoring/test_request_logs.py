@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import inference_catalog as catalog
 from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
-from inference_blueprints import catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.stacks.request_logs import LOG_LEVELS
+from inference_local.processes.child_processes import ProcessGroup
 
 _REQUESTS = 40
 _LOGS = ("frontend.log", "worker.log")

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import inference_catalog as catalog
 from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
 from benchmarks.harness.trace_sink import Span, TraceSink, trace_sink
-from inference_blueprints import catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
-from inference_blueprints.processes.child_processes import ProcessGroup
+from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
+from inference_local.processes.child_processes import ProcessGroup
 
 _PATIENCE_SECONDS = 120.0
 _FRONTEND, _ROUTER, _WORKER = "http-request", "kv_router.route_request", "handle_payload"

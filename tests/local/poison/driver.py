@@ -19,11 +19,11 @@ from typing import Any, Final
 
 import aiohttp
 
-from inference_blueprints.contracts.request_filter import SETTINGS_VARIABLE, FilterSettings
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import FilePath
-from inference_blueprints.targets.local.process_commands import environment, frontend_command
+from inference_contracts.request_filter import SETTINGS_VARIABLE, FilterSettings
+from inference_local.serving.process_commands import environment, frontend_command
 from tests.local.poison.batch_lines import run_shares
 from tests.local.poison.worker import DEADLY, MODEL
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.measurement.tokenizer.model_directory import write_model_directory
-from inference_blueprints.processes.child_processes import ProcessGroup, log_tail
+import inference_catalog as catalog
+from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
 from inference_blueprints.resources import root
-from inference_blueprints.targets.local.isolation import open_isolation, started_in
+from inference_local.processes.child_processes import ProcessGroup, log_tail
+from inference_local.serving.isolation import open_isolation, started_in
 from tests.local.poison import driver
 
 pytestmark = [pytest.mark.clock, pytest.mark.timeout(600)]

@@ -15,14 +15,14 @@ import aiohttp
 from aiohttp import web
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.processes.child_processes import ProcessGroup, RunningProcess
-from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process
-from inference_blueprints.targets.local.http_forwarding import Handler, application, forwarding_session
-from inference_blueprints.targets.local.llm_d.picker_stand_in import Picker
-from inference_blueprints.targets.local.llm_d.sidecar_stand_in import SidecarStandIn
-from inference_blueprints.targets.local.ready_workers import ReadyWorkers
+from inference_local.processes.child_processes import ProcessGroup, RunningProcess
+from inference_local.processes.free_ports import free_ports
+from inference_local.serving.http_forwarding import Handler, application, forwarding_session
+from inference_local.serving.llm_d.picker_stand_in import Picker
+from inference_local.serving.llm_d.sidecar_stand_in import SidecarStandIn
+from inference_local.serving.ready_workers import ReadyWorkers
 from tests.local.scaling import serve_stand_in
 
 _MOST = 3

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints.catalog.chart_staging import stage_chart
-from inference_blueprints.local.emulator.helm import render
-from inference_blueprints.resources import charts_directory
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.eks.model_values import deployment_values
 from inference_blueprints.tools import helm
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
+from inference_local.emulator.helm import render
 from tests.local.monitoring.asked import quickstart
 
 _KUBERNETES_VERSION = "1.35"

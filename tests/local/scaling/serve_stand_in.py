@@ -18,8 +18,8 @@ from typing import Any
 
 from aiohttp import web
 
-from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words
-from inference_blueprints.targets.local.http_forwarding import application
+from inference_blueprints.measure.tokenizer.vocabulary import one_token_words
+from inference_local.serving.http_forwarding import application
 
 _TOKEN_SECONDS = 0.02
 _PROMPT_SECONDS = 0.1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from inference_blueprints.local.scaling import counted_streaming
-from inference_blueprints.local.scaling.counted_load import StreamLengths
-from inference_blueprints.local.scaling.counted_streaming import Disturbance, Streamed
-from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_local.scaling import counted_streaming
+from inference_local.scaling.counted_load import StreamLengths
+from inference_local.scaling.counted_streaming import Disturbance, Streamed
+from inference_local.serving.local_serving import LocalServing
 
 # Longest time of one stream. It bounds a hang, not a speed.
 _STREAM_SECONDS = 240.0

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.harness.scaled_platform import serving
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
-from inference_blueprints.targets.local.readiness import wait_until_ready
+from inference_local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
+from inference_local.serving.readiness import wait_until_ready
 
 pytestmark = pytest.mark.faults
 _PATIENCE_SECONDS = 120.0

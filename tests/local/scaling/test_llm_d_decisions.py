@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.autoscaling.autoscaler import Autoscaler
-from inference_blueprints.autoscaling.scaled_object import MetricTrigger, ScaledObject
-from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
+from inference_blueprints.serving.autoscaling.autoscaler import Autoscaler
+from inference_blueprints.serving.autoscaling.scaled_object import MetricTrigger, ScaledObject
+from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from tests.cluster.autoscaling.llm_d_branches import LLM_D_BRANCHES, LlmDBranch, rendered_branch
 from tests.local.monitoring.asked import SIGNALS
 from tests.local.scaling.llm_d_scaled_object import llm_d_scaled_object

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.local.scaling.counted_load import CountedLoad, StreamCount, StreamLengths
+from inference_local.scaling.counted_load import CountedLoad, StreamCount, StreamLengths
 from tests.local.scaling.llm_d_pods import LlmDPods, llm_d_pods
 
 pytestmark = pytest.mark.faults

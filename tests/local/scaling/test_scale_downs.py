@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness.scaled_platform import aggregated, disaggregated, serving
-from inference_blueprints.local.scaling.counted_load import CountedLoad
-from inference_blueprints.local.scaling.ending_workers import ScaleDown, ScaleDowns
 from inference_blueprints.spec.types import Blueprint
+from inference_local.scaling.counted_load import CountedLoad
+from inference_local.scaling.ending_workers import ScaleDown, ScaleDowns
 from tests.local.scaling.streaming import stream_while
 
 pytestmark = pytest.mark.faults

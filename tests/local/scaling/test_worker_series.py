@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.contracts import health_names
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.controllers.worker_series import controllers_rules
-from inference_blueprints.local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from inference_blueprints.serving.plan import build_plan
+from inference_contracts import health_names
+from inference_local.controllers.worker_series import controllers_rules
+from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 
 FACTOR, SECONDS = 4.0, 40
 LABELS = 'platform="capacity",model="qwen3-8b",release="r",role="worker",pool="l40s"'

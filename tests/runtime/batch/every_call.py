@@ -24,7 +24,7 @@ from moto import mock_aws
 from moto.stepfunctions import models as emulated_executions
 
 from batch.jobs import identifiers
-from inference_blueprints.contracts import batch_keys
+from inference_contracts import batch_keys
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import NOW
 

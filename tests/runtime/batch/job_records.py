@@ -10,7 +10,7 @@ from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.preparation.planning import Plan
-from inference_blueprints.contracts.batch_keys import JobKeys, new_job
+from inference_contracts.batch_keys import JobKeys, new_job
 from tests.runtime.batch import resources
 
 NOW = 1_800_000_000

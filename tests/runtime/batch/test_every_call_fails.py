@@ -23,7 +23,7 @@ from batch.preparation.planning import Plan, PlanProblem
 from batch.scheduling import handlers as scheduling
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.submission import handlers as submission
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.every_call import Stage

@@ -10,9 +10,9 @@ import boto3
 import jmespath
 import pytest
 
-from inference_blueprints.contracts.batch_keys import new_job
-from inference_blueprints.contracts.batch_limits import RESERVED_CALLS
 from inference_blueprints.resources import root
+from inference_contracts.batch_keys import new_job
+from inference_contracts.batch_limits import RESERVED_CALLS
 from tests.unit.docs.aws_command import AwsCommand
 
 PAGE = (root() / "docs" / "batch-runbook.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from urllib3.exceptions import IncompleteRead
 from batch import s3_errors
 from batch.aws_failures import AwsBusyError, AwsDeniedError, repeatable
 from batch.s3_errors import S3Meaning, explanation, meaning_of
-from inference_blueprints.contracts.batch_names import BUSY_ERROR, DENIED_ERROR
+from inference_contracts.batch_names import BUSY_ERROR, DENIED_ERROR
 
 
 def answer(code: str, status: int, said: str = "m") -> ClientError:

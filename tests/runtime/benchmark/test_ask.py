@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from benchmark.ask import prompt
 
-from inference_blueprints.benchmarking import aiperf
-from inference_blueprints.benchmarking.aiperf import LoadTest, Question
-from inference_blueprints.measurement.tokenizer.vocabulary import one_token_words, random_text
+from inference_blueprints.measure.benchmarking import aiperf
+from inference_blueprints.measure.benchmarking.aiperf import LoadTest, Question
+from inference_blueprints.measure.tokenizer.vocabulary import one_token_words, random_text
 
 KEY = "sk-a-secret"
 # Answers every request but the second, writes all that it was told, and may fail in the end.

@@ -12,9 +12,9 @@ import pytest
 from benchmarks.harness.live import ask_in_turns, with_kv_blocks
 from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measurement.replay.scaled_trace import PrefixBlock, ScaledRequest
+from inference_blueprints.measure.replay.scaled_trace import PrefixBlock, ScaledRequest
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
+from inference_local.serving.local_endpoint import LocalEndpoint
 from tests.runtime.measurement.fake_endpoint import FakeEndpoint, serving
 
 REQUESTS = [ScaledRequest(0.0, 8, 4, (PrefixBlock(0, 3), PrefixBlock(number + 1, 5))) for number in range(2)]

@@ -16,8 +16,8 @@ from botocore.client import BaseClient
 from capacity_shift.cluster_numbers import ClusterNumbers
 from capacity_shift.ecs_numbers import EcsNumbers
 
-from inference_blueprints.contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
-from inference_blueprints.contracts.shift_names import ShiftAction
+from inference_contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
+from inference_contracts.shift_names import ShiftAction
 from tests.runtime.capacity_shift.shift_platform import (
     MODEL,
     PLATFORM,

@@ -15,24 +15,24 @@ from capacity_shift.kubernetes_numbers import KubernetesNumbers
 from capacity_shift.shift_changes import ShiftActuators
 from capacity_shift.shift_run import ShiftRun
 
-from inference_blueprints.capacity_shift.demand_history import DemandHistory
-from inference_blueprints.capacity_shift.shift_answer import (
+from inference_contracts.operations_names import freeze_parameter
+from inference_contracts.shift_configuration import (
+    ShiftConfiguration,
+    ShiftedQueue,
+    ShiftedWorkers,
+)
+from inference_contracts.shift_names import ShiftAction, ceiling_identifier
+from inference_decisions.capacity_shift.demand_history import DemandHistory
+from inference_decisions.capacity_shift.shift_answer import (
     DeploymentDecision,
     PoolDecision,
     ShiftDecision,
     ShiftReason,
 )
-from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
-from inference_blueprints.capacity_shift.shift_state import DeploymentState, ShiftState
-from inference_blueprints.capacity_shift.shift_view import CellView
-from inference_blueprints.contracts.operations_names import freeze_parameter
-from inference_blueprints.contracts.shift_configuration import (
-    ShiftConfiguration,
-    ShiftedQueue,
-    ShiftedWorkers,
-)
-from inference_blueprints.contracts.shift_names import ShiftAction, ceiling_identifier
-from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql, MetricSeries
+from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+from inference_decisions.capacity_shift.shift_state import DeploymentState, ShiftState
+from inference_decisions.capacity_shift.shift_view import CellView
+from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql, MetricSeries
 from operations.freeze_switch import read_freeze
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
 from operations.operations_errors import KubernetesError, MetricsError

@@ -9,8 +9,8 @@ import shlex
 import boto3
 import pytest
 
-from inference_blueprints.contracts.operations_names import freeze_parameter
 from inference_blueprints.resources import root
+from inference_contracts.operations_names import freeze_parameter
 from tests.runtime.capacity_shift.ecs_platform import ecs_configuration, floor, new_ecs_platform
 from tests.runtime.capacity_shift.shift_platform import (
     FREEZE,

@@ -9,7 +9,7 @@ import numpy
 import pytest
 from capacity_shift.demand_reader import DemandReader
 
-from inference_blueprints.contracts import batch_names
+from inference_contracts import batch_names
 from operations.operations_errors import MetricsError
 from tests.runtime.capacity_shift.shift_platform import MODEL, NOW, PLATFORM, Series, shifted_workers
 

@@ -10,12 +10,12 @@ import yaml
 from capacity_shift.cell_reader import CellReader
 from capacity_shift.demand_reader import DemandReader
 
-from inference_blueprints.contracts.task_tags import LABEL_TAGS
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.monitoring.platform_rules import platform_rules
-from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql, MetricSeries
+from inference_blueprints.render.ecs.ecs_target import EcsTarget
+from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.ecs.ecs_target import EcsTarget
+from inference_contracts.task_tags import LABEL_TAGS
+from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql, MetricSeries
 from operations.operations_errors import MetricsError
 from tests.runtime.capacity_shift.ecs_platform import ecs_configuration, new_ecs_platform
 from tests.runtime.capacity_shift.shift_platform import NOW, PLATFORM

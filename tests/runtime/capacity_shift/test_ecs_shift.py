@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from inference_blueprints.capacity_shift.shift_answer import ShiftDecision
+from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from tests.runtime.capacity_shift.ecs_platform import (
     SET_FLOOR,
     TARGET,

@@ -10,7 +10,7 @@ import pytest
 from aws_lambda_powertools import Metrics
 from capacity_shift import handlers
 
-from inference_blueprints.contracts import operations_names, shift_names
+from inference_contracts import operations_names, shift_names
 from operations.operations_errors import OperationsSettingsError
 from tests.runtime.capacity_shift.shift_platform import (
     FREEZE,

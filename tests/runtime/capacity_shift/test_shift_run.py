@@ -8,8 +8,8 @@ from typing import Any
 import boto3
 import pytest
 
-from inference_blueprints.capacity_shift.shift_answer import ShiftDecision
-from inference_blueprints.contracts.shift_names import SHIFT_ENTRY
+from inference_contracts.shift_names import SHIFT_ENTRY
+from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from operations.kubernetes_api import KubernetesObject
 from operations.operations_errors import KubernetesError
 from tests.runtime.capacity_shift.shift_platform import (

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from inference_blueprints.contracts.discovery_store import MEMBER_COMMON_NAME
 from inference_blueprints.resources import root
+from inference_contracts.discovery_store import MEMBER_COMMON_NAME
 
 #: Knows two calls, with the options and the error that the AWS CLI Command Reference describes.
 AWS = r"""#!/usr/bin/env python3

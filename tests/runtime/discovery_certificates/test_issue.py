@@ -9,8 +9,8 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from inference_blueprints.contracts.discovery_roles import ADMINISTRATOR
-from inference_blueprints.contracts.ecs_names import discovery_secret_keys
+from inference_contracts.discovery_roles import ADMINISTRATOR
+from inference_contracts.ecs_names import discovery_secret_keys
 from tests.runtime.discovery_certificates.issuing import CLIENT, issue, secret
 
 pytestmark = pytest.mark.clock

@@ -14,8 +14,8 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
 
-from inference_blueprints.contracts.ecs_names import POOL_ATTRIBUTE
-from inference_blueprints.contracts.task_tags import LABEL_TAGS
+from inference_contracts.ecs_names import POOL_ATTRIBUTE
+from inference_contracts.task_tags import LABEL_TAGS
 from tests.runtime.gpu_health.fake_cluster import FakeCluster
 from tests.runtime.gpu_health.world import HealthWorld
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from inference_blueprints.fleet.fleet_events import HardwareFault
-from inference_blueprints.local.prometheus.timed_evaluation import (
+from inference_blueprints.render.monitoring.hardware_alarms import hardware_alarm_rows
+from inference_blueprints.render.monitoring.recording_rules import rule_file
+from inference_local.prometheus.timed_evaluation import (
     TimedEvaluation,
     TimedQuery,
     TimedSeries,
     evaluate,
 )
-from inference_blueprints.monitoring.hardware_alarms import hardware_alarm_rows
-from inference_blueprints.monitoring.recording_rules import rule_file
+from inference_local.simulators.fleet.fleet_events import HardwareFault
 
 STEP = 60
 _XID, _IN_USE = "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_GPU_UTIL"

@@ -13,9 +13,9 @@ from moto import mock_aws
 
 from gpu_health.health_platform import health_platform
 from gpu_health.health_run import begin
-from inference_blueprints.contracts import operations_names
-from inference_blueprints.contracts.ecs_names import POOL_ATTRIBUTE
-from inference_blueprints.contracts.health_names import DRAIN_ATTRIBUTE
+from inference_contracts import operations_names
+from inference_contracts.ecs_names import POOL_ATTRIBUTE
+from inference_contracts.health_names import DRAIN_ATTRIBUTE
 from tests.runtime.gpu_health.fake_ecs import CLUSTER, FakeEcs, Host
 from tests.runtime.gpu_health.test_faults import attempt
 from tests.runtime.gpu_health.world import NOW, QUIET, HealthWorld, prepared, report, xid_event

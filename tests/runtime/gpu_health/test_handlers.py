@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from gpu_health import minute
-from inference_blueprints.contracts import health_names, operations_names
+from inference_contracts import health_names, operations_names
 from operations.operations_errors import OperationsError
 from tests.runtime.gpu_health.fake_cluster import node_object, pod_object
 from tests.runtime.gpu_health.world import PLATFORM, HealthWorld, report, xid_event

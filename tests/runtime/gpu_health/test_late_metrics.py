@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inference_blueprints.contracts import health_names
+from inference_contracts import health_names
 from tests.runtime.gpu_health.test_handlers import replacement
 from tests.runtime.gpu_health.world import HealthWorld, report
 

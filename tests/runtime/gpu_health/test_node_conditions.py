@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.contracts.health_names import OVERFLOW_POOL
+from inference_contracts.health_names import OVERFLOW_POOL
 from tests.runtime.gpu_health.fake_cluster import moment, node_object
 from tests.runtime.gpu_health.test_handlers import replacement
 from tests.runtime.gpu_health.world import HealthWorld, report

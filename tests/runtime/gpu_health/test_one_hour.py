@@ -21,17 +21,17 @@ import numpy
 import pytest
 
 from gpu_health import fault_alarms, minute
-from inference_blueprints.catalog.fleet_faults import fleet_faults
-from inference_blueprints.catalog.gpu_faults import gpu_faults_file
-from inference_blueprints.contracts import health_names
-from inference_blueprints.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault, SharedEvent
-from inference_blueprints.fleet.fleet_layout import one_release
-from inference_blueprints.fleet.health_simulation import FleetRun, HealthSimulation
-from inference_blueprints.gpu_health.fault_rules import FaultRules
-from inference_blueprints.gpu_health.health_settings import HealthSettings
-from inference_blueprints.gpu_health.worker_windows import WorkerWindows
-from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.resources import root
+from inference_catalog.fleet_faults import fleet_faults
+from inference_catalog.gpu_faults import gpu_faults_file
+from inference_contracts import health_names
+from inference_decisions.gpu_health.fault_rules import FaultRules
+from inference_decisions.gpu_health.health_settings import HealthSettings
+from inference_decisions.gpu_health.worker_windows import WorkerWindows
+from inference_local.emulator.emulator import Emulator
+from inference_local.simulators.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault, SharedEvent
+from inference_local.simulators.fleet.fleet_layout import one_release
+from inference_local.simulators.fleet.health_simulation import FleetRun, HealthSimulation
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object, pod_object
 from tests.runtime.gpu_health.fleet_exporter import STEP, FleetExporter
 from tests.runtime.gpu_health.world import NOW, QUIET, HealthWorld, prepared

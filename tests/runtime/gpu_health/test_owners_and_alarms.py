@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import boto3
 import pytest
 
-from inference_blueprints.contracts.health_names import CONTRIBUTOR_EVENT
+from inference_contracts.health_names import CONTRIBUTOR_EVENT
 from tests.runtime.gpu_health.fake_cluster import node_object, pod_object
 from tests.runtime.gpu_health.test_handlers import replacement
 from tests.runtime.gpu_health.world import PREFIX, HealthWorld, xid_event

@@ -17,10 +17,10 @@ from botocore.client import BaseClient
 from gpu_health import fault_alarms, minute
 from gpu_health.case_store import CaseStore
 from gpu_health.health_platform import health_platform
-from inference_blueprints.catalog.gpu_faults import gpu_faults_file
-from inference_blueprints.contracts import health_names, operations_names
-from inference_blueprints.gpu_health.repair_case import RepairCase
-from inference_blueprints.promql.cloudwatch_promql import CloudWatchPromql
+from inference_catalog.gpu_faults import gpu_faults_file
+from inference_contracts import health_names, operations_names
+from inference_decisions.gpu_health.repair_case import RepairCase
+from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 from operations import aws_clients
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_table import OperationsTable

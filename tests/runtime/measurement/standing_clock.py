@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from inference_blueprints.measurement.replay import trace_replay
-from inference_blueprints.measurement.replay.open_loop import Pacing
+from inference_blueprints.measure.replay import trace_replay
+from inference_blueprints.measure.replay.open_loop import Pacing
 
 
 class StandingClock:

@@ -8,7 +8,7 @@ import pytest
 from request_filter.body_check import CheckedBody, checked_body
 from request_filter.refused_request import RefusedRequestError
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 
 PATH = "/v1/chat/completions"
 LIMITS = catalog.request_limits("vllm")

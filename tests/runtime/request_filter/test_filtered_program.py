@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE, FilterSettings
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.processes.free_ports import free_ports
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import EnvironmentValue, FilePath
+from inference_contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE, FilterSettings
+from inference_local.processes.free_ports import free_ports
 from tests.runtime.request_filter import small_server
 
 pytestmark = pytest.mark.clock

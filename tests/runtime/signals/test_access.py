@@ -9,8 +9,8 @@ import pytest
 import valkey
 from valkey.exceptions import NoPermissionError
 
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from inference_constructs.signals.signal_cache import READER_ACCESS, WRITER_ACCESS
+from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from signals.reading import SignalReader
 from signals.store import SignalWriter, Written
 from signals.store_errors import StoreRefusedError

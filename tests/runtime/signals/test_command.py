@@ -12,14 +12,14 @@ import pytest
 
 from inference_blueprints import resources
 from inference_blueprints.cli import main as command_line
-from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.operate.aws.account import Account
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter
 from tests.runtime.signals.conftest import LOOPBACK, Cache
 from tests.runtime.signals.instants import EXPIRES
 from tests.unit.cli.batch_commands import BLUEPRINT, QUEUES
-from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
+from tests.unit.operate.fake_cloudformation import FakeCloudFormation
 
 pytestmark = pytest.mark.clock
 

@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import CredentialRetrievalError
 from botocore.signers import RequestSigner
 
-from inference_blueprints.local.control_plane.certificates import Authority
-from inference_blueprints.local.emulator.serverless_cache.front import Front
+from inference_local.control_plane.certificates import Authority
+from inference_local.emulator.serverless_cache.front import Front
 from signals.connection import BULK_TIMEOUTS, connect, open_client
 from signals.iam_token import IamToken
 from signals.reading import open_reader

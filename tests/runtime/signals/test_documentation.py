@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from inference_blueprints.resources import root, runtime_directory
+from inference_blueprints.resources import root
+from inference_runtime import runtime_directory
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import SignalRecord, storage_key
 from signals.store import SignalWriter

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
-from inference_blueprints.resources import runtime_directory
+from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+from inference_runtime import runtime_directory
 from signals.__main__ import main
 from signals.connection import BULK_TIMEOUTS, Address, open_client
 from signals.record import SignalRecord

@@ -13,7 +13,7 @@ import valkey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from signals import store
 from signals.record import InvalidSignalError, SignalRecord, storage_key
 from signals.store import SignalWriter, Written

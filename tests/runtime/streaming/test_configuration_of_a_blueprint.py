@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.contracts.prompt_template import template_tree
-from inference_blueprints.contracts.streaming_job import JobSignalStore, StreamingJobConfiguration
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import StreamingJob
+from inference_contracts.prompt_template import template_tree
+from inference_contracts.streaming_job import JobSignalStore, StreamingJobConfiguration
 
 STORE = JobSignalStore(
     host="localhost", port=6379, tls=False, user=None, authentication="none", cluster=False, cache_name=None

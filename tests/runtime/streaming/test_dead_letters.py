@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.dead_letters import REASONS, DeadLetter, DeadLetterError
 from inference_blueprints.resources import root
+from inference_contracts.dead_letters import REASONS, DeadLetter, DeadLetterError
 
 _FILE = root() / "tests" / "runtime" / "streaming" / "dead_letters.json"
 CASES: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from inference_contracts.streaming_job import StreamingJobConfiguration
 
 EXAMPLE = (Path(__file__).parent / "job.json").read_text(encoding="utf-8")
 

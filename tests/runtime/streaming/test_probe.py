@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from inference_blueprints.contracts.streaming_job import StreamingJobConfiguration
+from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.reading import SignalReader
 from signals.record import SignalRecord
 from streaming import probe

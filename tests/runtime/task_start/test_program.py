@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from task_start import live_check
 
+from inference_blueprints.render.ecs.task_program import TASK_PROGRAM, program_command, task_program
 from inference_blueprints.serving.packed_program import packed_program
-from inference_blueprints.targets.ecs.task_program import TASK_PROGRAM, program_command, task_program
 from tests.runtime.task_start.conftest import Agent
 
 #: Of the 64 KiB of a task definition (Amazon ECS Developer Guide, "Service quotas").

@@ -20,9 +20,9 @@ from task_targets.load_publisher import Loads, embedded_lines, measure
 from task_targets.prometheus_query import PrometheusError, number_of, query_number
 from task_targets.scrape_targets import scrape_targets
 
-from inference_blueprints.contracts import scale_metrics
-from inference_blueprints.contracts.scale_metrics import PublishedRole, PublishedTrigger, roles_json
-from inference_blueprints.contracts.task_tags import (
+from inference_contracts import scale_metrics
+from inference_contracts.scale_metrics import PublishedRole, PublishedTrigger, roles_json
+from inference_contracts.task_tags import (
     LABEL_TAGS,
     METRICS_ADDRESS_TAG,
     METRICS_JOB_TAG,

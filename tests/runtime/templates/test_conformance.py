@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.prompt_template import (
+from inference_contracts.prompt_template import (
     _FILTERS,
     _TESTS,
     Prompts,

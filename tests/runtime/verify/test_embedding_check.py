@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.endpoint_checks import CheckedEndpoint, ask
+from inference_blueprints.operate.check_results import CheckResult
+from inference_blueprints.operate.verify.endpoint_checks import CheckedEndpoint, ask
 from inference_blueprints.spec.types import Model
 
 MODEL = Model.model_validate(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.endpoint_checks import SMALL_LOAD, CheckedEndpoint, ask
-from inference_blueprints.measurement.completions.served_models import ENGINE_HEADER, ON_PROCESSORS, SIMULATED
+from inference_blueprints.measure.completions.served_models import ENGINE_HEADER, ON_PROCESSORS, SIMULATED
+from inference_blueprints.operate.check_results import CheckResult
+from inference_blueprints.operate.verify.endpoint_checks import SMALL_LOAD, CheckedEndpoint, ask
 from inference_blueprints.spec.types import Model
 from tests.runtime.measurement.fake_endpoint import FakeEndpoint, serving
 from tests.runtime.measurement.standing_clock import StandingClock, standing_clock

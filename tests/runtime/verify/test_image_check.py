@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, web
 
-from inference_blueprints.deployment.check_results import CheckResult
-from inference_blueprints.deployment.verify.endpoint_checks import CheckedEndpoint, ask
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measurement.completions.image_client import ImageClient
-from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.image_client import ImageClient
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.operate.check_results import CheckResult
+from inference_blueprints.operate.verify.endpoint_checks import CheckedEndpoint, ask
 from inference_blueprints.spec.types import ImageRequests
-from inference_blueprints.targets.local.direct.scripted_images import scripted_png
-from tests.local.targets.local.test_direct import serving
+from inference_local.serving.direct.scripted_images import scripted_png
+from tests.local.serving.test_direct import serving
 from tests.runtime.measurement.standing_clock import StandingClock, standing_clock
 
 MODEL = load_blueprint("image-generation").blueprint.spec.models[0]

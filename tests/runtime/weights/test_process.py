@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.resources import root
+from inference_local.emulator.emulator import Emulator
 from tests.runtime.weights.conftest import BUCKET, FILES, MIB, Published, objects
 from tests.runtime.weights.fake_hub import FakeHub
 

@@ -19,13 +19,13 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.catalog.chart_staging import stage_chart
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.resources import charts_directory
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
-from inference_blueprints.targets.eks.model_values import deployment_values
 from inference_blueprints.tools import helm
+from inference_catalog.chart_staging import stage_chart
+from inference_catalog.resources import charts_directory
 from tests.templates.conftest import BASE
 from tests.templates.synthesis import write_templates
 from tests.templates.test_validation import everything

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 
-from inference_blueprints.catalog import image_cache
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_catalog import image_cache
 from tests.templates.checks.exports import exports
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from tests.templates.checks.replaced import dangling, moved, pulled_away, replaced, retyped
 from tests.templates.strategies import Document, lives
 from tests.templates.synthesis import write_templates

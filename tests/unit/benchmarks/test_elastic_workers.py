@@ -8,12 +8,12 @@ from benchmarks import elastic_workers
 from benchmarks.harness.load_spikes import LoadSpike, drawn_spikes, with_spikes
 from benchmarks.harness.planned_worker import PlannedWorker, planned_worker
 from benchmarks.harness.scaling_ways import ScalingWays
-from inference_blueprints.autoscaling.owners import FixedNumber
-from inference_blueprints.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.planning.summary import summarise
+from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.serving.plan import build_plan
-from tests.unit.autoscaling.roles import WORKER
+from inference_local.simulators.workers.owners import FixedNumber
+from tests.unit.serving.autoscaling.roles import WORKER
 
 HOUR = RequestRates(tuple(RateWindow(600.0 * index, 5.0, 0.0) for index in range(6)))
 

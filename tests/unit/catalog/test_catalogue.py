@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog, resources
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.charts import charts
+import inference_catalog as catalog
+from inference_catalog.catalogue import shipped
+from inference_catalog.charts import charts
+from inference_catalog.resources import helm_values_directory
 
 
 @pytest.fixture
@@ -95,13 +96,13 @@ def test_a_latency_profile_is_one_file(data: Path) -> None:
 
 
 def test_a_chart_is_one_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = Path(shutil.copytree(resources.helm_values_directory(), tmp_path / "helm_values"))
+    copy = Path(shutil.copytree(helm_values_directory(), tmp_path / "helm_values"))
     with (copy / "charts.yaml").open("a", encoding="utf-8") as table:
         table.write(
             "newcomer:\n  repository: oci://registry.example/newcomer\n  version: 1.2.3\n  digest: null\n"
             '  namespace: kube-system\n  release: newcomer\n  minimumKubernetes: "1.30"\n'
         )
-    monkeypatch.setattr(resources, "helm_values_directory", lambda: copy)
+    monkeypatch.setattr("inference_catalog.charts.helm_values_directory", lambda: copy)
     added = charts.__wrapped__()["newcomer"]  # past the cache, which holds the shipped charts
     assert (added.version, added.minimum_kubernetes) == ("1.2.3", "1.30")
 

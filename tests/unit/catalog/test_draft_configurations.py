@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import model_entry
-from inference_blueprints.catalog.configurations.config_fields import ModelConfigError
-from inference_blueprints.catalog.configurations.describe import describe
+import inference_catalog as catalog
+from inference_catalog.catalogue import model_entry
+from inference_catalog.configurations.config_fields import ModelConfigError
+from inference_catalog.configurations.describe import describe
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 
 VLLM = catalog.engine("vllm")
 

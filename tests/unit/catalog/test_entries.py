@@ -5,8 +5,8 @@ from datetime import date
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
+import inference_catalog as catalog
+from inference_catalog.catalogue import shipped
 
 BYTES_PER_PARAMETER = {
     "bf16": (2.0, 2.0),

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
+import inference_catalog as catalog
+from inference_catalog.catalogue import shipped
 
 DIRECTORY = shipped().directory / "latency_profiles"
 FILES = sorted(DIRECTORY.rglob("*.json"))

@@ -8,10 +8,10 @@ from importlib.metadata import version
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import REFERENCE_REGION, shipped
-from inference_blueprints.catalog.published_speeds import published_speeds
+import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
+from inference_catalog.catalogue import REFERENCE_REGION, shipped
+from inference_catalog.published_speeds import published_speeds
 
 
 @pytest.mark.parametrize("purchase", ["onDemand", "spot"])

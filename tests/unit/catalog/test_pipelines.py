@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import model_entry
-from inference_blueprints.catalog.entry_builder import CatalogueError
+import inference_catalog as catalog
 from inference_blueprints.spec import formats
+from inference_catalog.catalogue import model_entry
+from inference_catalog.entry_builder import CatalogueError
 
 MODELS = tuple(catalog.pipelines().values())
 

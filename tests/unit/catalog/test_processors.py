@@ -2,8 +2,8 @@
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.processors import processor_of, processors
+import inference_catalog as catalog
+from inference_catalog.processors import processor_of, processors
 
 PEAK = 12 * 5600e6 * 8
 """Twelve channels of DDR5-5600, each 8 bytes wide."""

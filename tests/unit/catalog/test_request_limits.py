@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.contracts.request_limits import RequestLimits, body_faults
+import inference_catalog as catalog
+from inference_catalog.catalogue import shipped
+from inference_contracts.request_limits import RequestLimits, body_faults
 
 Body = dict[str, Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.same_shape import same_shape
+import inference_catalog as catalog
+from inference_catalog.same_shape import same_shape
 
 NAME = "meta-llama/Llama-3.1-70B-Instruct"
 #: Fields with words about a model, which change nothing about its speed.

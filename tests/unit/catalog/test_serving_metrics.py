@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.serving_metrics import DroppedMetrics
+from inference_catalog.catalogue import shipped
+from inference_catalog.serving_metrics import DroppedMetrics
 
 RECORDED = Path(__file__).parent / "recorded"
 WORKERS = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 
 QWEN, GEMMA = "Qwen/Qwen3-VL-8B-Instruct", "google/gemma-3-12b-it"
 

@@ -12,8 +12,8 @@ from batch.jobs.job_record import Job, JobError, RequestCounts
 from batch.jobs.job_table import plain
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import Figures, additions
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_states import JobState
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_states import JobState
 from tests.runtime.batch import resources
 from tests.unit.command_run import Ran
 

@@ -14,15 +14,15 @@ from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
 from batch.jobs.settings import BatchPlatform, read_platform
-from inference_blueprints.contracts.batch_names import API_OUTPUT, token_audience
-from inference_blueprints.deployment.aws.account import Account
+from inference_blueprints.operate.aws.account import Account
+from inference_contracts.batch_names import API_OUTPUT, token_audience
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
 from tests.runtime.batch.api.gateway import Gateway
 from tests.runtime.batch.authorizer.sts import Sts
 from tests.unit.cli.batch_commands import BATCH, BLUEPRINT, NOBODY, REQUEST, SEARCH, Run
 from tests.unit.command_run import blueprints
-from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
+from tests.unit.operate.fake_cloudformation import FakeCloudFormation
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from batch.jobs.settings import BatchPlatform
 from tests.runtime.batch.api.gateway import Gateway
 from tests.unit.cli.batch_commands import ABSENT, NOBODY, Run, end, submitted
-from tests.unit.deployment.fake_cloudformation import FakeCloudFormation
+from tests.unit.operate.fake_cloudformation import FakeCloudFormation
 
 
 @pytest.mark.parametrize(

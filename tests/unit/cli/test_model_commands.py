@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
+from inference_contracts.errors import BlueprintError
 from tests.unit.command_run import Ran, blueprints
 from tests.unit.spec.test_model_files import CONFIGURATION
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.cli import tune_command
-from inference_blueprints.errors import UserError
 from inference_blueprints.resources import root
+from inference_contracts.errors import UserError
 from tests.unit.command_run import Ran, blueprints
 
 BLUEPRINT = """\

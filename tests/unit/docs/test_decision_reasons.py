@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from inference_blueprints.capacity_shift.shift_answer import ShiftCode
 from inference_blueprints.resources import root
+from inference_decisions.capacity_shift.shift_answer import ShiftCode
 
 PAGE = (root() / "docs" / "decision-reasons.md").read_text(encoding="utf-8")
 #: Where calls have the code of a reason among their arguments.
@@ -55,7 +55,7 @@ def reasons_of(file: Path) -> Iterator[str]:
 
 
 def test_the_page_lists_each_reason_of_gpu_health_once() -> None:
-    folders = (root() / "inference_blueprints" / "gpu_health", root() / "runtime" / "gpu_health")
+    folders = (root() / "runtime" / "inference_decisions" / "gpu_health", root() / "runtime" / "gpu_health")
     given = {reason for folder in folders for file in folder.glob("*.py") for reason in reasons_of(file)}
     assert {"frozen", "serves", "read_from_mark"} <= given
     assert sorted(listed("GPU health")) == sorted(given)

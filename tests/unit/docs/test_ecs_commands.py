@@ -6,15 +6,15 @@ import itertools
 
 import pytest
 
-from inference_blueprints.contracts.ecs_names import capacity_provider, service_name
-from inference_blueprints.contracts.health_names import DRAIN_ATTRIBUTE
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.render.ecs.ecs_target import EcsTarget
+from inference_blueprints.render.ecs.gpu_metrics_task import gpu_metrics_service
+from inference_blueprints.render.ecs.metrics_task import METRICS_SERVICE, metrics_task
+from inference_blueprints.render.ecs.services import RenderedService
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.ecs.ecs_target import EcsTarget
-from inference_blueprints.targets.ecs.gpu_metrics_task import gpu_metrics_service
-from inference_blueprints.targets.ecs.metrics_task import METRICS_SERVICE, metrics_task
-from inference_blueprints.targets.ecs.services import RenderedService
+from inference_contracts.ecs_names import capacity_provider, service_name
+from inference_contracts.health_names import DRAIN_ATTRIBUTE
 from tests.unit.docs.aws_command import AwsCommand
 from tests.unit.docs.test_commands import commands
 

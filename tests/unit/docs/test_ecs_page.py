@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import runpy
 
+from inference_blueprints.render.ecs.ecs_limits import ECS_LIMITS
 from inference_blueprints.resources import root
 from inference_blueprints.spec.types import Spec
-from inference_blueprints.targets.ecs.ecs_limits import ECS_LIMITS
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_ecs_page.py"))
 RESULTS = runpy.run_path(str(root() / "scripts" / "record_ecs_results.py"))

@@ -8,7 +8,7 @@ import runpy
 import pytest
 
 from inference_blueprints.resources import root
-from inference_blueprints.targets.local.vllm_cpu.installation import INSTALLED_BYTES
+from inference_local.serving.vllm_cpu.installation import INSTALLED_BYTES
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_engine_exceptions.py"))
 

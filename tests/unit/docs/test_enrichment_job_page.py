@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.contracts.dead_letters import REASONS
 from inference_blueprints.resources import root
+from inference_contracts.dead_letters import REASONS
 from tests.unit.job_sources import job_metrics, words_of_the_job
 
 PAGE = root() / "docs" / "enrichment-job.md"

@@ -8,8 +8,8 @@ import shlex
 import botocore.session
 from botocore import xform_name
 
-from inference_blueprints.contracts.operations_names import FREEZE_VALUES, MAIN_CELL, freeze_parameter
 from inference_blueprints.resources import root
+from inference_contracts.operations_names import FREEZE_VALUES, MAIN_CELL, freeze_parameter
 
 PAGE = (root() / "docs/gpu-health.md").read_text("utf-8")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inference_blueprints.contracts.health_names import DRAIN_ATTRIBUTE
 from inference_blueprints.resources import root
+from inference_contracts.health_names import DRAIN_ATTRIBUTE
 from tests.unit.docs.aws_command import AwsCommand
 from tests.unit.docs.test_commands import commands
 

@@ -10,19 +10,19 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from inference_blueprints.catalog.log_groups import (
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.render.ecs.metrics_task import metrics_log_group
+from inference_blueprints.render.eks.scaled_kinds import scaled_kinds
+from inference_blueprints.resources import root
+from inference_blueprints.serving.plan import build_plan
+from inference_catalog.log_groups import (
     canary_log_group,
     controller_log_group,
     flink_log_group,
     model_log_group,
 )
-from inference_blueprints.contracts.controller_calls import CONTROLLER_CALLS
-from inference_blueprints.contracts.metric_labels import POD_LABEL_PREFIX, POD_LABELS, PROMETHEUS_ADDRESS
-from inference_blueprints.loading import load_blueprint
-from inference_blueprints.resources import root
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.ecs.metrics_task import metrics_log_group
-from inference_blueprints.targets.eks.scaled_kinds import scaled_kinds
+from inference_contracts.controller_calls import CONTROLLER_CALLS
+from inference_contracts.metric_labels import POD_LABEL_PREFIX, POD_LABELS, PROMETHEUS_ADDRESS
 from tests.unit.docs.test_commands import commands
 
 RUNBOOKS = sorted((root() / "docs/runbooks").glob("*.md"))

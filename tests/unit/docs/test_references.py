@@ -43,9 +43,8 @@ def paths(text: str) -> list[str]:
 
 def exists(path: str) -> bool:
     """Return whether a path or glob pattern matches below the project or below one of its packages."""
-    return any(
-        list(base.glob(path.rstrip("/"))) for base in (root(), *(root() / "inference_blueprints").iterdir())
-    )
+    bases = (root(), *(root() / "inference_blueprints").iterdir())
+    return any(list(base.glob(path.rstrip("/"))) for base in bases)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from inference_blueprints.catalog.charts import charts
 from inference_blueprints.resources import root
+from inference_catalog.charts import charts
 from tests.unit.docs.test_commands import commands
 
 _PAGE = root() / "docs/runbooks/scaler-gone.md"

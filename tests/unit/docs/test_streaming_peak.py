@@ -7,7 +7,7 @@ import runpy
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.resources import root
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_streaming_peak.py"))

@@ -10,10 +10,10 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
-from inference_blueprints.targets.local.local_deployment import LocalWorkers, WorkerPlace
-from inference_blueprints.targets.local.local_target import LocalTarget
-from inference_blueprints.targets.local.vllm_cpu.machine import Machine
-from inference_blueprints.targets.local.vllm_cpu.vllm_kind import VllmKind
+from inference_local.serving.local_deployment import LocalWorkers, WorkerPlace
+from inference_local.serving.local_target import LocalTarget
+from inference_local.serving.vllm_cpu.machine import Machine
+from inference_local.serving.vllm_cpu.vllm_kind import VllmKind
 from tests.engines.running_processes import Difference, FoundProcess, differences
 
 _MACHINE = Machine(memory_gib=1000, processors=64)

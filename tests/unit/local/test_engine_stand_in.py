@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.ecs_platform.engine_stand_in import is_of
+from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan, Process
-from inference_blueprints.targets.ecs.ecs_target import EcsTarget
+from inference_local.ecs_platform.engine_stand_in import is_of
 
 _TEMPORARY = "/run/tmp"
 

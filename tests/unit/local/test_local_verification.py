@@ -1,9 +1,9 @@
 """The checks of a local run are those of a deployed platform, and none is left out without a word."""
 
-from inference_blueprints.deployment.verify import api_server_checks
-from inference_blueprints.deployment.verify.account_checks import ACCOUNT_CHECKS
-from inference_blueprints.deployment.verify.verification import CLUSTER_CHECKS
-from inference_blueprints.local.verification.local_verification import LOCAL_CHECKS, NOT_HERE
+from inference_blueprints.operate.verify import api_server_checks
+from inference_blueprints.operate.verify.account_checks import ACCOUNT_CHECKS
+from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS
+from inference_local.verification.local_verification import LOCAL_CHECKS, NOT_HERE
 
 
 def test_every_check_of_a_platform_runs_here_or_has_a_reason() -> None:

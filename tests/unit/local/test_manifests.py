@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.errors import UserError
-from inference_blueprints.local import manifests
-from inference_blueprints.local.manifests import validate_manifest
+from inference_contracts.errors import UserError
+from inference_local import manifests
+from inference_local.manifests import validate_manifest
 
 GOOD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}
 

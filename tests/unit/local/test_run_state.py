@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.deployment.signals.signal_store_address import StoreAddress
-from inference_blueprints.errors import UserError
-from inference_blueprints.local import run_state
-from inference_blueprints.local.run_state import RunningBatch, RunningModel, RunningSignals, RunState
-from inference_blueprints.targets.local.platform_parts import PlatformPart
-from inference_blueprints.targets.local.served_process import ServedProcess
+from inference_blueprints.operate.signals.signal_store_address import StoreAddress
+from inference_contracts.errors import UserError
+from inference_local import run_state
+from inference_local.run_state import RunningBatch, RunningModel, RunningSignals, RunState
+from inference_local.serving.platform_parts import PlatformPart
+from inference_local.serving.served_process import ServedProcess
 
 #: It ends a test that hangs.
 PATIENCE_SECONDS = 240.0
 OWNER = """
 import sys, time
 from pathlib import Path
-from inference_blueprints.processes.interruption import Interrupted, interruptible
-from inference_blueprints.local.run_state import RunState, claim
+from inference_local.processes.interruption import Interrupted, interruptible
+from inference_local.run_state import RunState, claim
 import os
 try:
     with interruptible(), claim(Path(sys.argv[1])) as right:

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from inference_blueprints.local.run_steps import Steps
+from inference_local.run_steps import Steps
 
 
 def show(*, terminal: bool) -> str:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.ecs_platform.engine_stand_in import STAND_IN_VARIABLE, document
-from inference_blueprints.local.ecs_platform.server_stand_in import SERVERS, main, scripted_launch
+from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.targets.ecs.ecs_target import EcsTarget
-from tests.unit.targets.ecs.one_word import on_ecs
+from inference_local.ecs_platform.engine_stand_in import STAND_IN_VARIABLE, document
+from inference_local.ecs_platform.server_stand_in import SERVERS, main, scripted_launch
+from tests.unit.render.ecs.one_word import on_ecs
 
 
 def arguments(file: Path) -> tuple[str, list[str]]:

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from inference_blueprints import tools
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.local.control_plane import artefacts
 from inference_blueprints.resources import root
+from inference_catalog.catalogue import shipped
+from inference_local.control_plane import artefacts
 from tests.unit.stand_in_programs import Call, Printed, StandInPrograms
 
 # As on the path of a script, where its neighbours are modules without a package.

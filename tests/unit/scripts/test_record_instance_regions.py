@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import record_instance_regions
 
-from inference_blueprints.catalog.catalogue import shipped
+from inference_catalog.catalogue import shipped
 
 
 def test_the_table_is_of_the_locked_moto() -> None:

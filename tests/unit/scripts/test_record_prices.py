@@ -12,7 +12,7 @@ import pytest
 import record_prices
 from record_prices import read_offer, table
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 
 _PLAIN = {
     "instanceType": "g6e.2xlarge",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.command_line import flag_values
@@ -21,6 +20,7 @@ from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import STACK_OF_ENGINE, Blueprint
+from inference_contracts.errors import BlueprintError
 
 DIRECT: dict[str, Any] = {"direct": {}}
 METRICS = ("tokensInFlight", "queueLength", "kvCacheUse", "timeToFirstToken")

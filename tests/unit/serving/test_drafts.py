@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.catalogue import model_entry
-from inference_blueprints.catalog.configurations.describe import describe
+import inference_catalog as catalog
+from inference_blueprints.measure.tuning.coverage import unsuited_arguments
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
@@ -22,7 +21,8 @@ from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.stacks.engine_process import startup_seconds
 from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.tuning.coverage import unsuited_arguments
+from inference_catalog.catalogue import model_entry
+from inference_catalog.configurations.describe import describe
 
 Make = Callable[..., Blueprint]
 Plan = Callable[..., Blueprint]

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.engine import Engine
-from inference_blueprints.planning.summary import summarise
+import inference_catalog as catalog
+from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
 from inference_blueprints.serving.performance.role_capacity import speeds
@@ -17,6 +16,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.types import Blueprint
+from inference_catalog.engine import Engine
 
 Make = Callable[..., Blueprint]
 

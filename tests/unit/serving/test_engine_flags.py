@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from dynamo.frontend.frontend_args import FrontendArgGroup, FrontendConfig
 
-from inference_blueprints import catalog
-from inference_blueprints.contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE
+import inference_catalog as catalog
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE
 
 #: Read by the engines, whose wheels are not installed here: ``vllm/envs.py`` of vLLM 0.31.0,
 #: ``sglang/srt/environ.py`` of SGLang 0.5.21; TensorRT-LLM's documentation.

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from dynamo.trtllm.dynamic_flags import parse_dynamic_flags
 
-from inference_blueprints import catalog, resources
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
+from inference_blueprints import resources
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
@@ -22,6 +22,7 @@ from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS, Dynamo
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import Finding
 
 Make = Callable[..., Blueprint]
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog, resources
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
+from inference_blueprints import resources
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.stacks.owned_environment import owner_reason
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import Finding
 
 Make = Callable[..., Blueprint]
 

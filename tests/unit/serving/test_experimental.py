@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints import catalog, resources
+import inference_catalog as catalog
+from inference_blueprints import resources
 from inference_blueprints.serving.checks.experimental_checks import experimental_findings
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.types import Blueprint

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog, resources
-from inference_blueprints.planning.summary import summarise
+import inference_catalog as catalog
+from inference_blueprints import resources
+from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints.measure.simulation.simulated_scheduler import scheduler_of
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process
-from inference_blueprints.simulation.simulated_scheduler import scheduler_of
 from inference_blueprints.spec.types import Blueprint
 
 Make = Callable[..., Blueprint]

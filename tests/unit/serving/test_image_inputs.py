@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.plan import build_plan

@@ -6,10 +6,7 @@ from typing import get_args
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.gguf_types import bits_per_weight, gguf_types, in_gguf
-from inference_blueprints.catalog.published_speeds import published_speeds
-from inference_blueprints.errors import BlueprintError
+import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.checks.serving_checks import serving_findings
@@ -20,6 +17,9 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types.gguf_file import GgufType
+from inference_catalog.gguf_types import bits_per_weight, gguf_types, in_gguf
+from inference_catalog.published_speeds import published_speeds
+from inference_contracts.errors import BlueprintError
 
 SHIPPED = (blueprints_directory() / "graviton-llama-cpp.yaml").read_text(encoding="utf-8")
 GIB = 1024**3

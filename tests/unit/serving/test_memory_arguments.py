@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec.types import Blueprint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.estimates.memory_estimate import (
     COLLECTIVE_BYTES,
     RESERVED_BYTES,

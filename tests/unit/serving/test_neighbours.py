@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.nodes.neighbours import packed, strands
 from inference_blueprints.serving.plan import build_plan

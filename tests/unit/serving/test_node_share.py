@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.nodes.node_share import node_share
 
 NVIDIA = [

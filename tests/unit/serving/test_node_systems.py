@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
+from inference_catalog.catalogue import shipped
+from inference_contracts.errors import BlueprintError
 
 PREFILL, DECODE = {"pool": "h200", "replicas": 2}, {"pool": "h200", "replicas": 1}
 

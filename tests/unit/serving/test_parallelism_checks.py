@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.errors import Finding
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import Finding
 
 Make = Callable[..., Blueprint]
 

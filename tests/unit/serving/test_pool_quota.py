@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.serving.nodes.node_share import node_capacity
 from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.plan import build_plan

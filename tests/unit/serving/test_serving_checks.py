@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import Finding
+import inference_catalog as catalog
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import Finding
 
 Make = Callable[..., Blueprint]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.errors import Finding
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import KvCacheBucket, ModelPlan, Process
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.eks.model_values import deployment_values
+from inference_contracts.errors import Finding
 
 Make = Callable[..., Blueprint]
 RECORD = json.loads((Path(__file__).parent / "lmcache_flags.json").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
+import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming.broker_load import broker_load, needed_brokers
 from inference_blueprints.serving.streaming.job_size import job_size, most_calls_per_kpu

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.catalog import LatencyProfile
 from inference_blueprints.serving.performance.throughput import at_rate, operation
 from inference_blueprints.spec.types import Workload
+from inference_catalog import LatencyProfile
 
 #: Prefill: 0.1 ms a token. A step: 10 ms, and 1 ms more for each 1,000 tokens in the cache.
 _PROFILE = LatencyProfile(

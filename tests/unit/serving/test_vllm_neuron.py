@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.neuron import compile_times, device_groups, neuron_route, neuron_routes
+import inference_catalog as catalog
 from inference_blueprints.serving.checks.neuron_checks import neuron_findings
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines import ENGINES
@@ -21,6 +20,7 @@ from inference_blueprints.serving.stacks.request_filter import command_behind_fi
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import Blueprint
+from inference_catalog.neuron import compile_times, device_groups, neuron_route, neuron_routes
 
 Make = Callable[..., Blueprint]
 

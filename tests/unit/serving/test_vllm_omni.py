@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import BlueprintError
+import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.planning.summary import summarise
-from inference_blueprints.planning.tables.plan_tables import plan_notes, plan_tables
+from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.report.plan.tables.plan_tables import plan_notes, plan_tables
+from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.resources import blueprints_directory, root
 from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.engines import ENGINES
@@ -23,7 +23,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.stacks.serving_stack import own_server_flags
 from inference_blueprints.serving.types import Process
-from inference_blueprints.tables.text_table import TextTable
+from inference_contracts.errors import BlueprintError
 
 SHIPPED = (blueprints_directory() / "image-generation.yaml").read_text(encoding="utf-8")
 COMMIT = "f332072aa78be7aecdf3ee76d5c247082da564a6"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan, Process, SecretValue, WeightsBucket
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.eks.model_values import deployment_values
 
 Make = Callable[..., Blueprint]
 

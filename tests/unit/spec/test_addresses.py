@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints import catalog
-from inference_blueprints.catalog.addresses import addresses_for_nodes, node_addresses
-from inference_blueprints.errors import BlueprintError
+import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
+from inference_catalog.addresses import addresses_for_nodes, node_addresses
+from inference_contracts.errors import BlueprintError
 
 _MESSAGE = "the network has too few addresses"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.structure import keys, section_at
+from inference_contracts.errors import BlueprintError
 
 HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.structure import keys, section_at, walk
 from inference_blueprints.spec.types import (
@@ -26,6 +25,7 @@ from inference_blueprints.spec.types import (
 )
 from inference_blueprints.spec.types.section import Section
 from inference_blueprints.spec.wording import path_text
+from inference_contracts.errors import BlueprintError
 
 TEXT = (Path(__file__).parent / "every_key.yaml").read_text(encoding="utf-8")
 DOCUMENT = yaml.safe_load(TEXT)

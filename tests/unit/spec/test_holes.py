@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.errors import Finding
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.spec.holes import Hole, Undecidable, decidable, usable
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import Finding
 
 BASE = (Path(__file__).parent / "base.yaml").read_text(encoding="utf-8")
 NAME_OF_FIRST = ("spec", "pools", 0, "name")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_contracts.errors import BlueprintError
 
 CONFIGURATION = {
     "architectures": ["Qwen3ForCausalLM"],

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from inference_blueprints.errors import BlueprintError, Problem
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
 from inference_blueprints.spec import composer, validation
 from inference_blueprints.spec.schema import json_schema
 from inference_blueprints.spec.shipped import shipped
+from inference_contracts.errors import BlueprintError, Problem
 
 BASE = Path(__file__).parent / "base.yaml"
 TEXTS = [path.read_text(encoding="utf-8") for path in (BASE, *shipped().values())]

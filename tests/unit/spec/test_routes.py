@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from benchmarks.harness.generated import generated_blueprint
-from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import parse_blueprint
+from inference_contracts.errors import BlueprintError
 
 
 def text(models: int, deployments: int) -> str:

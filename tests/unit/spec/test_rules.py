@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints import catalog
-from inference_blueprints.errors import BlueprintError, Finding
+import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
 from inference_blueprints.serving.engines import ENGINES
@@ -21,6 +20,7 @@ from inference_blueprints.spec import rules
 from inference_blueprints.spec.rules.rule_table import RULES, Rule, rule_findings
 from inference_blueprints.spec.structure import keys
 from inference_blueprints.spec.types import Engine, Spec
+from inference_contracts.errors import BlueprintError, Finding
 
 HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.errors import UserError
 from inference_blueprints.spec import composer
 from inference_blueprints.spec.text_edit import with_kubernetes_version, with_snapshot
+from inference_contracts.errors import UserError
 
 NEW = "snap-0fedcba9876543210"
 

@@ -21,11 +21,11 @@ from batch.jobs.identifiers import result_file
 from batch.jobs.manifest import read_manifest
 from batch.jobs.settings import BatchPlatform
 from batch.preparation.line_checks import CheckedLine, check_request
-from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_limits import MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
-from inference_blueprints.contracts.batch_states import STATES, TRANSITIONS
 from inference_blueprints.resources import root
+from inference_contracts.batch_body_fields import IMAGES_PATH
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_limits import MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
+from inference_contracts.batch_states import STATES, TRANSITIONS
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway
 from tests.runtime.batch.preparation.test_request_checks import REQUEST

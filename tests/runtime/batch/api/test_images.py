@@ -13,8 +13,8 @@ from batch.contracts.request import JobRequest
 from batch.jobs.settings import BatchPlatform, read_platform
 from batch.objects import Objects
 from batch.submission.handlers import build
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import proxy_event
 from tests.runtime.batch.api.requesting import Api

@@ -30,7 +30,7 @@ from batch.jobs.file_records import FileRecord
 from batch.jobs.job_record import RequestCounts
 from batch.jobs.job_table import plain
 from batch.jobs.settings import BatchPlatform
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.emulator import Emulator
 from tests.runtime.batch.api.gateway import Gateway

@@ -15,8 +15,8 @@ from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
 from batch.jobs.settings import BatchPlatform
-from inference_blueprints.contracts.batch_names import token_audience
-from inference_blueprints.deployment.batch.client_token import batch_token
+from inference_blueprints.operate.batch.client_token import batch_token
+from inference_contracts.batch_names import token_audience
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway
 from tests.runtime.batch.authorizer.sts import Sts

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from batch.authorizer.caller_identity import CallerIdentity, StsUnavailableError
 from batch.authorizer.handler import Authorizer, UnauthorizedError
 from batch.jobs.configuration import Configuration
-from inference_blueprints.contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX, token_audience
-from inference_blueprints.deployment.batch.client_token import batch_token
-from inference_blueprints.errors import UserError
+from inference_blueprints.operate.batch.client_token import batch_token
+from inference_contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX, token_audience
+from inference_contracts.errors import UserError
 from tests.runtime.batch.authorizer.sts import Sts
 from tests.runtime.batch.resources import CONFIGURATION, NOBODY, REGION, SEARCH
 from tests.runtime.conftest import Pauses

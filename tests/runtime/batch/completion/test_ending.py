@@ -18,8 +18,8 @@ from batch.jobs.settings import BatchPlatform, read_records
 from batch.jobs.spending import Figures, SpendingTable, month_of
 from batch.objects import Objects
 from batch.preparation.planning import Plan, PlanProblem
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_states import JobState
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_states import JobState
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 

@@ -16,7 +16,7 @@ from batch.completion.merging import Outcome, merge
 from batch.completion.shard_results import Unrun
 from batch.contracts.shard import ShardDone, Usage
 from batch.objects import Objects
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 
 KEYS = JobKeys("j1")
 CANCELLED = Unrun("batch_cancelled", "The batch was cancelled.")

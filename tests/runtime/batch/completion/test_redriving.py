@@ -20,7 +20,7 @@ from batch.objects import Objects
 from batch.preparation.planning import Plan, PlanProblem
 from batch.scheduling import handlers
 from batch.scheduling.admissions import AdmissionTable
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import HOUR, NOW, make_job

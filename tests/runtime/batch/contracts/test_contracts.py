@@ -8,8 +8,8 @@ import pytest
 
 from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage, Usage
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_states import FINAL, STATES, TRANSITIONS, can_follow
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_states import FINAL, STATES, TRANSITIONS, can_follow
 
 
 @pytest.mark.parametrize(

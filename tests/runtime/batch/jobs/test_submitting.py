@@ -15,7 +15,7 @@ from batch.jobs.job_table import Once
 from batch.jobs.manifest import JobManifest
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.submitting import SubmittedJob, Submitter
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
 

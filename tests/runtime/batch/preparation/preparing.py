@@ -10,7 +10,7 @@ import boto3
 
 from batch.contracts.request import JobRequest
 from batch.preparation import handlers
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
 

@@ -8,8 +8,8 @@ import pytest
 from openai.types import completion_create_params, embedding_create_params, image_generate_params
 from openai.types.chat import completion_create_params as chat_create_params
 
-from inference_blueprints.contracts import batch_body_fields
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
+from inference_contracts import batch_body_fields
+from inference_contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
 
 TYPES = {
     "/v1/chat/completions": chat_create_params.CompletionCreateParamsBase,

@@ -12,8 +12,8 @@ import pytest
 from batch.contracts.request import Capacity, Input, JobRequest, RequestTemplate
 from batch.preparation import prompt_renderer
 from batch.preparation.prompt_renderer import CostlyTemplateError, PromptRenderer, RenderingLimits
-from inference_blueprints.contracts.prompt_template import RenderingError
-from inference_blueprints.resources import runtime_directory
+from inference_contracts.prompt_template import RenderingError
+from inference_runtime import runtime_directory
 from tests.runtime.batch import resources
 from tests.runtime.batch.preparation.preparing import prepare
 

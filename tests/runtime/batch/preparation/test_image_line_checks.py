@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from batch.contracts.request import RequestTemplate
 from batch.preparation.line_checks import BadLine, CheckedLine, check_request
 from batch.preparation.row_checks import RowChecks
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
-from inference_blueprints.contracts.batch_limits import ANSWER_BYTES, PIXELS_PER_REQUEST
-from inference_blueprints.contracts.prompt_template import RenderingError
+from inference_contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
+from inference_contracts.batch_limits import ANSWER_BYTES, PIXELS_PER_REQUEST
+from inference_contracts.prompt_template import RenderingError
 from tests.runtime.batch.preparation.test_request_checks import JSON, REQUEST
 
 IMAGES = replace(REQUEST, endpoint=IMAGES_PATH)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inference_blueprints.resources import runtime_directory
+from inference_runtime import runtime_directory
 from tests.runtime.batch.preparation import check_here
 
 pytestmark = pytest.mark.faults

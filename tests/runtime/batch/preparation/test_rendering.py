@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.prompt_template import Prompts, RenderingError
+from inference_contracts.prompt_template import Prompts, RenderingError
 
 MOST = 10_000
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
 from batch.preparation.estimate import input_tokens, output_tokens
 from batch.preparation.line_checks import BadLine, CheckedLine, check_request
-from inference_blueprints.contracts.batch_body_fields import BODY_FIELDS
+from inference_contracts.batch_body_fields import BODY_FIELDS
 
 REQUEST = JobRequest(
     job="j",

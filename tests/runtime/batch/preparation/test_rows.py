@@ -24,8 +24,8 @@ from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.line_checks import BadLine, CheckedLine
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segments import Segment
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.prompt_template import RenderingError
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.prompt_template import RenderingError
 from tests.runtime.batch import resources
 
 REQUEST = JobRequest(

@@ -17,7 +17,7 @@ from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.publication.publishing import Publisher
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from signals.store import SignalWriter
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import NOW, make_job

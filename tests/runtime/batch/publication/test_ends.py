@@ -17,7 +17,7 @@ from batch.jobs.settings import BatchPlatform, read_records
 from batch.objects import Objects
 from batch.publication.listing import unpublished
 from batch.publication.publishing import Publisher
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import NOW, make_job
 from tests.runtime.batch.publication.conftest import Jobs, chat

@@ -14,7 +14,7 @@ from batch.contracts.publication import Published
 from batch.objects import Objects
 from batch.publication import handler, publishing
 from batch.publication.publishing import Publisher
-from inference_blueprints.contracts.signal_rows import COLUMNS
+from inference_contracts.signal_rows import COLUMNS
 from signals.record import SignalRecord
 from signals.store import SignalWriter, Written
 from tests.runtime.batch import resources

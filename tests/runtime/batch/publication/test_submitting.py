@@ -14,7 +14,7 @@ from batch.jobs.fields import InvalidError
 from batch.jobs.manifest import read_manifest
 from batch.jobs.settings import BatchPlatform
 from batch.submission.handlers import build as build_submissions
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 

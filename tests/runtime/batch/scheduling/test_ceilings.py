@@ -8,7 +8,7 @@ import pytest
 from batch.jobs.record_table import Table
 from batch.scheduling.allotment import WaitingOrRunning, allot
 from batch.scheduling.ceilings import Ceilings
-from inference_blueprints.contracts.shift_names import CEILING_SECONDS, ceiling_identifier
+from inference_contracts.shift_names import CEILING_SECONDS, ceiling_identifier
 
 NOW = 1_800_000_000
 MODEL = "qwen3-8b"

@@ -15,10 +15,10 @@ from batch.scheduling import handlers
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.place_scheduler import Scheduler
 from batch.scheduling.reconciling import Reconciler
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
-from inference_blueprints.contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
-from inference_blueprints.contracts.batch_states import OPEN, JobState
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
+from inference_contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
+from inference_contracts.batch_states import OPEN, JobState
 from tests.runtime.batch.job_records import make_job
 from tests.runtime.batch.scheduling.test_scheduler import admissions, ask
 

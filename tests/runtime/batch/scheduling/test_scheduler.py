@@ -26,9 +26,9 @@ from batch.scheduling.ceilings import Ceilings
 from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler
 from batch.scheduling.speed import SpeedTable
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_limits import MAX_RESIZES_PER_RUN
-from inference_blueprints.contracts.shift_names import ceiling_identifier
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
+from inference_contracts.shift_names import ceiling_identifier
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 

@@ -14,7 +14,7 @@ from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform, RecordTables
 from batch.objects import Objects
 from batch.scheduling import sweeping
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import HOUR, NOW, make_job

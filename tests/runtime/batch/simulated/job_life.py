@@ -33,9 +33,9 @@ from batch.jobs.settings import BatchPlatform, read_platform
 from batch.objects import Objects
 from batch.preparation import handlers as preparation
 from batch.scheduling import handlers as scheduling
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.contracts.batch_limits import SCHEDULE_SECONDS, VISIBILITY_SECONDS
 from inference_constructs.batch.job_states import JobResources, job_definition
+from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_limits import SCHEDULE_SECONDS, VISIBILITY_SECONDS
 from tests.runtime.batch import resources
 from tests.runtime.batch.every_call import CONFIGURATION, forget
 from tests.runtime.batch.job_records import NOW

@@ -17,15 +17,15 @@ import pytest
 import simpy
 
 from batch.scheduling.allotment import WaitingOrRunning, allot
-from inference_blueprints.catalog import service_quotas
-from inference_blueprints.contracts.batch_limits import (
+from inference_catalog import service_quotas
+from inference_constructs.batch.job_states import JobResources, job_definition
+from inference_contracts.batch_limits import (
     MAX_RESIZES_PER_RUN,
     RESERVED_CALLS,
     SCHEDULE_SECONDS,
     SEGMENT_BYTES,
     WORKER_HEARTBEAT_SECONDS,
 )
-from inference_constructs.batch.job_states import JobResources, job_definition
 from tests.runtime.batch.simulated.lambda_service import Concurrency
 from tests.runtime.batch.simulated.state_machine import (
     Execution,

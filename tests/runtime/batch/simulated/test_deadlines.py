@@ -19,7 +19,7 @@ from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.preparation import cutting
 from batch.scheduling.speed import SpeedTable
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.every_call import CONFIGURATION

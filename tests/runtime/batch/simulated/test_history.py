@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import simpy
 
-from inference_blueprints.contracts.batch_limits import (
+from inference_constructs.batch.job_states import JobResources, job_definition
+from inference_contracts.batch_limits import (
     CHILD_OUTPUT_BYTES,
     EVENTS_PER_CHILD,
     EVENTS_PER_TASK_TIMEOUT,
 )
-from inference_blueprints.contracts.batch_names import PERMANENT_ERRORS
-from inference_constructs.batch.job_states import JobResources, job_definition
+from inference_contracts.batch_names import PERMANENT_ERRORS
 from tests.runtime.batch.simulated.state_machine import Execution, Limits, Machine, Outside, Process
 
 FUNCTIONS = ("segment", "check", "plan", "reject", "ask", "merge", "finish")

@@ -13,7 +13,7 @@ from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import SpendingTable, month_of
 from batch.scheduling.admissions import AdmissionTable
 from batch.scheduling.budgets import admitted
-from inference_blueprints.contracts.batch_states import OPEN, JobState
+from inference_contracts.batch_states import OPEN, JobState
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import NOW
 from tests.runtime.batch.simulated.job_life import (

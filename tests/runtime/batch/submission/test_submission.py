@@ -13,7 +13,7 @@ from batch.contracts.request import Input, JobRequest
 from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
 from batch.submission.handlers import Submissions, build
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
 INBOX = "inbox-of-the-platform"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.resources import root
+from inference_local.emulator.emulator import Emulator
 from tests.runtime.batch.worker.fake_endpoint import FakeEndpoint
 from tests.runtime.batch.worker.jobs import BUCKET, MODEL, Job, wait_until
 

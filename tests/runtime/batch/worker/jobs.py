@@ -12,7 +12,7 @@ from typing import Any
 
 from batch.contracts.job_description import JobDescription
 from batch.contracts.shard import ShardLine
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 
 BUCKET = "batch-of-the-platform"
 MODEL = "qwen"

@@ -18,8 +18,8 @@ from batch.jobs.record_table import Table
 from batch.worker.ceiling_watch import CeilingWatch
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.queue import ShardQueue
-from inference_blueprints.capacity_shift.shift_settings import ShiftSettings
-from inference_blueprints.contracts.shift_names import CEILING_SECONDS, ceiling_identifier
+from inference_contracts.shift_names import CEILING_SECONDS, ceiling_identifier
+from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 from tests.runtime.batch.worker.turned_loop import turn
 
 NOW = 1_800_000_000.0

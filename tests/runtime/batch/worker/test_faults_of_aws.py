@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from batch.contracts.shard import ShardLine
-from inference_blueprints.contracts.batch_keys import JobKeys
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_contracts.batch_keys import JobKeys
+from inference_local.emulator.emulator import Emulator
 from tests.runtime.batch.worker.aws_proxy import AwsProxy, Call, Forward, refused, slow_down
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import after

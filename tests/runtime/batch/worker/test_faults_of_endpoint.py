@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 from batch.worker.suspects import PROBE_KEY
-from inference_blueprints.contracts.batch_keys import JobKeys
 from inference_blueprints.resources import root
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import (
     Asked,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from inference_blueprints.local.emulator.emulator import Emulator
+from inference_local.emulator.emulator import Emulator
 from tests.runtime.batch.worker.aws_proxy import AwsProxy, Call, Forward, refused
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import Gate, after, drip

@@ -19,9 +19,9 @@ from batch.contracts.shard import ShardLine
 from batch.worker.answer_images import AnswerImages
 from batch.worker.bucket_client import BucketClient
 from batch.worker.memory_budget import MemoryBudget
-from inference_blueprints.contracts.batch_body_fields import IMAGES_PATH
-from inference_blueprints.local.emulator.emulator import Emulator
-from inference_blueprints.targets.local.direct.scripted_images import scripted_png
+from inference_contracts.batch_body_fields import IMAGES_PATH
+from inference_local.emulator.emulator import Emulator
+from inference_local.serving.direct.scripted_images import scripted_png
 from tests.runtime.batch.worker.aws_proxy import AwsProxy, Call, Forward, slow_down
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import Asked, Behaviour, Gate, after, status

@@ -13,8 +13,8 @@ from batch.variables import BatchSettingsError
 from batch.worker import settings as module
 from batch.worker.__main__ import main
 from batch.worker.settings import read_settings
-from inference_blueprints.contracts import batch_environment
 from inference_blueprints.resources import root
+from inference_contracts import batch_environment
 
 RIGHT = {
     "BATCH_QUEUE_URL": "https://queue",
@@ -91,7 +91,7 @@ def test_the_image_has_what_the_worker_imports() -> None:
     assert pins
     assert pins <= set(re.findall(r"^([\w.-]+==[\w.]+) ", locked, re.MULTILINE))
     names = {pin.partition("==")[0].replace("-", "_") for pin in pins}
-    own = {"batch", "inference_blueprints"} | set(sys.stdlib_module_names)
+    own = {"batch", "inference_contracts"} | set(sys.stdlib_module_names)
     imported = {
         found
         for file in (root() / "runtime/batch/worker").glob("*.py")

@@ -23,7 +23,7 @@ from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEnd
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.settings import read_settings
 from batch.worker.shard_run import ShardRun, Shared
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch.worker.jobs import lines
 from tests.runtime.batch.worker.test_settings import RIGHT
 from tests.runtime.batch.worker.turned_loop import turn

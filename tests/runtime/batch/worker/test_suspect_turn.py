@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from batch.worker.suspect_turn import AFTER_LOSS_SECONDS, TURN_SECONDS, SuspectTurn
-from inference_blueprints.contracts.batch_keys import jobs_of_model, suspects_of_model
+from inference_contracts.batch_keys import jobs_of_model, suspects_of_model
 from tests.runtime.batch import resources
 from tests.runtime.batch.worker.turned_loop import turn
 

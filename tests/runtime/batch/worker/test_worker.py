@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.batch_limits import OBJECTS_PER_SHARD
+from inference_contracts.batch_limits import OBJECTS_PER_SHARD
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.jobs import BUCKET, lines, put_job
 

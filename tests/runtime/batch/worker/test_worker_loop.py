@@ -15,7 +15,7 @@ import pytest
 from batch.worker.clients import Clients
 from batch.worker.settings import read_settings
 from batch.worker.worker_loop import run_worker
-from inference_blueprints.contracts.batch_keys import JobKeys
+from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch.worker.fake_endpoint import FakeEndpoint
 from tests.runtime.batch.worker.jobs import BUCKET, MODEL, Job, lines, put_job
 

@@ -20,13 +20,13 @@ import pytest
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.targets.local import local_serving, simulated_kind
-from inference_blueprints.targets.local.local_endpoint import LocalEndpoint
-from inference_blueprints.targets.local.local_serving import LocalServing
-from inference_blueprints.targets.local.readiness import NotReady
+from inference_local.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
+from inference_local.serving import local_serving, simulated_kind
+from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_local.serving.local_serving import LocalServing
+from inference_local.serving.readiness import NotReady
 
 pytestmark = pytest.mark.faults
 
@@ -41,8 +41,8 @@ import sys, time
 from pathlib import Path
 import yaml
 from inference_blueprints import resources
-from inference_blueprints.processes.child_processes import ProcessGroup
-from inference_blueprints.targets.local.local_serving import LocalServing
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.serving.local_serving import LocalServing
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 text = (resources.blueprints_directory() / "quickstart-g6e.yaml").read_text()

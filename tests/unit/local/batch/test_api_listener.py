@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from inference_blueprints.errors import UserError
-from inference_blueprints.local.batch.api_listener import find_batch
-from inference_blueprints.local.emulator.emulator import Emulator
 from inference_blueprints.spec.types import Team
+from inference_contracts.errors import UserError
+from inference_local.batch.api_listener import find_batch
+from inference_local.emulator.emulator import Emulator
 
 ACCOUNT = "arn:aws:iam::123456789012"
 

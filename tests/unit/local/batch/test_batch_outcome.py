@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.batch.batch_outcome import count, named_images
+from inference_local.batch.batch_outcome import count, named_images
 from tests.unit.local.report.samples import BATCH_OUTCOME
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inference_blueprints.local.batch.batch_usage import usage_lines
-from inference_blueprints.local.run_state import RunningBatch
+from inference_local.batch.batch_usage import usage_lines
+from inference_local.run_state import RunningBatch
 
 BATCH = RunningBatch("http://127.0.0.1:4566/v1", "mine", "ads", "arn:aws:iam::123456789012:role/Ads", {})
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.errors import UserError
-from inference_blueprints.local.control_plane import artefacts, build
-from inference_blueprints.local.control_plane.artefacts import ModuleFiles, Program
-from inference_blueprints.processes.folder_lock import folder_lock
-from inference_blueprints.targets.local.llama_cpp import server_build
+from inference_blueprints.folder_lock import folder_lock
+from inference_contracts.errors import UserError
+from inference_local.control_plane import artefacts, build
+from inference_local.control_plane.artefacts import ModuleFiles, Program
+from inference_local.serving.llama_cpp import server_build
 from tests.plugins.programs import real_go
 
 FILES = ModuleFiles("some-files", "example.org/module", "v1.2.3", ("config/*.yaml",))

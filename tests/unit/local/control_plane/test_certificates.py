@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from inference_blueprints.local.control_plane.certificates import Authority
+from inference_local.control_plane.certificates import Authority
 
 
 def test_a_certificate_is_signed_and_names_user_groups_and_loopback(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.control_plane import definitions
+from inference_local.control_plane import definitions
 
 #: Keywords of a structural schema that the generated ones may use
 #: (Kubernetes documentation, "Custom Resources", "Specifying a structural schema").

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-from inference_blueprints.local.controllers.worker_nodes import WorkerNodes
-from inference_blueprints.local.scaling.operator_stand_in import ElasticRole
+from inference_local.controllers.worker_nodes import WorkerNodes
+from inference_local.scaling.operator_stand_in import ElasticRole
 from tests.unit.local.scaling.fake_workers import FakeWorkers
 
 START_SECONDS = 10.0

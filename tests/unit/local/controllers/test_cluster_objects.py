@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.contracts.health_names import CORDON_ANNOTATION
-from inference_blueprints.local.controllers.cluster_objects import ClusterObjects
-from inference_blueprints.local.controllers.run_clock import RunClock, kubernetes_time
-from inference_blueprints.local.controllers.worker_nodes import WorkerNodes
+from inference_contracts.health_names import CORDON_ANNOTATION
+from inference_local.controllers.cluster_objects import ClusterObjects
+from inference_local.controllers.run_clock import RunClock, kubernetes_time
+from inference_local.controllers.worker_nodes import WorkerNodes
 from tests.unit.local.controllers.nodes import READY_SINCE, nodes_of
 
 CLOCK = RunClock(1000.0, 4.0)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints.local.controllers.metric_answers import BatchInFlight, MetricAnswers, Past
-from inference_blueprints.local.controllers.run_clock import RunClock
-from inference_blueprints.local.prometheus.local_prometheus import Sample
+from inference_local.controllers.metric_answers import BatchInFlight, MetricAnswers, Past
+from inference_local.controllers.run_clock import RunClock
+from inference_local.prometheus.local_prometheus import Sample
 
 BEGAN = 600_000.0
 CLOCK = RunClock(BEGAN, 120.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.local.controllers.run_clock import RunClock, kubernetes_time
+from inference_local.controllers.run_clock import RunClock, kubernetes_time
 
 CLOCK = RunClock(1000.0, 4.0)
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from inference_blueprints.local.emulator import alarm_schedule
-from inference_blueprints.local.emulator.alarm_schedule import AlarmSchedule
+from inference_local.emulator import alarm_schedule
+from inference_local.emulator.alarm_schedule import AlarmSchedule
 
 
 class _SleptError(Exception):

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from inference_blueprints.deployment.cloudformation.stack_events import ResourceEvent
-from inference_blueprints.local.emulator.emulator_deploy import DeployError
+from inference_blueprints.operate.cloudformation.stack_events import ResourceEvent
+from inference_local.emulator.emulator_deploy import DeployError
 
 
 def test_the_error_is_one_line_that_names_resource_reason_and_log(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.local.emulator.emulator_parts import describe
+from inference_local.emulator.emulator_parts import describe
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from inference_blueprints.local.emulator.patches import event_invoke_limits
-from inference_blueprints.local.emulator.refusals import EVENT_INVOKE_LIMIT
+from inference_local.emulator.patches import event_invoke_limits
+from inference_local.emulator.refusals import EVENT_INVOKE_LIMIT
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from ministack.services import lambda_svc
 
-from inference_blueprints.local.emulator.real_kubernetes import lambda_programs
-from inference_blueprints.local.emulator.real_kubernetes.lambda_programs import LambdaPrograms
+from inference_local.emulator.real_kubernetes import lambda_programs
+from inference_local.emulator.real_kubernetes.lambda_programs import LambdaPrograms
 
 EXECUTABLE, PLAIN = 0o100755, 0o100644
 

@@ -15,7 +15,7 @@ from ministack.core.responses import request_scope
 from ministack.services import cloudwatch, cloudwatch_logs, eventbridge
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS, _cw_metric_alarm_record
 
-from inference_blueprints.local.emulator.resource_handlers.composite_alarms import RESOURCE_TYPE
+from inference_local.emulator.resource_handlers.composite_alarms import RESOURCE_TYPE
 
 #: Requests in JSON, not in CBOR.
 JSON = (False, True)

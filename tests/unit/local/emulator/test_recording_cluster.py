@@ -9,15 +9,15 @@ import pytest
 import yaml
 
 from inference_blueprints import tools
-from inference_blueprints.local.emulator.kubernetes import (
+from inference_local.emulator.kubernetes import (
     ChartArchive,
     ChartReference,
     EmulatedCluster,
     KubernetesRejection,
     ReleaseInstallation,
 )
-from inference_blueprints.local.emulator.recording_cluster import RecordingCluster
-from inference_blueprints.local.emulator.records import recorded_releases
+from inference_local.emulator.recording_cluster import RecordingCluster
+from inference_local.emulator.records import recorded_releases
 
 CLUSTER = EmulatedCluster(name="blue", kubernetes_version="1.35")
 DEPLOYMENT = """

@@ -6,12 +6,12 @@ import pytest
 from ministack.services import cloudwatch_logs
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
-from inference_blueprints.local.emulator import refusals
-from inference_blueprints.local.emulator.api_failures import AwsApiError
-from inference_blueprints.local.emulator.patches import log_group_names
-from inference_blueprints.local.emulator.resource_handlers.registry import ResourceRequest, register
-from inference_blueprints.local.emulator.resource_handlers.stub_table import STUBS
-from inference_blueprints.local.emulator.resource_handlers.stubs import StubHandler
+from inference_local.emulator import refusals
+from inference_local.emulator.api_failures import AwsApiError
+from inference_local.emulator.patches import log_group_names
+from inference_local.emulator.resource_handlers.registry import ResourceRequest, register
+from inference_local.emulator.resource_handlers.stub_table import STUBS
+from inference_local.emulator.resource_handlers.stubs import StubHandler
 
 ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
 PROPERTIES = {"ClusterName": "a", "Namespace": "keda", "ServiceAccount": "keda-operator", "RoleArn": "arn"}

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from inference_blueprints import tools
-from inference_blueprints.catalog.charts import charts
-from inference_blueprints.local.control_plane import build
-from inference_blueprints.local.emulator.helm import render
-from inference_blueprints.local.emulator.real_kubernetes import registry_charts
+from inference_catalog.charts import charts
+from inference_local.control_plane import build
+from inference_local.emulator.helm import render
+from inference_local.emulator.real_kubernetes import registry_charts
 
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",

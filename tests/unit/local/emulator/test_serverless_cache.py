@@ -12,11 +12,11 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from inference_blueprints.errors import UserError
-from inference_blueprints.local.emulator.serverless_cache import valkey_server
-from inference_blueprints.local.emulator.serverless_cache.token_check import TokenCheck
-from inference_blueprints.local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
-from inference_blueprints.processes.free_ports import free_ports
+from inference_contracts.errors import UserError
+from inference_local.emulator.serverless_cache import valkey_server
+from inference_local.emulator.serverless_cache.token_check import TokenCheck
+from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
+from inference_local.processes.free_ports import free_ports
 
 QUERY = "Action=connect&User=reader&ResourceType=ServerlessCache"
 

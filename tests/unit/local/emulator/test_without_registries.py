@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.local.emulator.real_kubernetes import without_registries
+from inference_local.emulator.real_kubernetes import without_registries
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.errors import UserError
-from inference_blueprints.local.java import java_programs
+from inference_contracts.errors import UserError
+from inference_local.java import java_programs
 from tests.unit.stand_in_programs import Printed, StandInPrograms
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one module, and tools that nobody runs."""
-    (tmp_path / "inference_blueprints" / "contracts").mkdir(parents=True)
+    (tmp_path / "contracts" / "inference_contracts").mkdir(parents=True)
     (tmp_path / "pyproject.toml").touch()
     module = tmp_path / "runtime" / "java" / "module"
     (module / "target").mkdir(parents=True)
@@ -47,7 +47,7 @@ def test_a_build_happens_again_only_after_a_change(checkout: Path, maven: StandI
     (checkout / "runtime" / "java" / "module" / "Main.java").write_text("class Main { int a; }")
     java_programs.build(["module"], log)
     assert len(maven.calls) == 2
-    (checkout / "inference_blueprints" / "contracts" / "headers.json").write_text("{}")
+    (checkout / "contracts" / "inference_contracts" / "headers.json").write_text("{}")
     java_programs.build(["module"], log)
     assert len(maven.calls) == 3
 

@@ -10,10 +10,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from inference_blueprints.local.real_time.ad_pages import PagePlan, view_pages
-from inference_blueprints.local.real_time.real_time_outcome import PageView
-from inference_blueprints.measurement.replay.open_loop import Pacing
-from inference_blueprints.measurement.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.replay.open_loop import Pacing
+from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_local.real_time.ad_pages import PagePlan, view_pages
+from inference_local.real_time.real_time_outcome import PageView
 
 WORDS, SEED = 3, 7
 AT_ONCE = Pacing(sleep=lambda _: asyncio.sleep(0))

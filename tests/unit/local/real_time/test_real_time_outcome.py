@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from inference_blueprints.local.real_time.real_time_outcome import PageView, RealTimeOutcome, outcome_of
-from inference_blueprints.local.report import as_dict, print_report, render_html
+from inference_local.real_time.real_time_outcome import PageView, RealTimeOutcome, outcome_of
+from inference_local.report import as_dict, print_report, render_html
 from tests.unit.local.report.conftest import document, report_of, summary  # noqa: F401 - fixtures
 from tests.unit.local.report.samples import answered, result_of, run_of
 from tests.unit.local.report.schema import SCHEMA

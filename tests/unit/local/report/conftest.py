@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.figures.plan_summary import PlanSummary
-from inference_blueprints.local.report import ModelRun, Report, build_report
+from inference_blueprints.report.figures.plan_summary import PlanSummary
 from inference_blueprints.resources import blueprints_directory
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_local.report import ModelRun, Report, build_report
+from inference_local.serving.platform_parts import PlatformPart
 from tests.unit.local.report.samples import PARTS, summary_of
 
 #: Builds a report of runs, with other parts of a report by name.

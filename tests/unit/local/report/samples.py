@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference_blueprints import catalog
-from inference_blueprints.figures.plan_summary import PlanSummary
-from inference_blueprints.local.batch.batch_outcome import BatchOutcome
-from inference_blueprints.local.controllers.controller_outcomes import (
+import inference_catalog as catalog
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome, TokenUsage
+from inference_blueprints.measure.replay.recorded_trace import shipped_trace
+from inference_blueprints.measure.replay.replay_result import ReplayResult
+from inference_blueprints.measure.replay.scaled_trace import scale
+from inference_blueprints.report.figures.plan_summary import PlanSummary
+from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint, Objectives, Workload
+from inference_local.batch.batch_outcome import BatchOutcome
+from inference_local.controllers.controller_outcomes import (
     CapacityShiftOutcome,
     GpuHealthOutcome,
     LoadSample,
     ShiftRow,
 )
-from inference_blueprints.local.report import ModelRun
-from inference_blueprints.local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
-from inference_blueprints.local.signals.read_back import SignalCounts
-from inference_blueprints.measurement.completions.request_outcome import RequestOutcome, TokenUsage
-from inference_blueprints.measurement.replay.recorded_trace import shipped_trace
-from inference_blueprints.measurement.replay.replay_result import ReplayResult
-from inference_blueprints.measurement.replay.scaled_trace import scale
-from inference_blueprints.planning.summary import summarise
-from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import Blueprint, Objectives, Workload
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_local.report import ModelRun
+from inference_local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
+from inference_local.serving.platform_parts import PlatformPart
+from inference_local.signals.read_back import SignalCounts
 
 WORKLOAD = Workload(input_tokens=3000, output_tokens=200, peak_requests_per_second=2.0)
 PARTS = (

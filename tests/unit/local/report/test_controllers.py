@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from inference_blueprints.local.controllers.controller_outcomes import GpuHealthOutcome
-from inference_blueprints.local.report import as_dict, print_report, render_html
-from inference_blueprints.local.report.controller_plots import health_plots, shift_plots
-from inference_blueprints.local.report.controller_text import health_is_bad, shift_is_bad, shift_lines
-from inference_blueprints.measurement.charts.svg_chart import Curve, Limit, Plot
+from inference_blueprints.measure.charts.svg_chart import Curve, Limit, Plot
+from inference_local.controllers.controller_outcomes import GpuHealthOutcome
+from inference_local.report import as_dict, print_report, render_html
+from inference_local.report.controller_plots import health_plots, shift_plots
+from inference_local.report.controller_text import health_is_bad, shift_is_bad, shift_lines
 from tests.unit.local.report.samples import CAPACITY_SHIFT, GPU_HEALTH, answered, result_of, run_of
 from tests.unit.local.report.schema import SCHEMA
 

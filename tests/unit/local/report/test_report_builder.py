@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 import yaml
 
-from inference_blueprints.figures.plan_summary import PlanSummary
-from inference_blueprints.local.report import as_dict, curl_line
-from inference_blueprints.local.worker_losses import WorkerLoss
-from inference_blueprints.measurement.statistics.serving_capacity import capacity_of
+from inference_blueprints.measure.statistics.serving_capacity import capacity_of
+from inference_blueprints.report.figures.plan_summary import PlanSummary
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.spec.types import Objectives
-from inference_blueprints.targets.local.platform_parts import PlatformPart
+from inference_local.report import as_dict, curl_line
+from inference_local.serving.platform_parts import PlatformPart
+from inference_local.worker_losses import WorkerLoss
 from tests.unit.local.report.conftest import ReportOf
 from tests.unit.local.report.samples import (
     ANSWER,

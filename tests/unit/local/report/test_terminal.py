@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from inference_blueprints.local.report import ModelRun, print_report, render_html
-from inference_blueprints.local.scaling.scaling_outcome import WorkerSample
-from inference_blueprints.local.worker_losses import WorkerLoss
-from inference_blueprints.measurement.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
-from inference_blueprints.targets.local.platform_parts import PlatformPart, Replacement
+from inference_local.report import ModelRun, print_report, render_html
+from inference_local.scaling.scaling_outcome import WorkerSample
+from inference_local.serving.platform_parts import PlatformPart, Replacement
+from inference_local.worker_losses import WorkerLoss
 from tests.unit.local.report.conftest import ReportOf
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, SCALING, answered, failed, result_of, run_of
 

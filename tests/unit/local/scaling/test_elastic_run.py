@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from inference_blueprints.autoscaling.scaled_object import ScaledObject
-from inference_blueprints.local.scaling.elastic_run import TIME_FACTOR, ElasticRun
-from inference_blueprints.local.scaling.operator_stand_in import ElasticRole
-from tests.unit.autoscaling.scaled_objects import manifest
+from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
+from inference_local.scaling.elastic_run import TIME_FACTOR, ElasticRun
+from inference_local.scaling.operator_stand_in import ElasticRole
 from tests.unit.local.report.samples import answered, failed, result_of, run_of
 from tests.unit.local.scaling.fake_workers import FakeWorkers
+from tests.unit.serving.autoscaling.scaled_objects import manifest
 
 GPUS, START_SECONDS, MOST = 2, 3.0, 4
 

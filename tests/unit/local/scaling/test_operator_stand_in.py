@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from inference_blueprints.local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
+from inference_local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
 from tests.unit.local.scaling.fake_workers import FakeWorkers
 
 KIND = SimpleNamespace(name="worker")

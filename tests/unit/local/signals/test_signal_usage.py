@@ -8,9 +8,9 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from inference_blueprints.cli.main import command_line
-from inference_blueprints.deployment.signals.signal_store_address import StoreAddress
-from inference_blueprints.local.run_state import RunningSignals
-from inference_blueprints.local.signals.signal_usage import signals_usage_lines
+from inference_blueprints.operate.signals.signal_store_address import StoreAddress
+from inference_local.run_state import RunningSignals
+from inference_local.signals.signal_usage import signals_usage_lines
 
 
 def test_the_command_is_one_of_the_command_line_for_that_folder(tmp_path: Path) -> None:

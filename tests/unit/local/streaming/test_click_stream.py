@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.local.streaming.click_stream import Click, click_stream, expected_of
 from inference_blueprints.spec.types import StreamingJob
+from inference_local.streaming.click_stream import Click, click_stream, expected_of
 
 BEGAN = 1_780_000_000_000
 [JOB] = load_blueprint("streaming-g6e").blueprint.spec.streaming

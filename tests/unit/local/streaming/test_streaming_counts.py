@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.streaming.click_stream import Expected
-from inference_blueprints.local.streaming.streaming_counts import (
+from inference_local.streaming.click_stream import Expected
+from inference_local.streaming.streaming_counts import (
     LeftBehind,
     Outage,
     Sighting,

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from inference_blueprints.local.report import as_dict, print_report, render_html
-from inference_blueprints.local.streaming.streaming_outcome import (
+from inference_local.report import as_dict, print_report, render_html
+from inference_local.streaming.streaming_outcome import (
     EventToSignal,
     StreamingOutcome,
     streaming_lines,

@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.catalog import Catalogue
-from inference_blueprints.catalog.catalogue import shipped
-from inference_blueprints.catalog.releases import ADD_ONS, NodeImage, shipped_releases, version_order
-from inference_blueprints.errors import BlueprintError
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.lock import overlay
@@ -22,6 +18,10 @@ from inference_blueprints.spec.lock.differences import Change, differences
 from inference_blueprints.spec.lock.lock import Lock, Pin, lock_of, lock_path
 from inference_blueprints.spec.lock.lock_reader import parse_lock
 from inference_blueprints.spec.lock.lock_writer import lock_text
+from inference_catalog import Catalogue
+from inference_catalog.catalogue import shipped
+from inference_catalog.releases import ADD_ONS, NodeImage, shipped_releases, version_order
+from inference_contracts.errors import BlueprintError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 DIGEST = "sha256:" + "ab" * 32

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from inference_blueprints.local.emulator.alarms.filter_pattern import parse_pattern
+from inference_local.emulator.alarms.filter_pattern import parse_pattern
 
 ERRORS = {
     400: "[ERROR 400] BAD REQUEST",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.alarms.filter_pattern import parse_pattern
-from inference_blueprints.local.emulator.alarms.log_metrics import (
+from inference_local.emulator.alarms.filter_pattern import parse_pattern
+from inference_local.emulator.alarms.log_metrics import (
     LogMetric,
     embedded_metrics,
     filtered_metric,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
-from inference_blueprints.local.emulator.alarms.metric_alarms import AlarmEvaluation, evaluate
-from inference_blueprints.local.emulator.alarms.period_statistics import (
+from inference_local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
+from inference_local.emulator.alarms.metric_alarms import AlarmEvaluation, evaluate
+from inference_local.emulator.alarms.period_statistics import (
     MetricSample,
     has_few_samples,
     statistic_of,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.local.emulator.alarms.missing_data import TREATMENTS, decide, evaluation_range
+from inference_local.emulator.alarms.missing_data import TREATMENTS, decide, evaluation_range
 
 RETAIN = None
 #: Data points, number to fill, then the states for missing, ignore, breaching and notBreaching. 3 of 3 must

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.alarms.promql_definition import (
+from inference_local.emulator.alarms.promql_definition import (
     contributor_detail,
     contributor_id,
     parse_promql,
 )
-from inference_blueprints.local.emulator.alarms.state_changes import AlarmState
+from inference_local.emulator.alarms.state_changes import AlarmState
 
 CRITERIA = {"Query": "up == 0", "PendingPeriod": "60", "RecoveryPeriod": 300}
 

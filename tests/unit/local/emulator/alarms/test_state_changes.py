@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from inference_blueprints.local.emulator.alarms.state_changes import AlarmState, StateChange
+from inference_local.emulator.alarms.state_changes import AlarmState, StateChange
 
 EC2 = {"Namespace": "AWS/EC2", "Dimensions": [{"Name": "InstanceId", "Value": "i-12345678901234567"}]}
 CPU: dict[str, Any] = {

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from inference_blueprints.local.emulator.ecs.agent.stand_in_images import StandInImage, StandInImages
-from inference_blueprints.local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
-from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsTask, HostPool, TaskStatus
-from inference_blueprints.local.emulator.ecs.control.ecs_control import EcsControl
-from inference_blueprints.local.emulator.ecs.control.host_scaling import HostSize
-from inference_blueprints.local.emulator.ecs.control.surroundings import Surroundings
+from inference_local.emulator.ecs.agent.stand_in_images import StandInImage, StandInImages
+from inference_local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
+from inference_local.emulator.ecs.control.cluster_state import EcsTask, HostPool, TaskStatus
+from inference_local.emulator.ecs.control.ecs_control import EcsControl
+from inference_local.emulator.ecs.control.host_scaling import HostSize
+from inference_local.emulator.ecs.control.surroundings import Surroundings
 
 CLUSTER, POOL, IMAGE = "platform", "gpu", "registry.example/engine"
 SPEED = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inference_blueprints.local.emulator.ecs.control.cluster_state import (
+from inference_local.emulator.ecs.control.cluster_state import (
     ContainerState,
     EcsInstance,
     EcsService,
@@ -16,9 +16,9 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     TaskEnd,
     TaskStatus,
 )
-from inference_blueprints.local.emulator.ecs.control.ecs_control import EcsControl
-from inference_blueprints.local.emulator.ecs.control.host_scaling import HostSize
-from inference_blueprints.local.emulator.ecs.control.surroundings import Surroundings
+from inference_local.emulator.ecs.control.ecs_control import EcsControl
+from inference_local.emulator.ecs.control.host_scaling import HostSize
+from inference_local.emulator.ecs.control.surroundings import Surroundings
 
 CLUSTER = "platform"
 POOL = "gpu"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.api_failures import AwsApiError
-from inference_blueprints.local.emulator.ecs.scaling.application_scaling import ApplicationScaling
-from inference_blueprints.local.emulator.ecs.scaling.scaling_api import ScalingApi
+from inference_local.emulator.api_failures import AwsApiError
+from inference_local.emulator.ecs.scaling.application_scaling import ApplicationScaling
+from inference_local.emulator.ecs.scaling.scaling_api import ScalingApi
 
 SERVICE = "service/platform/workers"
 PLACE = {

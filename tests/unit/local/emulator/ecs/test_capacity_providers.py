@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from inference_blueprints.local.emulator.api_failures import AwsApiError
-from inference_blueprints.local.emulator.ecs.api.capacity_providers import (
+from inference_local.emulator.api_failures import AwsApiError
+from inference_local.emulator.ecs.api.capacity_providers import (
     CapacityProviders,
     demand_forced,
     demand_network,

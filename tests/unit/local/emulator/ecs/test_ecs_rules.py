@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.ecs.control.circuit_breaker import threshold
-from inference_blueprints.local.emulator.ecs.control.cluster_state import (
+from inference_local.emulator.ecs.control.circuit_breaker import threshold
+from inference_local.emulator.ecs.control.cluster_state import (
     ClusterState,
     EcsInstance,
     EcsTask,
@@ -15,21 +15,21 @@ from inference_blueprints.local.emulator.ecs.control.cluster_state import (
     Needs,
     TaskStatus,
 )
-from inference_blueprints.local.emulator.ecs.control.container_health import (
+from inference_local.emulator.ecs.control.container_health import (
     CheckSettings,
     HealthRecord,
     task_health,
 )
-from inference_blueprints.local.emulator.ecs.control.host_scaling import (
+from inference_local.emulator.ecs.control.host_scaling import (
     HostSize,
     hosts_for,
     wanted_hosts,
 )
-from inference_blueprints.local.emulator.ecs.control.provider_choice import choose_provider
-from inference_blueprints.local.emulator.ecs.control.restart_throttle import wait_seconds
-from inference_blueprints.local.emulator.ecs.control.rolling_update import TaskView, bounds, next_step
-from inference_blueprints.local.emulator.ecs.control.scale_in_protection import ProtectionError, protect
-from inference_blueprints.local.emulator.ecs.control.task_placement import (
+from inference_local.emulator.ecs.control.provider_choice import choose_provider
+from inference_local.emulator.ecs.control.restart_throttle import wait_seconds
+from inference_local.emulator.ecs.control.rolling_update import TaskView, bounds, next_step
+from inference_local.emulator.ecs.control.scale_in_protection import ProtectionError, protect
+from inference_local.emulator.ecs.control.task_placement import (
     PlacementFailure,
     UnknownExpressionError,
     member_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.local.emulator.ecs.control.cluster_state import Health, StopCode, TaskStatus
+from inference_local.emulator.ecs.control.cluster_state import Health, StopCode, TaskStatus
 from tests.unit.local.emulator.ecs.control_parts import (
     CHECK,
     CLUSTER,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from task_start.nearest_interfaces import nearest_interfaces
 
-from inference_blueprints.local.ecs_platform.gpu_exporter import exposition
-from inference_blueprints.local.emulator.ecs.agent.host_devices import device_mounts, lose_gpu, missing_device
-from inference_blueprints.local.emulator.ecs.control.cluster_state import EcsInstance
-from inference_blueprints.local.emulator.ecs.host_groups import host_size
+from inference_local.ecs_platform.gpu_exporter import exposition
+from inference_local.emulator.ecs.agent.host_devices import device_mounts, lose_gpu, missing_device
+from inference_local.emulator.ecs.control.cluster_state import EcsInstance
+from inference_local.emulator.ecs.host_groups import host_size
 
 GPUS = tuple(f"GPU-{index}" for index in range(8))
 

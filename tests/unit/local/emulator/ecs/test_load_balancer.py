@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.local.emulator.ecs.network.load_balancer import LoadBalancer
+from inference_local.emulator.ecs.network.load_balancer import LoadBalancer
 from tests.unit.local.emulator.ecs.test_target_health import settings
 
 pytestmark = pytest.mark.clock

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.local.emulator.ecs.agent import log_driver
-from inference_blueprints.local.emulator.ecs.agent.log_driver import LogDriver
+from inference_local.emulator.ecs.agent import log_driver
+from inference_local.emulator.ecs.agent.log_driver import LogDriver
 
 OPTIONS = {"awslogs-group": "/platform", "awslogs-stream-prefix": "metrics"}
 CONTAINER = {"name": "targets", "logConfiguration": {"logDriver": "awslogs", "options": OPTIONS}}

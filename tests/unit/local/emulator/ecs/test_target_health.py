@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.local.emulator.ecs.network.target_health import (
+from inference_local.emulator.ecs.network.target_health import (
     GroupSettings,
     RegisteredTarget,
     TargetState,

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from inference_blueprints.local.emulator.ecs.control.cluster_state import Health, StopCode, TaskStatus
+from inference_local.emulator.ecs.control.cluster_state import Health, StopCode, TaskStatus
 from tests.unit.local.emulator.ecs.agent_parts import RealTasks, eventually, shell
 
 pytestmark = pytest.mark.clock

@@ -70,7 +70,7 @@ class AnswersTest {
     @Test
     void theRouterGetsTheHeadersOfTheSharedFile() throws Exception {
         JsonNode shared = Json.MAPPER.readTree(Files.readString(Path.of(System.getProperty("checkout"))
-                .resolve("inference_blueprints/contracts/request_headers.json")));
+                .resolve("contracts/inference_contracts/request_headers.json")));
         try (HostileServer server = new HostileServer(this::answer);
                 EndpointClient client = client(
                         server, builder -> builder.authentication(Authentication.bearer(() -> "token")))) {

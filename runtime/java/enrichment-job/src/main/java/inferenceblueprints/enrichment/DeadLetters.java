@@ -4,7 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** The JSON of dead letters, as inference_blueprints/contracts/dead_letters.py describes it. */
+/** The JSON of dead letters, as contracts/inference_contracts/dead_letters.py describes it. */
 final class DeadLetters {
     private static final JsonMapper MAPPER = JsonMapper.builder().build();
 

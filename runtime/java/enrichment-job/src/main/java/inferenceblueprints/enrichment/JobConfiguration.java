@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * What one job does. The Python library writes it (inference_blueprints/contracts/streaming_job.py); both are held to the same
+ * What one job does. The Python library writes it (contracts/inference_contracts/streaming_job.py); both are held to the same
  * example.
  */
 record JobConfiguration(
@@ -29,7 +29,7 @@ record JobConfiguration(
         Signal signal,
         History history)
         implements Serializable {
-    /** Value of the priority header that batch uses, in inference_blueprints/contracts/request_headers.json. */
+    /** Value of the priority header that batch uses, in contracts/inference_contracts/request_headers.json. */
     static final String BATCH = "-1";
 
     private static final Set<String> OPTIONAL = Set.of(

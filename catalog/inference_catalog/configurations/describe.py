@@ -1,0 +1,132 @@
+"""Turns a published ``config.json`` into an entry of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inference_catalog.catalogue import shipped
+from inference_catalog.configurations.architecture import Architecture
+from inference_catalog.configurations.config_fields import ConfigFields, ModelConfigError
+from inference_catalog.configurations.draft_shape import describe_draft, draft_class
+from inference_catalog.configurations.quantisation import read_scheme, weight_sizes
+from inference_catalog.configurations.text_shape import TextShape, read_text_shape
+from inference_catalog.configurations.vision_shape import read_vision_shape
+from inference_catalog.configurations.weight_modules import (
+    WeightModules,
+    language_modules,
+    prediction_modules,
+)
+
+_BILLION = 1e9
+_PLAIN_BYTES = 2
+
+
+def describe(configuration: object, exported: object = None) -> dict[str, Any]:
+    """Turn a ``config.json`` into the numbers of a catalogue entry.
+
+    Parameters
+    ----------
+    configuration
+        Content of the file.
+    exported
+        Content of ModelOpt's ``hf_quant_config.json`` beside it; None without one.
+
+    Returns
+    -------
+    dict
+        Fields of ``catalog.Model`` (``draft`` only of drafts), except its name and facts that a
+        configuration does not hold.
+
+    Raises
+    ------
+    ModelConfigError
+        If the file is not a configuration, names a class that is not counted, or has missing or wrong fields.
+        The message has one line per problem.
+    """
+    content = _mapping(configuration, "config.json")
+    of_draft = draft_class(content, shipped().draft_classes)
+    if of_draft:
+        return describe_draft(ConfigFields(content), of_draft, shipped().architectures)
+    architecture = _architecture(configuration)
+    whole = ConfigFields(content, defaults=architecture.defaults)
+    of_export = (
+        None
+        if exported is None
+        else ConfigFields(
+            _mapping(exported, "hf_quant_config.json"), "hf_quant_config.json: ", whole.problems
+        )
+    )
+    shape = read_text_shape(whole, architecture)
+    vision = read_vision_shape(whole, architecture, shape.hidden_size)
+    scheme_of = read_scheme(whole, of_export)
+    whole.check()
+    modules = language_modules(shape, architecture)
+    predicted = prediction_modules(shape, architecture)
+    sizes, predicted_sizes = weight_sizes(modules, scheme_of), weight_sizes(predicted, scheme_of)
+    vision_parameters = vision.parameters if vision else 0
+    total = modules.total + vision_parameters
+    return {
+        "architecture": architecture.name,
+        "parameters_billion": round(total / _BILLION, 2),
+        "active_parameters_billion": round((total - _idle(modules, shape)) / _BILLION, 2),
+        "layers": shape.layers,
+        "hidden_size": shape.hidden_size,
+        "vocabulary_size": shape.vocabulary_size,
+        "attention_heads": shape.attention_heads,
+        "kv_heads": shape.kv_heads,
+        "head_size": shape.head_size,
+        "attention": architecture.attention,
+        "kv_latent_size": shape.latent.latent_rank + shape.latent.rope_size if shape.latent else 0,
+        "index_head_size": shape.indexer.head_size if shape.indexer else 0,
+        "index_layers": sum(shape.indexer.layers) if shape.indexer else 0,
+        "window": shape.window,
+        "window_layers": sum(shape.windowed),
+        "experts": shape.experts.count if shape.experts else 0,
+        "feed_forward_size": shape.experts.width if shape.experts else shape.dense_width,
+        "weight_type": sizes.scheme.weight_type,
+        "weight_block": sizes.scheme.block,
+        "weight_bytes": sizes.total + _PLAIN_BYTES * vision_parameters,
+        "expert_weight_bytes": sizes.experts,
+        "matrix_parameters": sum(each.parameters for each in modules.matrices),
+        "predicted_layers": shape.predicted_layers,
+        "prediction_weight_bytes": predicted_sizes.total,
+        "context_length": shape.context_length,
+        "vision": vision.entry if vision else None,
+    }
+
+
+def _idle(modules: WeightModules, shape: TextShape) -> int:
+    """Return the parameters of experts that one token does not use."""
+    if shape.experts is None:
+        return 0
+    routed = modules.expert_parameters
+    return routed - shape.experts.chosen * routed // shape.experts.count
+
+
+def _mapping(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ModelConfigError(f"{name}: got {type(value).__name__}, must be a JSON object")
+    return value
+
+
+def _architecture(configuration: object) -> Architecture:
+    """Return the class that a configuration names."""
+    named = _mapping(configuration, "config.json").get("architectures")
+    if not isinstance(named, list) or len(named) != 1 or not isinstance(named[0], str):
+        shown = "nothing" if named is None else repr(named)[:60]
+        raise ModelConfigError(
+            f"architectures: got {shown}, must be a list of one class; give the model's own, such as "
+            '["Qwen3ForCausalLM"]'
+        )
+    name = named[0]
+    reason = shipped().uncounted_architectures.get(name)
+    if reason:
+        raise ModelConfigError(f"architectures: got {name[:60]!r}, which is not counted here: {reason}")
+    known = shipped().architectures
+    if name not in known:
+        raise ModelConfigError(
+            f"architectures: got {name[:60]!r}, counted are {', '.join(sorted(known))}; if the layers are "
+            "those of one of these, write its name into 'architectures' of a copy of the file"
+        )
+    return known[name]

@@ -1,0 +1,180 @@
+"""Sizes of the weights of a checkpoint, from its quantisation settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from inference_catalog.configurations.config_fields import ConfigFields
+from inference_catalog.configurations.module_patterns import ModulePatterns
+from inference_catalog.configurations.weight_modules import WeightModule, WeightModules
+from inference_catalog.configurations.weight_schemes import (
+    MXFP4,
+    PLAIN,
+    WeightScheme,
+    compressed_scheme,
+    fp8_scheme,
+    modelopt_scheme,
+    packed_scheme,
+)
+
+_PLAIN_BYTES = 2
+_IGNORED_FIELDS = ("ignored_layers", "modules_to_not_convert", "ignore", "exclude_modules")
+
+SchemeOf = Callable[[WeightModule], WeightScheme]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSizes:
+    """Sizes of a model's weights in bytes, and their type.
+
+    Parameters
+    ----------
+    scheme
+        Scheme of most of the quantised weights.
+    total
+        Bytes of all weights of the language model.
+    experts
+        Bytes of routed experts.
+    """
+
+    scheme: WeightScheme
+    total: int
+    experts: int
+
+
+def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
+    """Add up the weights of a model."""
+    total, experts = float(_PLAIN_BYTES * modules.other_parameters), 0.0
+    parameters: dict[WeightScheme, int] = {}
+    for module in modules.matrices:
+        scheme = scheme_of(module)
+        size = module.parameters * scheme.bytes_per_weight
+        total += size
+        experts += size if module.is_expert else 0
+        parameters[scheme] = parameters.get(scheme, 0) + module.parameters
+    quantised = {scheme: count for scheme, count in parameters.items() if scheme is not PLAIN}
+    most = max(quantised, key=lambda scheme: quantised[scheme], default=PLAIN)
+    return WeightSizes(most, round(total), round(experts))
+
+
+def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:
+    """Return the scheme of each module of a checkpoint.
+
+    Parameters
+    ----------
+    whole
+        The ``config.json``.
+    exported
+        ModelOpt's ``hf_quant_config.json`` beside it; None without one.
+    """
+    text = whole.section("text_config")
+    settings = whole.section("quantization_config") or (text and text.section("quantization_config"))
+    if settings is None and exported is not None:
+        return _modelopt(exported.section("quantization") or exported)
+    if settings is None:
+        return _always(PLAIN)
+    method = settings.value("quant_method") or ("modelopt" if settings.has("quant_algo") else None)
+    if not isinstance(method, str) or method not in _METHODS:
+        known = ", ".join(_METHODS)
+        settings.wrong("quant_method", f"one of {known}; the size of others is not counted here")
+        return _always(PLAIN)
+    return _METHODS[method](settings)
+
+
+def _always(scheme: WeightScheme) -> SchemeOf:
+    return lambda module: scheme  # noqa: ARG005 -- every module has it
+
+
+def _experts_in_mxfp4(settings: ConfigFields) -> SchemeOf:
+    ignored = _ignored(settings)
+    return _except(ignored, lambda module: MXFP4 if module.is_expert else PLAIN)
+
+
+def _fp8(settings: ConfigFields) -> SchemeOf:
+    return _except(_ignored(settings), _always(fp8_scheme(settings)))
+
+
+def _awq(settings: ConfigFields) -> SchemeOf:
+    scheme = packed_scheme(settings, has_zero_points=settings.flag("zero_point", default=True))
+    return _except(_ignored(settings), _always(scheme))
+
+
+def _gptq(settings: ConfigFields) -> SchemeOf:
+    """Return the scheme of GPTQ, which stores zero points in any case."""
+    if settings.value("dynamic"):
+        settings.wrong("dynamic", "left out: settings per module are not counted here")
+    return _except(_ignored(settings), _always(packed_scheme(settings, has_zero_points=True)))
+
+
+def _compressed(settings: ConfigFields) -> SchemeOf:
+    """Return the schemes of compressed-tensors: groups of modules, by class or name."""
+    groups = settings.section("config_groups")
+    if settings.value("format") == "marlin-24" or settings.has("sparsity_config"):
+        sparsity = settings.section("sparsity_config")
+        if sparsity is None or sparsity.value("format") not in (None, "dense"):
+            settings.report("sparse weights are not counted here")
+    chosen: list[tuple[ModulePatterns, WeightScheme]] = []
+    default = PLAIN
+    for name in groups.value_names() if groups else ():
+        group = groups.section(name) if groups else None
+        weights = group.section("weights") if group else None
+        if group is None or weights is None:
+            continue
+        scheme = compressed_scheme(weights)
+        targets = group.items("targets", str) or ["Linear"]
+        if "Linear" in targets:
+            default = scheme
+        chosen.append(
+            (ModulePatterns([each for each in targets if each != "Linear"], group, "targets"), scheme)
+        )
+    if groups is None or (default is PLAIN and not chosen):
+        settings.report("config_groups: is missing; it says how the weights are stored")
+
+    def scheme_of(module: WeightModule) -> WeightScheme:
+        return next((scheme for patterns, scheme in chosen if patterns.match(module.name)), default)
+
+    return _except(_ignored(settings), scheme_of)
+
+
+def _modelopt(settings: ConfigFields) -> SchemeOf:
+    """Return the schemes of ModelOpt: one for all layers, or one per layer."""
+    layers = settings.section("quantized_layers")
+    if layers is None:
+        scheme = modelopt_scheme(settings, "quant_algo")
+        return _except(_ignored(settings), _always(scheme))
+    by_scheme: dict[WeightScheme, list[str]] = {}
+    for name in layers.value_names():
+        layer = layers.section(name)
+        if layer is not None:
+            by_scheme.setdefault(modelopt_scheme(layer, "quant_algo"), []).append(name)
+    patterns = [(ModulePatterns(names, layers, "names"), scheme) for scheme, names in by_scheme.items()]
+
+    def scheme_of(module: WeightModule) -> WeightScheme:
+        return next((scheme for names, scheme in patterns if names.match(module.name)), PLAIN)
+
+    return _except(_ignored(settings), scheme_of)
+
+
+def _ignored(settings: ConfigFields) -> ModulePatterns:
+    """Return the modules that stay in 16 bits. The name of the list depends on the tool."""
+    name = next((each for each in _IGNORED_FIELDS if settings.has(each)), _IGNORED_FIELDS[0])
+    return ModulePatterns(settings.items(name, str), settings, name)
+
+
+def _except(ignored: ModulePatterns, scheme_of: SchemeOf) -> SchemeOf:
+    return lambda module: PLAIN if ignored.match(module.name) else scheme_of(module)
+
+
+_METHODS: Mapping[str, Callable[[ConfigFields], SchemeOf]] = MappingProxyType(
+    {
+        "awq": _awq,
+        "compressed-tensors": _compressed,
+        "fp8": _fp8,
+        "gptq": _gptq,
+        "modelopt": _modelopt,
+        "modelopt_fp4": _modelopt,
+        "mxfp4": _experts_in_mxfp4,
+    }
+)

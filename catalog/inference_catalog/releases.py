@@ -1,0 +1,127 @@
+"""Releases of third-party software: charts, engines, the nodes' operating system, EKS add-ons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+
+from inference_catalog.catalogue import shipped
+from inference_catalog.charts import Chart, charts
+from inference_catalog.engine import Engine
+from inference_catalog.operating_system import SystemName
+from inference_catalog.unknown_entry import UnknownEntryError
+
+#: EKS add-ons that a platform may have. EKS chooses their versions unless a lock names one.
+ADD_ONS = (
+    "amazon-cloudwatch-observability",
+    "aws-secrets-store-csi-driver-provider",
+    "coredns",
+    "eks-node-monitoring-agent",
+    "eks-pod-identity-agent",
+    "kube-proxy",
+    "metrics-server",
+    "vpc-cni",
+)
+_NUMBER = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeImage:
+    """The image that nodes boot.
+
+    Parameters
+    ----------
+    kubernetes
+        Minor version of their kubelet, such as ``1.35``; at most the control plane's.
+    bottlerocket, al2023
+        Release of each operating system, such as ``v1.66.0`` and ``v20261119``. The serving plan decides
+        which one the nodes of a pool boot.
+    """
+
+    kubernetes: str
+    bottlerocket: str
+    al2023: str
+
+    def release_of(self, system: SystemName) -> str:
+        """Return the release of an operating system."""
+        return self.bottlerocket if system == "bottlerocket" else self.al2023
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """The pinned versions of all third-party software.
+
+    Parameters
+    ----------
+    bottlerocket, al2023
+        Releases of the nodes' operating systems, such as ``v1.66.0`` and ``v20261119``.
+    charts
+        Chart by name.
+    engines
+        Engine by the blueprint's key.
+    add_ons
+        Version by EKS add-on; None if EKS chooses it when the add-on is created.
+    held_pools
+        Names of the pools whose nodes keep their current image.
+    """
+
+    bottlerocket: str
+    al2023: str
+    charts: Mapping[str, Chart]
+    engines: Mapping[str, Engine]
+    add_ons: Mapping[str, str | None]
+    held_pools: Mapping[str, NodeImage] = field(default_factory=dict)
+
+    def engine(self, name: str) -> Engine:
+        """Return one engine; raises UnknownEntryError with close matches."""
+        if name not in self.engines:
+            raise UnknownEntryError("engine", name, self.engines)
+        return self.engines[name]
+
+    def release_of(self, system: SystemName) -> str:
+        """Return the release of an operating system."""
+        return self.bottlerocket if system == "bottlerocket" else self.al2023
+
+    def node_image(self, pool: str, kubernetes: str) -> NodeImage:
+        """Return the image that the nodes of a pool boot.
+
+        Parameters
+        ----------
+        pool
+            Name of the pool.
+        kubernetes
+            Version of the control plane. A held pool keeps its own.
+        """
+        return self.held_pools.get(pool) or NodeImage(kubernetes, self.bottlerocket, self.al2023)
+
+    @property
+    def registry_charts(self) -> Mapping[str, Chart]:
+        """The charts from other publishers."""
+        return {name: chart for name, chart in self.charts.items() if chart.repository}
+
+
+@cache
+def shipped_releases() -> Releases:
+    """Return the default versions of this release of the library, which a lock may override."""
+    catalogue = shipped()
+    return Releases(
+        bottlerocket=catalogue.operating_systems["bottlerocket"].version,
+        al2023=catalogue.operating_systems["al2023"].version,
+        charts=charts(),
+        engines=catalogue.engines,
+        add_ons=MappingProxyType(dict.fromkeys(ADD_ONS)),
+    )
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    """Return a sort key for the versions of one project.
+
+    Parameters
+    ----------
+    version
+        Such as ``1.35``, ``v0.5.30`` or ``v1.20.1-eksbuild.3``.
+    """
+    return tuple(int(number) for number in _NUMBER.findall(version))

@@ -1,0 +1,129 @@
+"""What the capacity shift moves in a platform: one JSON document, which ships with its function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from inference_contracts.shift_names import ShiftAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftedWorkers:
+    """The elastic workers of a role.
+
+    Parameters
+    ----------
+    name
+        Name of their ScaledObject on EKS, and of their service on ECS.
+    namespace
+        Namespace of the ScaledObject. ECS has none.
+    release, role
+        Labels of their series.
+    model, pool
+        Their model, and the pool whose nodes they use.
+    least, most
+        Range of replicas in the blueprint.
+    capacity
+        Requests in flight that one worker carries within the objectives.
+    accelerators
+        Accelerators of one worker.
+    """
+
+    name: str
+    namespace: str
+    release: str
+    role: str
+    model: str
+    pool: str
+    least: int
+    most: int
+    capacity: float
+    accelerators: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftedQueue:
+    """A pool with a queue for jobs.
+
+    Parameters
+    ----------
+    pool
+        Name of the pool and of its ClusterQueue.
+    resource
+        Resource name of its accelerators.
+    accelerators
+        Accelerators that elastic workers and jobs may have together.
+    quota
+        Quota of the blueprint: what is left if all workers run.
+    """
+
+    pool: str
+    resource: str
+    accelerators: int
+    quota: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftConfiguration:
+    """The part of a blueprint and its plan that the function needs.
+
+    Parameters
+    ----------
+    action
+        Whether decisions are carried out.
+    safety_percent
+        Margin above the forecast.
+    reclaim_seconds
+        Within this time lent replicas are back.
+    workers
+        Elastic workers.
+    queues
+        Pools with a queue for jobs.
+    batch_places
+        Places of batch by model, if no interactive request needs the model.
+    """
+
+    action: ShiftAction
+    safety_percent: int
+    reclaim_seconds: int
+    workers: tuple[ShiftedWorkers, ...]
+    queues: tuple[ShiftedQueue, ...]
+    batch_places: Mapping[str, int]
+
+    def batch_share(self, workers: ShiftedWorkers) -> int:
+        """Return the places of batch that belong to workers, if nothing else uses them.
+
+        The places of a model are divided among its releases by what they carry. Each role of a release has
+        all of its release's places: a request needs both.
+
+        Parameters
+        ----------
+        workers
+            Workers of this configuration.
+        """
+        places = self.batch_places.get(workers.model, 0)
+        carried: dict[str, float] = {}
+        for each in self.workers:
+            if each.model == workers.model:
+                carried[each.release] = max(carried.get(each.release, 0.0), each.capacity * each.most)
+        # Rounded down, so that all together never exceed the model's.
+        return int(places * carried[workers.release] / sum(carried.values()))
+
+    def as_json(self) -> str:
+        """Return the document."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the configuration of what `as_json` returned."""
+        found: dict[str, Any] = json.loads(text)
+        return cls(
+            **{
+                **found,
+                "workers": tuple(ShiftedWorkers(**each) for each in found["workers"]),
+                "queues": tuple(ShiftedQueue(**each) for each in found["queues"]),
+            }
+        )

@@ -1,0 +1,37 @@
+"""Commands of other distributions: entry points of the group `inference_blueprints.commands`.
+
+Each names a module with a function `register`, which adds its command to the command line.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from types import ModuleType
+
+from inference_contracts.errors import UserError
+
+GROUP = "inference_blueprints.commands"
+#: Distributions of this project that bring commands.
+KNOWN = {"local": "inference-local"}
+
+
+def added_names() -> list[str]:
+    """Return the commands that are installed."""
+    return [each.name for each in entry_points(group=GROUP)]
+
+
+def added_module(command: str) -> ModuleType:
+    """Return the module of a command of another distribution.
+
+    Raises
+    ------
+    UserError
+        If its distribution is not installed.
+    """
+    for each in entry_points(group=GROUP, name=command):
+        found: ModuleType = each.load()
+        return found
+    raise UserError(
+        f"`blueprints {command}` comes with {KNOWN[command]}, which is not installed beside this library; "
+        f"install it: pip install {KNOWN[command]}"
+    )

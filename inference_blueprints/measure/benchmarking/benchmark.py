@@ -1,0 +1,279 @@
+"""Measures an endpoint and compares the result with an offline replay of the same requests."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.measure.benchmarking import aiperf
+from inference_blueprints.measure.benchmarking.load_generators import Access, LoadGenerator
+from inference_blueprints.measure.benchmarking.request_series import (
+    Bounds,
+    Questions,
+    blocks_in_words,
+    recorded,
+    stated,
+)
+from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.served_models import ListingFailedError, served_models
+from inference_blueprints.measure.replay.prompt_writer import block_seed
+from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
+from inference_blueprints.measure.simulation.offline_replay import MissingProfileError, SimulatedReplay
+from inference_blueprints.measure.simulation.simulated_workers import simulated_workers
+from inference_blueprints.measure.statistics.request_statistics import Basis, Measurement, measure
+from inference_blueprints.measure.statistics.serving_capacity import ServingCapacity, capacity_of
+from inference_blueprints.measure.tokenizer.vocabulary import one_token_words, random_text
+from inference_blueprints.measure.tuning.replayed_workload import limits_of, router_of
+from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import UserError
+
+Say = Callable[[str], None]
+
+_TIMEOUT_SECONDS = 120.0
+_SAMPLE_WORDS = 256
+_SEED_BITS = 31
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """How many tokens an endpoint's tokenizer counts.
+
+    Parameters
+    ----------
+    a_word
+        Mean number of tokens per word.
+    template
+        Number of tokens that the chat template adds.
+    """
+
+    per_word: float
+    template: int
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """The result of a benchmark.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The measured model.
+    simulated
+        Whether the endpoint reports simulated engines.
+    measurement
+        The measured figures. Prices are those of the blueprint's nodes, divided by the tokens.
+    capacity
+        The model's accelerators and their price.
+    limits
+        The objectives, or the defaults of the checks if the blueprint states none.
+    replayed
+        Simulated offline replay of the same requests on the blueprint's workers. None if it is not possible.
+    notes
+        What was left out.
+    """
+
+    blueprint: Blueprint
+    model_index: int
+    url: str
+    simulated: bool
+    questions: Questions
+    measurement: Measurement
+    capacity: ServingCapacity
+    limits: LatencyLimits
+    replayed: SimulatedReplay | None
+    notes: tuple[str, ...]
+
+
+def benchmark(
+    blueprint: Blueprint,
+    model_index: int,
+    url: str,
+    load_generator: LoadGenerator,
+    say: Say,
+    *,
+    access: Access,
+    questions: Questions,
+) -> Benchmark:
+    """Measure an endpoint and compare it with an offline replay.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model, its workload and its workers.
+    url
+        The endpoint, with or without ``/v1``.
+    load_generator
+        Sends the requests.
+    say
+        Shows a line of progress.
+    access
+        API key and certificates for the endpoint.
+    questions
+        The requests, as `prepare` returns them.
+
+    Raises
+    ------
+    UserError
+        If the endpoint does not serve the model, or aiperf fails.
+    """
+    model = blueprint.spec.models[model_index]
+    plan = build_plan(blueprint)
+    base_url = endpoint(url)
+    with load_generator.open_address(base_url) as address:
+        simulated, tokens = asyncio.run(_probe(access, address, model.name))
+    say(f"sending {len(questions.requests):,} requests to {model.name} with aiperf {aiperf.VERSION}")
+    outcomes = aiperf.outcomes(load_generator.ask(load_test(base_url, model.name, questions, tokens)))
+    replayed, notes = _replayed(blueprint, model_index, questions)
+    capacity = capacity_of({model.name}, summarise(blueprint, plan))
+    measurement = measure(outcomes, Basis(_arrivals(outcomes), capacity, simulated=False, profiled=True))
+    return Benchmark(
+        blueprint,
+        model_index,
+        url,
+        simulated,
+        questions,
+        measurement,
+        capacity,
+        limits_of(model),
+        replayed,
+        (*questions.notes, *notes),
+    )
+
+
+def endpoint(url: str) -> str:
+    """Return an endpoint without ``/v1``.
+
+    Parameters
+    ----------
+    url
+        The address that the user gives.
+
+    Raises
+    ------
+    UserError
+        If it is not an HTTP address.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise UserError(f"got {url!r}, expected an address such as http://127.0.0.1:8000")
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def prepare(
+    blueprint: Blueprint, model_index: int, *, trace: Path | None, seconds: float, requests: int
+) -> Questions:
+    """Return the requests for a model. Nothing is sent.
+
+    Parameters
+    ----------
+    trace
+        File with requests to send instead of the `workload` section.
+    seconds, requests
+        Maximum duration of the arrivals and maximum number of requests.
+
+    Raises
+    ------
+    UserError
+        If the trace cannot be used.
+    """
+    contexts = [
+        process.engine.max_model_len
+        for deployment in build_plan(blueprint).models[model_index].deployments
+        for process in deployment.workers
+        if process.engine
+    ]
+    bounds = Bounds(seconds, requests, min(contexts))
+    return recorded(trace, bounds) if trace else stated(blueprint.spec.models[model_index].workload, bounds)
+
+
+def load_test(base_url: str, model: str, questions: Questions, tokens: TokenCounts) -> aiperf.LoadTest:
+    """Return a load test with random prompts of the wanted token lengths, different for each call.
+
+    Parameters
+    ----------
+    model
+        Name of the model to ask.
+    tokens
+        Token counts of the endpoint.
+    """
+    seed = secrets.randbits(_SEED_BITS)
+    asked = [
+        aiperf.Question(
+            request.arrival_seconds,
+            tuple((block.tokens, block_seed(seed, block.identity)) for block in request.blocks),
+            request.output_tokens,
+        )
+        for request in blocks_in_words(questions.requests, tokens.per_word, tokens.template)
+    ]
+    return aiperf.LoadTest(base_url, model, one_token_words(), asked)
+
+
+async def _probe(access: Access, base_url: str, model: str) -> tuple[bool, TokenCounts]:
+    """Ask the endpoint whether its engines are simulated, and measure its token counts."""
+    async with access.session() as session:
+        try:
+            served = await served_models(session, base_url, timeout_seconds=_TIMEOUT_SECONDS)
+        except ListingFailedError as error:
+            raise UserError(
+                f"{base_url}/v1/models: {error}; check that the endpoint is up and that the port is right"
+            ) from error
+        if model not in served.names:
+            names = ", ".join(served.names) or "none"
+            raise UserError(
+                f"{base_url} does not serve {model}; it serves: {names}; choose a model with --model"
+            )
+        if served.on_processors:
+            raise UserError(
+                f"{base_url}: its engines run on processors, where times mean nothing; measure an endpoint "
+                "with accelerators or with simulated engines"
+            )
+        client = CompletionClient(
+            session, base_url, model, timeout_seconds=_TIMEOUT_SECONDS, clock=time.monotonic
+        )
+        seed = secrets.randbits(_SEED_BITS)
+        counts = [await _prompt_tokens(client, random_text(words, seed)) for words in (1, 1 + _SAMPLE_WORDS)]
+    tokens_per_word = (counts[1] - counts[0]) / _SAMPLE_WORDS
+    if tokens_per_word <= 0:
+        raise UserError(
+            f"{base_url}: the reported token counts cannot be right: {counts[0]} prompt tokens for 1 word, "
+            f"{counts[1]} for {1 + _SAMPLE_WORDS} words"
+        )
+    return served.simulated, TokenCounts(tokens_per_word, max(0, round(counts[0] - tokens_per_word)))
+
+
+async def _prompt_tokens(client: CompletionClient, prompt: str) -> int:
+    outcome = await client.complete(prompt, 1, due_seconds=time.monotonic())
+    if outcome.failure or outcome.usage is None:
+        detail = f" ({outcome.failure_detail})" if outcome.failure_detail else ""
+        raise UserError(f"the first request failed: {outcome.failure or 'the answer has no usage'}{detail}")
+    return outcome.usage.prompt_tokens
+
+
+def _replayed(
+    blueprint: Blueprint, model_index: int, questions: Questions
+) -> tuple[SimulatedReplay | None, tuple[str, ...]]:
+    """Replay the same requests offline on the blueprint's workers, or return the reason why not."""
+    model = blueprint.spec.models[model_index]
+    if len(model.deployments) > 1:
+        return None, (
+            "Not replayed: the offline replay supports one deployment, and this model has several.",
+        )
+    processes = build_plan(blueprint).models[model_index].deployments[0].workers
+    workers = simulated_workers(resolve(blueprint, model_index, 0), processes)
+    try:
+        return questions.demand.replay(workers, router_of(model), questions.demand.series[0]), ()
+    except MissingProfileError as error:
+        return None, (f"Not replayed: {error}.",)
+
+
+def _arrivals(outcomes: Sequence[RequestOutcome]) -> float:
+    """Return the duration of the arrivals: their span plus one mean gap, in seconds."""
+    span = outcomes[-1].sent_seconds - outcomes[0].sent_seconds
+    return max(span * len(outcomes) / max(1, len(outcomes) - 1), 1.0)

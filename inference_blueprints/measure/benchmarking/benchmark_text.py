@@ -1,0 +1,198 @@
+"""Texts about a benchmark: measured and replayed figures in the columns of `blueprints tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from inference_blueprints.measure.benchmarking.benchmark import Benchmark
+from inference_blueprints.measure.benchmarking.tuned import Tuned
+from inference_blueprints.measure.statistics.figure_text import hit_ratio, latency_rows, milliseconds
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.spec.types import Deployment
+
+_MILLION, _SECONDS_AN_HOUR = 1e6, 3600.0
+_NOTE = (
+    "TTFT and TPOT are 90th percentiles. Prices are for prompt and answer tokens at that load. * marks a "
+    "missed objective. Replayed: an offline simulation of the same requests on the blueprint's workers."
+)
+_PROMISE = "Tuned: the best configuration of `blueprints tune`, simulated with the workload of that search."
+_SIMULATED = "The endpoint reports simulated engines: these figures are not measurements of accelerators."
+
+
+def title(found: Benchmark) -> str:
+    """Return the model, the endpoint and the workload."""
+    means = found.questions.demand.means
+    source = f"trace {found.questions.trace}" if found.questions.trace else "its workload section"
+    return (
+        f"{_model(found)} at {found.url} by {source}: {len(found.questions.requests):,} requests, "
+        f"{means.peak_requests_per_second:.3g} requests/s, {means.input_tokens:,} prompt and "
+        f"{means.output_tokens:,} answer tokens each, {means.shared_prefix_ratio:.0%} shared prefix"
+    )
+
+
+def comparison(found: Benchmark, tuned: Tuned | None = None) -> TextTable:
+    """Return the measured, replayed and tuned figures in the columns of `blueprints tune`.
+
+    Parameters
+    ----------
+    tuned
+        What `blueprints tune` promised; None where it is not compared with.
+    """
+    model = found.blueprint.spec.models[found.model_index]
+    rows = [
+        _row(found, values, model.deployments, model.engine.chosen, found.capacity.accelerators)
+        for values in (_measured(found), _replayed(found))
+        if values is not None
+    ]
+    if tuned is not None:
+        rows.append(_row(found, _promised(tuned), tuned.deployments, tuned.engine, tuned.accelerators))
+    notes = [_NOTE, *([_SIMULATED] if found.simulated else []), *found.notes]
+    notes += [_PROMISE, *tuned.notes] if tuned else []
+    return TextTable(
+        title="Measured",
+        names=("", "configuration", "engine"),
+        figures=("devices", "USD/hour", "USD/M tokens", "TTFT, ms", "TPOT, ms"),
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def _row(
+    found: Benchmark,
+    values: dict[str, Any],
+    deployments: Sequence[Deployment],
+    engine: str,
+    accelerators: float,
+) -> tuple[str, ...]:
+    """Return a row of the table. A * marks a missed objective."""
+    limits = found.limits
+    return (
+        values["what"],
+        ", ".join(map(_configuration, deployments)),
+        engine,
+        f"{accelerators:g}",
+        _figure(values["hourly"], "{:,.2f}"),
+        _figure(values["usd"], "{:.3f}"),
+        _latency(values["first"], limits.time_to_first_token_p90_ms, "{:,.0f}"),
+        _latency(values["each"], limits.time_per_output_token_p90_ms, "{:,.1f}"),
+    )
+
+
+def latencies(found: Benchmark) -> TextTable:
+    """Return the measured percentiles."""
+    simulated = ", simulated engines" if found.simulated else ""
+    rows = tuple(
+        (name, *map(milliseconds, (row.p50, row.p90, row.p99)))
+        for name, row in latency_rows(found.measurement)
+    )
+    return TextTable("Latencies", (f"milliseconds{simulated}",), ("p50", "p90", "p99"), rows, _counts(found))
+
+
+def as_dict(found: Benchmark, tuned: Tuned | None = None) -> dict[str, Any]:
+    """Return a benchmark as JSON values.
+
+    Parameters
+    ----------
+    tuned
+        What `blueprints tune` promised; None where it is not compared with.
+    """
+    measured, replayed = _measured(found), _replayed(found)
+    measurement = found.measurement
+    return {
+        "simulated": found.simulated,
+        "model": _model(found),
+        "endpoint": found.url,
+        "trace": found.questions.trace or None,
+        "demand": found.questions.demand.means.model_dump(mode="json", by_alias=True),
+        "objectives": {
+            "timeToFirstTokenP90Ms": found.limits.time_to_first_token_p90_ms,
+            "timePerOutputTokenP90Ms": found.limits.time_per_output_token_p90_ms,
+        },
+        "requests": measurement.requests,
+        "failures": measurement.failures,
+        "failureReasons": dict(measurement.failure_reasons),
+        "prefixCacheHitRatio": measurement.prefix_cache_hit_ratio,
+        "accelerators": found.capacity.accelerators,
+        "usdPerHour": found.capacity.usd_per_hour,
+        "measured": _json(found, measured),
+        "replayed": None if replayed is None else _json(found, replayed),
+        "tuned": None if tuned is None else _json(found, _promised(tuned)),
+        "notes": [*found.notes, *(tuned.notes if tuned else ())],
+    }
+
+
+def _measured(found: Benchmark) -> dict[str, Any]:
+    measurement = found.measurement
+    price = measurement.price_per_million_tokens_usd
+    return {
+        "what": "measured",
+        "hourly": found.capacity.usd_per_hour,
+        "first": measurement.ttft_ms.p90,
+        "each": measurement.time_per_output_token_ms.p90,
+        "usd": price.input_and_output if price else None,
+    }
+
+
+def _replayed(found: Benchmark) -> dict[str, Any] | None:
+    if found.replayed is None:
+        return None
+    means, dollars = found.questions.demand.means, found.capacity.usd_per_hour
+    tokens = means.peak_requests_per_second * (means.input_tokens + means.output_tokens)
+    return {
+        "what": "replayed",
+        "hourly": dollars,
+        "first": found.replayed.time_to_first_token.p90,
+        "each": found.replayed.time_per_output_token.p90,
+        "usd": None if dollars is None else dollars / _SECONDS_AN_HOUR / tokens * _MILLION,
+    }
+
+
+def _promised(tuned: Tuned) -> dict[str, Any]:
+    return {
+        "what": "tuned",
+        "hourly": tuned.usd_per_hour,
+        "first": tuned.time_to_first_token_p90_ms,
+        "each": tuned.time_per_output_token_p90_ms,
+        "usd": tuned.usd_per_million_tokens,
+    }
+
+
+def _json(found: Benchmark, values: dict[str, Any]) -> dict[str, Any]:
+    first, each = values["first"], values["each"]
+    keeps = None
+    if first is not None and each is not None:
+        limits = found.limits
+        keeps = first <= limits.time_to_first_token_p90_ms and each <= limits.time_per_output_token_p90_ms
+    return {
+        "timeToFirstTokenP90Ms": first,
+        "timePerOutputTokenP90Ms": each,
+        "usdPerMillionTokens": values["usd"],
+        "keepsObjectives": keeps,
+    }
+
+
+def _counts(found: Benchmark) -> tuple[str, ...]:
+    measurement = found.measurement
+    reasons = [f"{count} x {reason}" for reason, count in measurement.failure_reasons.items()]
+    failures = ", ".join([f"{measurement.failures} failures", *reasons])
+    return (f"{measurement.requests} requests, {failures}; prefix cache hits: {hit_ratio(measurement)}.",)
+
+
+def _model(found: Benchmark) -> str:
+    return found.blueprint.spec.models[found.model_index].name
+
+
+def _configuration(deployment: Deployment) -> str:
+    roles = [deployment.aggregated] if deployment.aggregated else []
+    if deployment.disaggregated:
+        roles = [deployment.disaggregated.prefill, deployment.disaggregated.decode]
+    return " + ".join(f"{role.replicas}x{role.tensor_parallel_size} {role.pool}" for role in roles)
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "unknown" if value is None else form.format(value)
+
+
+def _latency(value: float | None, limit: float, form: str) -> str:
+    return _figure(value, form) + ("*" if value is not None and value > limit else "")

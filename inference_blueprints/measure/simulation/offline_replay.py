@@ -1,0 +1,270 @@
+"""Dynamo's offline replay: its router and simulated engines on a virtual clock, without processes.
+
+All results are simulated. The transfer of KV cache between roles takes its bytes divided by the workers'
+share
+of the network bandwidth. Contention between transfers is not modelled (``dynamo.replay`` of ai-dynamo 1.6.1).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from inference_blueprints.measure.simulation.profile_file import write_profile
+from inference_blueprints.measure.simulation.simulated_scheduler import scheduler_of
+from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
+
+_BYTES_PER_GB = 1e9
+_MS = 1000.0
+#: The simulator's engine for each of our engines.
+_WORKER_TYPES = {"worker": "aggregated", "prefill": "prefill", "decode": "decode"}
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticLoad:
+    """Similar requests at random times.
+
+    Parameters
+    ----------
+    shared_prefix_ratio
+        Share of the prompt that the requests of a group have in common.
+    prefix_groups
+        Number of groups.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    shared_prefix_ratio: float = 0.0
+    prefix_groups: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """A recorded request.
+
+    Parameters
+    ----------
+    arrival_seconds
+        Arrival time, from the first request.
+    input_tokens, output_tokens
+        Length of its prompt and of its answer.
+    block_ids
+        Its prompt in blocks. The last may be shorter. Equal ids mean equal content.
+    """
+
+    arrival_seconds: float
+    input_tokens: int
+    output_tokens: int
+    block_ids: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Length of prompt and answer together."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Simulated percentiles of one latency, in milliseconds."""
+
+    p50: float
+    p90: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedReplay:
+    """Simulated results of the requests.
+
+    Parameters
+    ----------
+    time_to_first_token, time_per_output_token, end_to_end
+        Latencies of the requests.
+    requests_per_second
+        Completed requests divided by the duration of the replay, including its end.
+    cached_ratio
+        Share of the prompt tokens that were in a cache.
+    """
+
+    time_to_first_token: Latencies
+    time_per_output_token: Latencies
+    end_to_end: Latencies
+    requests_per_second: float
+    cached_ratio: float
+
+
+class MissingProfileError(LookupError):
+    """A worker has no latency profile, so it cannot be simulated."""
+
+
+def replay_synthetic(
+    workers: Sequence[SimulatedWorkers],
+    load: SyntheticLoad,
+    requests_per_second: float,
+    requests: int,
+    *,
+    router: Literal["kv_router", "round_robin"] = "kv_router",
+    seed: int = 0,
+) -> SimulatedReplay:
+    """Replay requests at a rate against the workers of a deployment.
+
+    Parameters
+    ----------
+    workers
+        Aggregated workers, or prefill and decode workers.
+    requests_per_second
+        Mean rate; arrivals are random.
+    requests
+        Number of requests.
+    router
+        Router that distributes the requests.
+
+    Raises
+    ------
+    MissingProfileError
+        If a worker has no latency profile.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        report = replay_api().run_synthetic_trace_replay(
+            load.input_tokens,
+            load.output_tokens,
+            requests,
+            request_rate=requests_per_second,
+            arrival_seed=seed,
+            shared_prefix_ratio=load.shared_prefix_ratio,
+            num_prefix_groups=load.prefix_groups,
+            router_mode=router,
+            **engine_options(workers, Path(folder)),
+        )
+    return result_of(report.summary)
+
+
+def replay_recorded(
+    workers: Sequence[SimulatedWorkers],
+    requests: Sequence[RecordedRequest],
+    block_tokens: int,
+    *,
+    router: Literal["kv_router", "round_robin"] = "kv_router",
+) -> SimulatedReplay:
+    """Replay recorded requests at their recorded times against the workers of a deployment.
+
+    Parameters
+    ----------
+    workers
+        Aggregated workers, or prefill and decode workers.
+    requests
+        In the order of arrival.
+    block_tokens
+        Tokens per prompt block.
+    router
+        Router that distributes the requests.
+
+    Raises
+    ------
+    MissingProfileError
+        If a worker has no latency profile.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.jsonl"
+        trace.write_text("".join(map(_record, requests)), encoding="utf-8")
+        report = replay_api().run_trace_replay(
+            str(trace),
+            trace_block_size=block_tokens,
+            router_mode=router,
+            **engine_options(workers, Path(folder)),
+        )
+    return result_of(report.summary)
+
+
+def _record(request: RecordedRequest) -> str:
+    """Write a request as a line of a trace in Mooncake's format."""
+    record = {
+        "timestamp": request.arrival_seconds * _MS,
+        "input_length": request.input_tokens,
+        "output_length": request.output_tokens,
+        "hash_ids": request.block_ids,
+    }
+    return json.dumps(record) + "\n"
+
+
+def engine_options(workers: Sequence[SimulatedWorkers], folder: Path) -> dict[str, Any]:
+    """Return the arguments of the replay that describe the workers.
+
+    Parameters
+    ----------
+    workers
+        Aggregated workers, or prefill and decode workers.
+    folder
+        Folder for latency profiles during the replay.
+
+    Raises
+    ------
+    MissingProfileError
+        If a worker has no latency profile.
+    """
+    options: dict[str, Any] = {}
+    for each in workers:
+        prefix = "" if each.role == "worker" else f"{each.role}_"
+        arguments = "extra_engine_args" if each.role == "worker" else f"{prefix}engine_args"
+        options |= {arguments: _engine(each, folder), f"num_{prefix}workers": each.replicas}
+    return options
+
+
+def result_of(summary: Mapping[str, float]) -> SimulatedReplay:
+    """Read the summary of a replay."""
+    return SimulatedReplay(
+        time_to_first_token=_latencies(summary, "ttft_ms"),
+        time_per_output_token=_latencies(summary, "tpot_ms"),
+        end_to_end=_latencies(summary, "e2e_latency_ms"),
+        requests_per_second=summary["request_throughput_rps"],
+        cached_ratio=summary["prefix_cache_reused_ratio"],
+    )
+
+
+def _latencies(summary: Mapping[str, float], name: str) -> Latencies:
+    return Latencies(summary[f"median_{name}"], summary[f"p90_{name}"], summary[f"p99_{name}"])
+
+
+def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
+    """Return the launch configuration of one simulated engine."""
+    profile, settings = workers.profile, workers.settings
+    if profile is None:
+        raise MissingProfileError(
+            f"{workers.role}: no latency profile for {settings.tensor_parallel_size} devices"
+        )
+    scheduler = scheduler_of(settings)
+    engine: dict[str, Any] = {
+        "backend": scheduler.name,
+        "worker_type": _WORKER_TYPES[workers.role],
+        "block_size": settings.block_size,
+        "num_gpu_blocks": settings.kv_blocks,
+        "max_num_seqs": settings.max_num_seqs,
+        "max_num_batched_tokens": settings.max_num_batched_tokens,
+        "timing_model": {
+            "type": "external",
+            "provider": "dynamo_profile",
+            "config": {"path": str(write_profile(profile, folder / f"{workers.role}.npz"))},
+        },
+    }
+    if scheduler.settings:
+        engine[scheduler.name] = dict(scheduler.settings)
+    if scheduler.host_blocks:
+        engine["native_host_offload"] = {"num_host_blocks": scheduler.host_blocks}
+        engine["kv_cache_bytes_per_token"] = workers.kv_bytes_per_token
+    if workers.transfer_bytes_per_second is not None:
+        engine["kv_transfer_bytes_per_token"] = workers.kv_bytes_per_token
+        engine["kv_transfer_bandwidth"] = workers.transfer_bytes_per_second / _BYTES_PER_GB
+    configuration = import_module("dynamo.mocker.config")
+    return configuration.normalize_mocker_config({"engine": engine, "dynamo": {}})
+
+
+def replay_api() -> Any:
+    """Return Dynamo's module. Its logging of every step is turned off before the import."""
+    os.environ.setdefault("DYN_LOG", "error")
+    return import_module("dynamo.replay")

@@ -1,0 +1,192 @@
+"""Figures from the outcomes of requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome, TokenUsage
+from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.statistics.serving_capacity import ServingCapacity
+
+_SECONDS_AN_HOUR = 3600.0
+_MILLION = 1e6
+_NO_PROFILE = (
+    "Left out: the catalogue has no latency profile of this model on this accelerator, "
+    "and the simulated engine's default speed matches no accelerator."
+)
+_ONLY_IMAGES = "Left out: the answers are images, which are not priced by tokens."
+_NO_TIMES = "Left out: a small model with random weights ran on processors, so times mean nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Percentiles of one latency in milliseconds. None if nothing was measured."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PerTokens:
+    """A figure for all tokens, and for output tokens only.
+
+    Parameters
+    ----------
+    input_and_output
+        Prompt tokens, including cached ones, and output tokens.
+    output
+        Only output tokens. In a price, they carry the whole cost.
+    """
+
+    input_and_output: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Figures of the requests of one model, or of all models together.
+
+    Parameters
+    ----------
+    requests, failures, failure_reasons
+        Number of requests, of those without a complete answer, and these per reason.
+    ttft_ms, time_per_output_token_ms, end_to_end_ms
+        Latencies of the answered requests, in milliseconds.
+    prefix_cache_hit_ratio
+        Cached tokens divided by all prompt tokens of the answered requests. None if the endpoint does not
+        report them.
+    throughput_per_gpu_tokens_per_second
+        Tokens per second and accelerator at the replayed load, which is not the maximum.
+    price_per_million_tokens_usd
+        Cost of the used nodes divided by the tokens served at the replayed load.
+    cost_note
+        Basis of the two figures, or why they are left out.
+    images
+        Images in the answers.
+    """
+
+    requests: int
+    failures: int
+    failure_reasons: Mapping[str, int]
+    ttft_ms: Percentiles
+    time_per_output_token_ms: Percentiles
+    end_to_end_ms: Percentiles
+    prefix_cache_hit_ratio: float | None
+    throughput_per_gpu_tokens_per_second: PerTokens | None
+    price_per_million_tokens_usd: PerTokens | None
+    cost_note: str
+    images: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The basis of throughput and price.
+
+    Parameters
+    ----------
+    elapsed_seconds
+        Length of the replay.
+    capacity
+        The accelerators, and their price.
+    simulated
+        Whether the engines were simulated.
+    profiled
+        Whether all simulated latencies come from a profile of the plan's model and accelerator.
+    timed
+        Whether the times of answers say something about the planned hardware.
+    """
+
+    elapsed_seconds: float
+    capacity: ServingCapacity
+    simulated: bool
+    profiled: bool
+    timed: bool = True
+
+
+def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
+    """Compute figures from outcomes.
+
+    Parameters
+    ----------
+    outcomes
+        Outcomes of one or more models.
+    basis
+        The basis of throughput and price.
+
+    Returns
+    -------
+    Measurement
+        A figure that cannot be computed is None.
+    """
+    answered = [outcome for outcome in outcomes if outcome.failure is None]
+    timed = answered if basis.timed else []
+    usages = [outcome.usage for outcome in answered if outcome.usage is not None]
+    throughput, price, note = _cost(answered, basis)
+    return Measurement(
+        requests=len(outcomes),
+        failures=len(outcomes) - len(answered),
+        failure_reasons=dict(
+            Counter(outcome.failure for outcome in outcomes if outcome.failure).most_common()
+        ),
+        ttft_ms=percentiles(outcome.time_to_first_token_ms for outcome in timed),
+        time_per_output_token_ms=percentiles(outcome.time_per_output_token_ms for outcome in timed),
+        end_to_end_ms=percentiles(outcome.end_to_end_ms for outcome in timed),
+        prefix_cache_hit_ratio=_hit_ratio(usages),
+        throughput_per_gpu_tokens_per_second=throughput,
+        price_per_million_tokens_usd=price,
+        cost_note=note,
+        images=sum(outcome.images for outcome in answered),
+    )
+
+
+def percentiles(values: Iterable[float | None]) -> Percentiles:
+    """Return the 50th, 90th and 99th percentile of the values.
+
+    Parameters
+    ----------
+    values
+        Milliseconds. None values are left out.
+    """
+    known = [value for value in values if value is not None]
+    return Percentiles(percentile(known, 50), percentile(known, 90), percentile(known, 99))
+
+
+def _hit_ratio(usages: Sequence[TokenUsage]) -> float | None:
+    """Return cached tokens divided by all prompt tokens."""
+    told = [(usage.cached_tokens, usage.prompt_tokens) for usage in usages if usage.cached_tokens is not None]
+    prompts = sum(prompt for _, prompt in told)
+    return sum(cached for cached, _ in told) / prompts if prompts else None
+
+
+def _cost(answered: Sequence[RequestOutcome], basis: Basis) -> tuple[PerTokens | None, PerTokens | None, str]:
+    """Return throughput, price, and their basis or why they are left out."""
+    usages = [outcome.usage for outcome in answered if outcome.usage is not None]
+    if not basis.timed:
+        return None, None, _NO_TIMES
+    if not usages and any(outcome.images for outcome in answered):
+        return None, None, _ONLY_IMAGES
+    if basis.simulated and not basis.profiled:
+        return None, None, _NO_PROFILE
+    output = sum(usage.completion_tokens for usage in usages)
+    both = output + sum(usage.prompt_tokens for usage in usages)
+    accelerators, usd_per_hour = basis.capacity.accelerators, basis.capacity.usd_per_hour
+    if not output or not accelerators:
+        return None, None, "Left out: no tokens were counted, or the plan has no accelerators."
+    per_gpu = basis.elapsed_seconds * accelerators
+    throughput = PerTokens(both / per_gpu, output / per_gpu)
+    at_most = basis.capacity.at_most
+    load = (
+        f"At the replayed load, which is not the maximum of {accelerators} accelerators"
+        if at_most is None
+        else f"Elastic workers held {accelerators:.1f} of {at_most} accelerators on average"
+    )
+    note = f"{load}: tokens of the answered requests over {basis.elapsed_seconds:.0f} s."
+    if usd_per_hour is None:
+        return throughput, None, f"{note} No price: the price of a pool's instances is unknown."
+    usd = usd_per_hour * basis.elapsed_seconds / _SECONDS_AN_HOUR * _MILLION
+    nodes = "The used nodes cost" if at_most is None else "On average, their nodes cost"
+    note = f"{note} {nodes} {usd_per_hour:.2f} USD per hour. {basis.capacity.price_note}"
+    return throughput, PerTokens(usd / both, usd / output), note

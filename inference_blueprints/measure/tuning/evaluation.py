@@ -1,0 +1,151 @@
+"""Replays configurations and compares them with the latency objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
+from inference_blueprints.measure.simulation.offline_replay import SimulatedReplay
+from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.measure.tuning.candidate_costs import Cost, Costing
+from inference_blueprints.measure.tuning.candidates import TuningCandidate
+from inference_blueprints.measure.tuning.replay_cache import ReplayCache, demand_digest, replay_key
+from inference_blueprints.measure.tuning.replayed_workload import Demand, Series, limits_of, router_of
+from inference_blueprints.serving.performance.role_capacity import ProfileFinder
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A configuration that was replayed.
+
+    Parameters
+    ----------
+    results
+        Simulated results: of all replays, or up to the first that missed an objective.
+    keeps
+        Whether every replay met the objectives.
+    """
+
+    candidate: TuningCandidate
+    cost: Cost
+    results: tuple[SimulatedReplay, ...]
+    keeps: bool
+
+    @property
+    def time_to_first_token_p90_ms(self) -> float:
+        """The longest of its replays, simulated."""
+        return max(result.time_to_first_token.p90 for result in self.results)
+
+    @property
+    def time_per_output_token_p90_ms(self) -> float:
+        """The longest of its replays, simulated."""
+        return max(result.time_per_output_token.p90 for result in self.results)
+
+
+@dataclass(slots=True)
+class Evaluator:
+    """Replays configurations of one model, each once.
+
+    Parameters
+    ----------
+    costing
+        Computes the costs of the model's configurations.
+    profile_of
+        Finds latency profiles.
+    cache
+        Holds the results of earlier replays.
+    on_replay
+        Called with each configuration before it is replayed.
+    """
+
+    costing: Costing
+    demand: Demand
+    profile_of: ProfileFinder
+    cache: ReplayCache
+    on_replay: Callable[[TuningCandidate], None] = field(default=lambda _: None)
+    replays: int = field(default=0, init=False)
+    from_cache: int = field(default=0, init=False)
+    limits: LatencyLimits = field(init=False)
+    _demand: str = field(init=False)
+    _results: dict[tuple[TuningCandidate, Series], SimulatedReplay] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        model = self.costing.blueprint.spec.models[self.costing.model_index]
+        self.limits = limits_of(model)
+        self._demand = demand_digest(self.demand)
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """Evaluated configurations that fit the pools: first those that meet the objectives, then by cost.
+
+        At equal cost, aggregated configurations come first because they have fewer parts, then those with
+        the model's own engine. Configurations that met the objectives in some replays, and whose other
+        replays were not run, are not included.
+        """
+        replayed = dict.fromkeys(candidate for candidate, _ in self._results)
+        found = [self._evaluation(each) for each in replayed if self.costing.has_room(each)]
+        judged = [each for each in found if each is not None]
+        return tuple(sorted(judged, key=self._rank))
+
+    def may_keep(self, candidate: TuningCandidate) -> bool:
+        """Return whether a configuration has enough workers and meets the objectives in its first replay.
+
+        Parameters
+        ----------
+        candidate
+            A configuration, which need not fit the pools.
+        """
+        if self.costing.has_too_few(candidate):
+            return False
+        return self.limits.hold(self._replay(candidate, self.demand.series[0]))
+
+    def keeps(self, candidate: TuningCandidate) -> bool:
+        """Return whether a configuration has enough workers and meets the objectives in every replay."""
+        if self.costing.has_too_few(candidate):
+            return False
+        return all(self.limits.hold(self._replay(candidate, series)) for series in self.demand.series)
+
+    def _rank(self, evaluation: Evaluation) -> tuple[Any, ...]:
+        """Return the sort key of an evaluation. Keys are unique, so that the order is deterministic."""
+        shape = evaluation.candidate.shape
+        own = self.costing.blueprint.spec.models[self.costing.model_index].engine.chosen
+        simplest = (not shape.is_aggregated, shape.engine != own)
+        return not evaluation.keeps, evaluation.cost, *simplest, evaluation.candidate
+
+    def _evaluation(self, candidate: TuningCandidate) -> Evaluation | None:
+        """Evaluate a configuration by its replays. None if more replays are needed."""
+        series = [each for each in self.demand.series if (candidate, each) in self._results]
+        results = tuple(self._results[candidate, each] for each in series)
+        keeps = all(self.limits.hold(result) for result in results)
+        if keeps and len(series) < len(self.demand.series):
+            return None
+        return Evaluation(candidate, self.costing.cost(candidate), results, keeps)
+
+    def _replay(self, candidate: TuningCandidate, series: Series) -> SimulatedReplay:
+        if (candidate, series) in self._results:
+            return self._results[candidate, series]
+        blueprint = candidate.within(self.costing.blueprint, self.costing.model_index)
+        router = router_of(blueprint.spec.models[self.costing.model_index])
+        workers = self.workers(candidate)
+        key = replay_key(workers, self._demand, router, series)
+        result = self.cache.get(key)
+        if result is None:
+            self.on_replay(candidate)
+            result = self.demand.replay(workers, router, series)
+            self.cache.put(key, result)
+            self.replays += 1
+        else:
+            self.from_cache += 1
+        self._results[candidate, series] = result
+        return result
+
+    def workers(self, candidate: TuningCandidate) -> tuple[SimulatedWorkers, ...]:
+        """Return the simulated workers of a configuration, sized by the serving plan."""
+        index = self.costing.model_index
+        blueprint = candidate.within(self.costing.blueprint, index)
+        processes = build_plan(blueprint).models[index].deployments[0].workers
+        return simulated_workers(resolve(blueprint, index, 0), processes, self.profile_of)

@@ -1,0 +1,291 @@
+"""Finds the cheapest configuration of a model that meets its latency objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
+from inference_blueprints.measure.tuning.accelerator_comparison import ComparedInstance, compare_instances
+from inference_blueprints.measure.tuning.bounds import workers_needed
+from inference_blueprints.measure.tuning.candidate_costs import Costing
+from inference_blueprints.measure.tuning.candidates import TuningCandidate, WorkerShape, engines, shapes
+from inference_blueprints.measure.tuning.coverage import (
+    doubts,
+    narrow_margins,
+    sources,
+    uncovered,
+    unsuited_arguments,
+    what_is_not_covered,
+)
+from inference_blueprints.measure.tuning.evaluation import Evaluation, Evaluator
+from inference_blueprints.measure.tuning.profiles import Profiles, Speed
+from inference_blueprints.measure.tuning.replay_cache import ReplayCache
+from inference_blueprints.measure.tuning.replayed_workload import (
+    Demand,
+    StatedWorkload,
+    answer_seconds,
+    long_enough,
+    recorded_workload,
+)
+from inference_blueprints.measure.tuning.search import Bounded, Search
+from inference_blueprints.measure.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
+from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.report.pricing.rates import CustomRates, prices_for
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import UserError
+
+
+class SearchProgress(Protocol):
+    """Receives the progress of a search."""
+
+    def say(self, line: str) -> None:
+        """Show a line that stays."""
+
+    def shapes(self, total: int) -> None:
+        """Set the number of shapes to search."""
+
+    def replaying(self, candidate: TuningCandidate) -> None:
+        """Show the configuration that is being replayed."""
+
+    def looked_at(self, shape: WorkerShape) -> None:
+        """Count a shape as searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What a search found; every latency and price per token is simulated.
+
+    Parameters
+    ----------
+    blueprint
+        The blueprint that was tuned.
+    model_index
+        Index of the tuned model in ``spec.models``.
+    demand, limits
+        The replayed requests and the latency objectives.
+    trace
+        Name of the trace; empty for the `workload` section.
+    evaluations
+        Every replayed configuration: first those that meet the objectives, then by cost.
+    covered
+        Number of shapes with latency profiles. Nothing was replayed if it is 0.
+    shapes, left_out
+        Number of covered shapes that could serve, and how many of them needed no replay.
+    replays, from_cache
+        Number of replays that were run, and of results that came from the cache.
+    notes
+        Assumptions, and what the data does not cover.
+    others
+        The model's price on other kinds of instances, where a speed is known.
+    """
+
+    blueprint: Blueprint
+    model_index: int
+    demand: Demand
+    limits: LatencyLimits
+    trace: str
+    evaluations: tuple[Evaluation, ...]
+    covered: int
+    shapes: int
+    left_out: int
+    replays: int
+    from_cache: int
+    notes: tuple[str, ...]
+    others: tuple[ComparedInstance, ...]
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The cheapest configuration that meets the objectives. None if there is no such configuration."""
+        return next((each for each in self.evaluations if each.keeps), None)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Prompt and answer tokens per second at the replayed load."""
+        means = self.demand.means
+        return means.peak_requests_per_second * (means.input_tokens + means.output_tokens)
+
+    def usd_per_million_tokens(self, evaluation: Evaluation) -> float | None:
+        """Return USD per million prompt and answer tokens. None if a price is unknown."""
+        return evaluation.cost.usd_per_million_tokens(self.tokens_per_second)
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where speeds and replays are kept between searches.
+
+    Parameters
+    ----------
+    profiles, replays
+        In the user's cache folder, unless others are given.
+    """
+
+    profiles: Profiles
+    replays: ReplayCache
+
+
+def tune(
+    blueprint: Blueprint,
+    model_index: int,
+    progress: SearchProgress,
+    *,
+    trace: Path | None = None,
+    most_accelerators: int | None = None,
+    engines_looked_at: Sequence[str] = (),
+    rates: CustomRates | None = None,
+    stores: Stores | None = None,
+) -> Tuning:
+    """Search engine, topology, pools, tensor parallel sizes and numbers of workers.
+
+    Parameters
+    ----------
+    blueprint, model_index
+        The model; its pools are those of the blueprint.
+    progress
+        Told how far the search is.
+    trace
+        Requests to replay in place of the `workload` section.
+    most_accelerators
+        The most that a configuration may have.
+    engines_looked_at
+        Engine names as in the blueprint. If empty: all engines, or the model's engine if it has arguments.
+    rates
+        The user's own prices.
+    stores
+        Where speeds and replays are kept.
+
+    Raises
+    ------
+    UserError
+        If the trace cannot be used, or an engine argument contradicts the data.
+    """
+    arguments = unsuited_arguments(blueprint, model_index)
+    if arguments:
+        raise UserError("\n".join(arguments))
+    stores = stores or Stores(Profiles(), ReplayCache())
+    recorded = read_trace(trace) if trace else None
+    costing = Costing(
+        blueprint, model_index, prices_for(blueprint.spec.environment.region, rates), most_accelerators
+    )
+    possible = possible_shapes(costing, engines_looked_at or engines(blueprint, model_index))
+    speeds = {shape: _speeds(blueprint, model_index, shape) for shape in possible}
+    missing = stores.profiles.record([each for found in speeds.values() for each in found], progress.say)
+    covered = [shape for shape in possible if not missing.keys() & set(speeds[shape])]
+    if recorded is not None and covered:
+        accepted = {shape: _longest_request(blueprint, model_index, shape) for shape in covered}
+        recorded = recorded.within(max(accepted.values()))
+        longest = max(request.tokens for request in recorded.requests)
+        covered = [shape for shape in covered if accepted[shape] >= longest]
+    demand = demand_of(blueprint, model_index, recorded)
+    evaluator = Evaluator(costing, demand, stores.profiles.find, stores.replays, progress.replaying)
+    bounded = bounded_shapes(evaluator, covered)
+    progress.shapes(len(bounded))
+    left_out = 0
+    for _, alike in groupby(bounded, key=lambda each: (each.shape.engine, each.shape.topology)):
+        search = Search(evaluator, progress.looked_at)
+        search.run(list(alike))
+        left_out += len(search.left_out)
+    return Tuning(
+        blueprint=blueprint,
+        model_index=model_index,
+        demand=demand,
+        limits=evaluator.limits,
+        trace=recorded.name if recorded else "",
+        evaluations=evaluator.evaluations,
+        covered=len(covered),
+        shapes=len(bounded),
+        left_out=left_out,
+        replays=evaluator.replays,
+        from_cache=evaluator.from_cache,
+        notes=(*(_notes(evaluator, recorded) if covered else ()), *uncovered(missing)),
+        others=compare_instances(blueprint, model_index, costing.prices, find=stores.profiles.find),
+    )
+
+
+def demand_of(blueprint: Blueprint, model_index: int, trace: UserTrace | None) -> Demand:
+    """Return the requests to replay: the busiest part of the trace, or the `workload` section at its peak.
+
+    Parameters
+    ----------
+    trace
+        The user's trace. None for the `workload` section.
+    """
+    model = blueprint.spec.models[model_index]
+    if trace is None:
+        return StatedWorkload(model.workload, answer_seconds(model, model.workload))
+    return recorded_workload(long_enough(trace.requests, model), BLOCK_TOKENS)
+
+
+def possible_shapes(costing: Costing, engines_looked_at: Sequence[str]) -> list[WorkerShape]:
+    """Return the shapes that fit with one worker per role; aggregated ones come first for each engine.
+
+    Parameters
+    ----------
+    costing
+        The model and its pools.
+    """
+    every = shapes(costing.blueprint, engines_looked_at)
+    return [shape for shape in every if costing.has_room(TuningCandidate(shape, (1,) * len(shape.roles)))]
+
+
+def bounded_shapes(evaluator: Evaluator, covered: Sequence[WorkerShape]) -> list[Bounded]:
+    """Return the shapes that can meet the objectives by estimate, with their smallest number of workers.
+
+    Parameters
+    ----------
+    evaluator
+        Holds the requests and the objectives.
+    covered
+        Shapes that have latency profiles.
+    """
+    demand, limits = evaluator.demand, evaluator.limits
+    found = []
+    for shape in covered:
+        one = TuningCandidate(shape, (1,) * len(shape.roles))
+        needs = [workers_needed(workers, demand, limits) for workers in evaluator.workers(one)]
+        known = tuple(need for need in needs if need is not None)
+        if len(known) == len(needs):
+            found.append(Bounded(shape, known))
+    return found
+
+
+def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
+    """Yield assumptions about the best configuration, and what its figures do not cover."""
+    costing, demand = evaluator.costing, evaluator.demand
+    blueprint, index = costing.blueprint, costing.model_index
+    choice = next((each for each in evaluator.evaluations if each.keeps), None)
+    if choice is not None:
+        best = choice.candidate
+        yield from narrow_margins(choice, evaluator.limits)
+        yield from doubts(blueprint, best, index)
+        yield from sources([each.profile for each in evaluator.workers(best) if each.profile])
+    yield from what_is_not_covered(blueprint, index, demand, trace)
+    if costing.unpriced_pools:
+        yield (
+            f"No price is known for {', '.join(costing.unpriced_pools)} with its purchase option: "
+            "configurations are ranked by their number of accelerators. Give your own prices with --rates."
+        )
+    else:
+        plan = build_plan(blueprint)
+        yield summarise(blueprint, plan, costing.prices.rates).prices.note
+
+
+def _longest_request(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> int:
+    """Return the longest request, in tokens, that a shape's workers accept."""
+    one = TuningCandidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
+    workers = build_plan(one).models[model_index].deployments[0].workers
+    return min(each.engine.max_model_len for each in workers if each.engine)
+
+
+def _speeds(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> list[Speed]:
+    """Return the latency profiles that a shape's replays need."""
+    one = TuningCandidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
+    return [
+        Speed(each.device_shape.name, each.accelerator.name, each.tensor_parallel_size, shape.engine)
+        for each in resolve(one, model_index, 0)
+    ]

@@ -1,0 +1,136 @@
+"""A self-contained HTML page about a tuning search: the choice, cost against latency, and the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from inference_blueprints.measure.charts.svg_chart import (
+    Axis,
+    Crosses,
+    Curve,
+    Dots,
+    Layer,
+    Limit,
+    Plot,
+    Point,
+    Ring,
+)
+from inference_blueprints.measure.statistics.figure_text import number
+from inference_blueprints.measure.tuning.accelerator_comparison import comparison_table
+from inference_blueprints.measure.tuning.evaluation import Evaluation
+from inference_blueprints.measure.tuning.tune import Tuning
+from inference_blueprints.measure.tuning.tuning_text import effort, explanation, objective, ranking, title
+from inference_blueprints.report.pages.render import render_page
+
+_TEMPLATE = Path(__file__).with_name("page.html.j2")
+#: A plot shows latencies up to this multiple of the objective.
+_WIDTH = 3.0
+
+
+def tuning_page(tuning: Tuning) -> str:
+    """Render a search.
+
+    Returns
+    -------
+    str
+        An HTML document.
+    """
+    return render_page(
+        _TEMPLATE,
+        name=tuning.blueprint.spec.models[tuning.model_index].name,
+        title=title(tuning),
+        explanation=explanation(tuning),
+        objective=objective(tuning),
+        effort=effort(tuning) if tuning.covered else "",
+        plots=[(plot, Markup(plot.svg())) for plot in plots(tuning)],  # noqa: S704 - Plot.svg escapes
+        tables=[table for table in (ranking(tuning), comparison_table(tuning.others)) if table.rows],
+        notes=tuning.notes,
+    )
+
+
+def plots(tuning: Tuning) -> list[Plot]:
+    """Return two plots, cost against each latency. Empty if nothing was replayed.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    if not tuning.evaluations:
+        return []
+    limits = tuning.limits
+    return [
+        _plot(
+            tuning,
+            "Time to first token",
+            limits.time_to_first_token_p90_ms,
+            lambda each: each.time_to_first_token_p90_ms,
+        ),
+        _plot(
+            tuning,
+            "Time per output token",
+            limits.time_per_output_token_p90_ms,
+            lambda each: each.time_per_output_token_p90_ms,
+        ),
+    ]
+
+
+def frontier(points: Sequence[Point]) -> list[Point]:
+    """Return the Pareto-optimal points, in increasing order of the first figure.
+
+    Parameters
+    ----------
+    points
+        Pairs of figures; smaller is better.
+    """
+    best: list[Point] = []
+    for point in sorted(points):
+        if not best or point[1] < best[-1][1]:
+            best.append(point)
+    return best
+
+
+def _plot(tuning: Tuning, name: str, limit: float, latency: Callable[[Evaluation], float]) -> Plot:
+    """Draw each replayed configuration by a latency and its cost."""
+    shown = [each for each in tuning.evaluations if latency(each) <= _WIDTH * limit]
+    beyond = len(tuning.evaluations) - len(shown)
+    points = {each.candidate: (latency(each), _cost(tuning, each)) for each in shown}
+    keeping = [points[each.candidate] for each in shown if each.keeps]
+    missing = [points[each.candidate] for each in shown if not each.keeps]
+    layers: list[Layer] = [
+        Curve(frontier(keeping), "second"),
+        Crosses(missing, "bad"),
+        Dots(keeping, "first"),
+        Limit(limit, f"objective p90 {number(limit)} ms"),
+    ]
+    if tuning.best is not None:
+        layers.append(Ring(points[tuning.best.candidate], "choice", "first"))
+    farther = f" Configurations beyond the plot: {beyond}." if beyond else ""
+    return Plot(
+        name.lower().replace(" ", "-"),
+        f"{name}, p90 (simulated)",
+        f"Dots meet both objectives ({len(keeping)}). Crosses miss at least one ({len(missing)}). The line "
+        f"joins the dots that no other dot beats in both figures.{farther}",
+        Axis("milliseconds, p90, simulated", max([limit, *(latency(each) for each in shown)])),
+        Axis(_cost_label(tuning), max((cost for _, cost in points.values()), default=0.0)),
+        layers,
+    )
+
+
+def _cost(tuning: Tuning, evaluation: Evaluation) -> float:
+    per_million = tuning.usd_per_million_tokens(evaluation)
+    if per_million is None or _by_accelerators(tuning):
+        return float(evaluation.candidate.accelerators)
+    return per_million
+
+
+def _by_accelerators(tuning: Tuning) -> bool:
+    """Whether a price is unknown. The number of accelerators then replaces the cost."""
+    return any(each.cost.usd_per_hour is None for each in tuning.evaluations)
+
+
+def _cost_label(tuning: Tuning) -> str:
+    return "accelerators" if _by_accelerators(tuning) else "USD per million tokens"

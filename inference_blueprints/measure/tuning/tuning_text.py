@@ -1,0 +1,288 @@
+"""Texts about a tuning search: a table of the replays and two sentences that explain the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from inference_blueprints.measure.statistics.figure_text import number
+from inference_blueprints.measure.tuning.candidates import TuningCandidate
+from inference_blueprints.measure.tuning.evaluation import Evaluation
+from inference_blueprints.measure.tuning.tune import Tuning
+from inference_blueprints.report.tables.text_table import TextTable
+
+_MOST_ROWS = 15
+_TABLE_NOTE = (
+    "All figures are simulated. TTFT and TPOT are 90th percentiles; if a configuration was replayed several "
+    "times, the slowest replay counts. Prices are for prompt and answer tokens at that load. 3x2 means three "
+    "workers with two accelerators each; A + B means prefill + decode. * marks a missed objective."
+)
+
+
+def title(tuning: Tuning) -> str:
+    """Return the model and the workload that it was tuned for.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    model = tuning.blueprint.spec.models[tuning.model_index]
+    means = tuning.demand.means
+    source = f"trace {tuning.trace}" if tuning.trace else "its workload section"
+    return (
+        f"{model.name} by {source}: {means.peak_requests_per_second:.3g} requests/s of "
+        f"{means.input_tokens:,} and {means.output_tokens:,} tokens, {means.shared_prefix_ratio:.0%} shared"
+    )
+
+
+def objective(tuning: Tuning) -> str:
+    """Return the latency objectives.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    limits = tuning.limits
+    return (
+        f"p90 time to first token up to {limits.time_to_first_token_p90_ms:,.0f} ms, "
+        f"p90 time per output token up to {limits.time_per_output_token_p90_ms:,.0f} ms"
+    )
+
+
+def configuration(candidate: TuningCandidate) -> str:
+    """Return a configuration as text, such as ``3x2 h200 + 1x4 h200``."""
+    parts = [
+        f"{count}x{role.tensor_parallel_size} {role.pool}"
+        for count, role in zip(candidate.replicas, candidate.shape.roles, strict=True)
+    ]
+    return " + ".join(parts)
+
+
+def ranking(tuning: Tuning) -> TextTable:
+    """Return the replayed configurations: first those that meet the objectives, then by cost.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    shown = tuning.evaluations[:_MOST_ROWS]
+    rows = [
+        _row(str(place) if each.keeps else "-", each, tuning) for place, each in enumerate(shown, start=1)
+    ]
+    notes = [_TABLE_NOTE]
+    if len(tuning.evaluations) > len(shown):
+        notes.append(f"{len(tuning.evaluations) - len(shown)} more were replayed; --output json lists them.")
+    return TextTable(
+        title="Replayed configurations",
+        names=("", "configuration", "engine"),
+        figures=("devices", "USD/hour", "USD/M tokens", "TTFT, ms", "TPOT, ms"),
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+def effort(tuning: Tuning) -> str:
+    """Return the number of replays, cached replays and skipped shapes.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    before = f", {tuning.from_cache} results from the cache" if tuning.from_cache else ""
+    return (
+        f"{tuning.replays} replays{before}; {tuning.left_out} of {tuning.shapes} kinds of configuration "
+        "were skipped because they cannot cost less than the best one."
+    )
+
+
+def explanation(tuning: Tuning) -> str:
+    """Return two sentences that explain the choice, or why no configuration was chosen.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    best = tuning.best
+    if not tuning.covered:
+        return (
+            "Nothing was replayed and nothing is recommended, because there is no latency profile of the "
+            "model on these pools. Measure a deployed endpoint with `blueprints benchmark`."
+        )
+    if best is None:
+        return f"{_no_choice(tuning)} {_nearest(tuning)}"
+    means = tuning.demand.means
+    chosen = (
+        f"{_described(best)} serves {means.peak_requests_per_second:.3g} requests/s at "
+        f"{_price(tuning, best)}, the lowest cost that meets the objectives: time to first token "
+        f"{_of(best.time_to_first_token_p90_ms, tuning.limits.time_to_first_token_p90_ms)}, "
+        f"time per output token "
+        f"{_of(best.time_per_output_token_p90_ms, tuning.limits.time_per_output_token_p90_ms)} "
+        "(p90, simulated)."
+    )
+    return f"{chosen} {_rival(tuning, best)}"
+
+
+def as_dict(tuning: Tuning) -> dict[str, Any]:
+    """Return a search as JSON values.
+
+    Parameters
+    ----------
+    tuning
+        What a search found.
+    """
+    limits = tuning.limits
+    model = tuning.blueprint.spec.models[tuning.model_index]
+    best = tuning.best
+    return {
+        "simulated": True,
+        "model": model.name,
+        "trace": tuning.trace or None,
+        "demand": tuning.demand.means.model_dump(mode="json", by_alias=True),
+        "objectives": {
+            "timeToFirstTokenP90Ms": limits.time_to_first_token_p90_ms,
+            "timePerOutputTokenP90Ms": limits.time_per_output_token_p90_ms,
+        },
+        "best": _as_dict(tuning, best) if best else None,
+        "explanation": explanation(tuning),
+        "configurations": [_as_dict(tuning, each) for each in tuning.evaluations],
+        "replays": tuning.replays,
+        "replaysFromCache": tuning.from_cache,
+        "notes": list(tuning.notes),
+        "otherInstances": [each.as_dict() for each in tuning.others],
+    }
+
+
+def _as_dict(tuning: Tuning, evaluation: Evaluation) -> dict[str, Any]:
+    model = tuning.blueprint.spec.models[tuning.model_index]
+    deployment = evaluation.candidate.deployment(model.deployments[0].name)
+    return {
+        "engine": evaluation.candidate.shape.engine,
+        "deployments": [deployment.model_dump(mode="json", by_alias=True, exclude_defaults=True)],
+        "accelerators": evaluation.candidate.accelerators,
+        "usdPerHour": evaluation.cost.usd_per_hour,
+        "usdPerMillionTokens": tuning.usd_per_million_tokens(evaluation),
+        "keepsObjectives": evaluation.keeps,
+        "timeToFirstTokenP90Ms": evaluation.time_to_first_token_p90_ms,
+        "timePerOutputTokenP90Ms": evaluation.time_per_output_token_p90_ms,
+    }
+
+
+def _row(place: str, evaluation: Evaluation, tuning: Tuning) -> tuple[str, ...]:
+    limits = tuning.limits
+    first, each = evaluation.time_to_first_token_p90_ms, evaluation.time_per_output_token_p90_ms
+    per_million = tuning.usd_per_million_tokens(evaluation)
+    hourly = evaluation.cost.usd_per_hour
+    return (
+        place,
+        configuration(evaluation.candidate),
+        evaluation.candidate.shape.engine,
+        str(evaluation.candidate.accelerators),
+        "unknown" if hourly is None else f"{hourly:,.2f}",
+        "unknown" if per_million is None else f"{per_million:.3f}",
+        f"{first:,.0f}{'*' if first > limits.time_to_first_token_p90_ms else ''}",
+        f"{each:,.1f}{'*' if each > limits.time_per_output_token_p90_ms else ''}",
+    )
+
+
+def _described(evaluation: Evaluation) -> str:
+    """Return for example ``7x1 h200 + 1x2 h200 (disaggregated: prefill + decode, vllm)``."""
+    shape = evaluation.candidate.shape
+    topology = "aggregated" if shape.is_aggregated else "disaggregated: prefill + decode"
+    return f"{configuration(evaluation.candidate)} ({topology}, {shape.engine})"
+
+
+def _price(tuning: Tuning, evaluation: Evaluation) -> str:
+    per_million = tuning.usd_per_million_tokens(evaluation)
+    if per_million is None:
+        return f"{evaluation.candidate.accelerators} accelerators"
+    return f"{per_million:.3f} USD per million tokens"
+
+
+def _of(value: float, limit: float) -> str:
+    return f"{number(value)} of {number(limit)} ms"
+
+
+def _rival(tuning: Tuning, best: Evaluation) -> str:
+    """Compare the choice with the best configuration of the other topology."""
+    other = "disaggregated" if best.candidate.shape.is_aggregated else "aggregated"
+    rivals = [each for each in tuning.evaluations if each.candidate.shape.topology == other]
+    if not rivals:
+        return f"By estimate, no {other} configuration that fits the pools can meet the objectives."
+    rival = rivals[0] if rivals[0].keeps else _closest(tuning, rivals)
+    if not rival.keeps:
+        return (
+            f"No {other} configuration that fits the pools meets them: {configuration(rival.candidate)} "
+            f"misses {_missed(tuning, rival)}."
+        )
+    more = rival.cost.rank / best.cost.rank - 1
+    if more:
+        price = f"costs {more:.0%} more"
+    elif rival.cost.accelerators > best.cost.accelerators:
+        price = (
+            f"costs the same but uses {rival.cost.accelerators} accelerators, not {best.cost.accelerators}"
+        )
+    else:
+        price = "costs the same, uses as many accelerators and has more parts"
+    return f"The best {other} configuration, {configuration(rival.candidate)}, {price}{_why(tuning, rival)}."
+
+
+def _why(tuning: Tuning, rival: Evaluation) -> str:
+    """Return which objectives the rival misses with fewer workers."""
+    fewer = [
+        each
+        for each in tuning.evaluations
+        if each.candidate.shape == rival.candidate.shape and not each.keeps and each.cost < rival.cost
+    ]
+    return (
+        f"; with fewer workers it misses {_missed(tuning, max(fewer, key=lambda each: each.cost))}"
+        if fewer
+        else ""
+    )
+
+
+def _missed(tuning: Tuning, evaluation: Evaluation) -> str:
+    limits = tuning.limits
+    first, each = evaluation.time_to_first_token_p90_ms, evaluation.time_per_output_token_p90_ms
+    missed = []
+    if first > limits.time_to_first_token_p90_ms:
+        missed.append(f"the time to first token, {_of(first, limits.time_to_first_token_p90_ms)}")
+    if each > limits.time_per_output_token_p90_ms:
+        missed.append(f"the time per output token, {_of(each, limits.time_per_output_token_p90_ms)}")
+    return " and ".join(missed)
+
+
+def _no_choice(tuning: Tuning) -> str:
+    rate = tuning.demand.means.peak_requests_per_second
+    return (
+        f"No configuration that fits the pools serves {rate:.3g} requests/s within the objectives "
+        f"({objective(tuning)})."
+    )
+
+
+def _nearest(tuning: Tuning) -> str:
+    """Describe the configuration that comes closest to the objectives, or say why there is none."""
+    if not tuning.evaluations:
+        return "By estimate none can, so nothing was replayed; allow more nodes or relax the objectives."
+    nearest = _closest(tuning, tuning.evaluations)
+    return (
+        f"The closest is {configuration(nearest.candidate)}, which misses {_missed(tuning, nearest)} "
+        "(simulated); allow more nodes or relax the objectives."
+    )
+
+
+def _closest(tuning: Tuning, evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Return the evaluation whose worse latency exceeds its objective by the smallest factor."""
+    limits = tuning.limits
+
+    def excess(evaluation: Evaluation) -> float:
+        return max(
+            evaluation.time_to_first_token_p90_ms / limits.time_to_first_token_p90_ms,
+            evaluation.time_per_output_token_p90_ms / limits.time_per_output_token_p90_ms,
+        )
+
+    return min(evaluations, key=excess)

@@ -1,1 +1,0 @@
-"""Sends completions, replays recorded traffic, and turns outcomes into figures and charts."""

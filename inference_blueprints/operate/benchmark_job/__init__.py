@@ -1,0 +1,1 @@
+"""Load tests from inside a cluster: a Job of Kubernetes and its answers."""

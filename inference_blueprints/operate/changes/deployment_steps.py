@@ -1,0 +1,103 @@
+"""Deploys a platform in as many steps as its deployed templates need."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.changes.change_checks import check_change
+from inference_blueprints.operate.changes.findings import Finding, Held, Prepared
+from inference_blueprints.operate.changes.platform_change import read_change
+from inference_blueprints.operate.changes.step_assembly import write_step
+from inference_blueprints.operate.check_results import CheckResult
+from inference_blueprints.operate.cloudformation.cdk_deploy import deploy_assembly, synthesise_for_deploy
+from inference_contracts.errors import UserError
+
+
+def deploy_in_steps(
+    name_or_path: str,
+    platform: str,
+    account: Account,
+    arguments: Sequence[str],
+    console: Console,
+    *,
+    expires_existing: bool = False,
+) -> None:
+    """Compare what is deployed with what would be, and deploy it if nothing is refused.
+
+    A change that would break what runs is held in the first step, and made in the next one when its reason
+    is gone. What is still held after a step that changed nothing of it, such as a role of a running job, is
+    left to a later deployment.
+
+    Parameters
+    ----------
+    name_or_path
+        Name of a shipped blueprint, or path of a YAML file.
+    platform
+        `metadata.name`.
+    account
+        Account and region. Only read, apart from what the CDK does.
+    arguments
+        Arguments for ``cdk deploy``.
+    console
+        Console for the findings and the progress.
+    expires_existing
+        Whether the user agrees that objects that exist are deleted by a new rule.
+
+    Raises
+    ------
+    UserError
+        If something is refused, with everything that is, before anything is changed; or if the deployment
+        fails.
+    """
+    assembly = synthesise_for_deploy(name_or_path, arguments)
+    steps: list[set[str]] = []
+    while True:
+        change = read_change(account, platform, assembly, expires_existing=expires_existing)
+        found = check_change(change)
+        refuse(found)
+        held = [finding for finding in found if isinstance(finding, Held)]
+        keys = {str(each) for each in held}
+        for finding in found:
+            if not steps or isinstance(finding, Prepared) or (isinstance(finding, Held) and keys in steps):
+                console.print(str(finding), markup=False, highlight=False, soft_wrap=True)
+        if keys in steps:
+            return
+        for each in found:
+            if isinstance(each, Prepared):
+                each.act()
+        _deploy_step(name_or_path, assembly, held, arguments, console)
+        if not held:
+            return
+        steps.append(keys)
+
+
+def refuse(found: Sequence[Finding]) -> None:
+    """Stop if something must not be deployed.
+
+    Raises
+    ------
+    UserError
+        With every error, one line each.
+    """
+    errors = [str(each) for each in found if isinstance(each, CheckResult) and each.severity == "error"]
+    if errors:
+        raise UserError("\n".join([*errors, "nothing was changed; fix the errors above, and deploy again"]))
+
+
+def _deploy_step(
+    name_or_path: str, assembly: Path, held: Sequence[Held], arguments: Sequence[str], console: Console
+) -> None:
+    if not held:
+        deploy_assembly(name_or_path, assembly, arguments, console)
+        return
+    if any(each.imports for each in held):
+        arguments = [*arguments, "--import-existing-resources"]
+    with tempfile.TemporaryDirectory(prefix=f"{assembly.name}.", dir=assembly.resolve().parent) as folder:
+        step = Path(folder, "cdk.out")
+        write_step(assembly, step, held)
+        deploy_assembly(name_or_path, step, arguments, console)

@@ -1,0 +1,120 @@
+"""A platform's deployed templates beside the new ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints.operate.aws.account import Account, readable_errors
+from inference_blueprints.operate.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
+
+Template = Mapping[str, Any]
+Resource = Mapping[str, Any]
+_TEMPLATE = ".template.json"
+#: The CDK deletes these before it creates them again (aws-cdk, deploy-stack: isCreationFailure).
+FAILED_CREATIONS = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformChange:
+    """What is deployed of a platform, and what would be.
+
+    Parameters
+    ----------
+    account
+        Account and region. Only read.
+    stacks
+        The deployed stacks by name.
+    deployed
+        Their templates. A stack that was never complete has none.
+    new
+        The new templates, by the name of the stack.
+    expires_existing
+        Whether the user agrees that objects that exist are deleted by a new rule.
+    """
+
+    account: Account
+    stacks: Mapping[str, DeployedStack]
+    deployed: Mapping[str, Template]
+    new: Mapping[str, Template]
+    expires_existing: bool = False
+
+    def changed_resources(self) -> Iterator[tuple[str, str, Resource, Resource]]:
+        """Yield stack, logical ID, old and new definition of each resource that stays."""
+        for stack, template in self.deployed.items():
+            resources = self.new.get(stack, {}).get("Resources", {})
+            for name, old in template.get("Resources", {}).items():
+                if name in resources and resources[name]["Type"] == old["Type"]:
+                    yield stack, name, old, resources[name]
+
+    def added_resources(self) -> Iterator[tuple[str, str, Resource]]:
+        """Yield stack, logical ID and definition of each resource that a stack does not have yet."""
+        for stack, template in self.new.items():
+            resources = self.deployed.get(stack, {}).get("Resources", {})
+            for name, resource in template.get("Resources", {}).items():
+                if name not in resources:
+                    yield stack, name, resource
+
+    def dropped_resources(self) -> Iterator[tuple[str, str, Resource]]:
+        """Yield stack, logical ID and definition of each resource that a stack loses.
+
+        Stacks that are not deployed any more keep what they have until `prune`.
+        """
+        for stack, template in self.deployed.items():
+            if stack not in self.new:
+                continue
+            resources = self.new[stack].get("Resources", {})
+            for name, resource in template.get("Resources", {}).items():
+                if name not in resources:
+                    yield stack, name, resource
+
+    def physical_ids(self, stack: str) -> dict[str, str]:
+        """Return the physical IDs of a deployed stack by logical ID."""
+        pages = self.account.client("cloudformation").get_paginator("list_stack_resources")
+        with readable_errors():
+            return {
+                resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+                for page in pages.paginate(StackName=self.stacks[stack].stack_id)
+                for resource in page["StackResourceSummaries"]
+                if "PhysicalResourceId" in resource
+            }
+
+
+def read_change(
+    account: Account, platform: str, assembly: Path, *, expires_existing: bool = False
+) -> PlatformChange:
+    """Read the deployed templates of a platform, and those of an assembly.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    assembly
+        The folder that ``cdk synth`` wrote.
+    expires_existing
+        See `PlatformChange`.
+
+    Raises
+    ------
+    UserError
+        If AWS refuses to list the stacks or to return a template.
+    """
+    cloudformation = account.client("cloudformation")
+    with readable_errors():
+        stacks = {stack.name: stack for stack in deployed_stacks(cloudformation, platform)}
+        # "Processed" has the resources of transforms (CloudFormation API Reference, GetTemplate).
+        deployed = {
+            name: cloudformation.get_template(StackName=stack.stack_id, TemplateStage="Processed")[
+                "TemplateBody"
+            ]
+            for name, stack in stacks.items()
+            if stack.status not in (*FAILED_CREATIONS, "REVIEW_IN_PROGRESS")
+        }
+    new = {
+        file.name.removesuffix(_TEMPLATE): json.loads(file.read_text(encoding="utf-8"))
+        for file in sorted(assembly.glob(f"*{_TEMPLATE}"))
+    }
+    return PlatformChange(account, stacks, deployed, new, expires_existing)

@@ -1,0 +1,107 @@
+"""The stacks of a platform in an account: list, deletion order and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from inference_blueprints.operate.aws.account import Account, described, readable_errors
+from inference_catalog.tags import PLATFORM_TAG
+from inference_contracts.errors import UserError
+
+#: Kinds of stacks on which others depend, the lowest first. All other stacks depend on all of these.
+FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Discovery", "Platform", "Capacity")
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedStack:
+    """A stack in an account.
+
+    Parameters
+    ----------
+    stack_id
+        ARN, with which a deleted stack can still be described.
+    level
+        Its index in `FOUNDATIONS`; higher than these for all other stacks.
+    """
+
+    name: str
+    stack_id: str
+    status: str
+    level: int
+
+
+def level(platform: str, stack: str) -> int:
+    """Return the level of a stack in the order of dependencies."""
+    kind = stack.removeprefix(f"{platform}-")
+    return FOUNDATIONS.index(kind) if kind in FOUNDATIONS else len(FOUNDATIONS)
+
+
+def deployed_stacks(cloudformation: Any, platform: str) -> list[DeployedStack]:
+    """Return the stacks with a platform's tag, sorted by name."""
+    pages = cloudformation.get_paginator("describe_stacks").paginate()
+    found = [
+        DeployedStack(
+            stack["StackName"], stack["StackId"], stack["StackStatus"], level(platform, stack["StackName"])
+        )
+        for page in pages
+        for stack in page["Stacks"]
+        if {"Key": PLATFORM_TAG, "Value": platform} in stack.get("Tags", [])
+    ]
+    return sorted(found, key=lambda stack: stack.name)
+
+
+def waves(stacks: Iterable[DeployedStack]) -> list[list[DeployedStack]]:
+    """Return stacks in the order of their deletion; the stacks of one wave can be deleted at the same time.
+
+    Parameters
+    ----------
+    stacks
+        Any stacks of one platform.
+    """
+    by_level: dict[int, list[DeployedStack]] = {}
+    for stack in stacks:
+        by_level.setdefault(stack.level, []).append(stack)
+    return [by_level[each] for each in sorted(by_level, reverse=True)]
+
+
+def physical_ids(cloudformation: Any, stacks: Iterable[DeployedStack]) -> set[str]:
+    """Return the physical ids of all resources of some stacks."""
+    paginator = cloudformation.get_paginator("list_stack_resources")
+    return {
+        resource["PhysicalResourceId"]
+        for stack in stacks
+        for page in paginator.paginate(StackName=stack.stack_id)
+        for resource in page["StackResourceSummaries"]
+        if "PhysicalResourceId" in resource
+    }
+
+
+def stack_outputs(account: Account, stack: str, *needed: str) -> dict[str, str]:
+    """Return the outputs of a deployed stack.
+
+    Parameters
+    ----------
+    needed
+        Outputs that it must have.
+
+    Raises
+    ------
+    UserError
+        If it is not deployed, was deployed by a release without these outputs, or AWS does not answer.
+    """
+    absent = UserError(f"{stack}: is not deployed in {account.region}; run `blueprints deploy` first")
+    with readable_errors():
+        try:
+            [found] = account.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        except ClientError as error:
+            if "does not exist" in described(error):
+                raise absent from error
+            raise
+    outputs = {each["OutputKey"]: str(each["OutputValue"]) for each in found.get("Outputs", [])}
+    if not outputs.keys() >= set(needed):
+        raise absent
+    return outputs

@@ -1,0 +1,106 @@
+"""Whether the user can deploy at all: credentials, CDK command line, bootstrapped environment, roles."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+from inference_blueprints import resources, tools
+from inference_blueprints.operate.aws.account import SIGN_IN, SignInError
+from inference_blueprints.operate.aws.api_log_role import api_log_role, has_api
+from inference_blueprints.operate.aws.spot_role import (
+    SPOT_ROLE,
+    SPOT_SERVICE,
+    spot_pools,
+    spot_role_exists,
+)
+from inference_blueprints.operate.check_results import CheckResult
+from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from inference_contracts.errors import UserError
+
+#: `requiresBootstrapStackVersion` of the stacks that aws-cdk-lib 2.275 writes (cloud assembly manifest).
+REQUIRED_BOOTSTRAP_VERSION = 6
+_BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+
+
+def credentials(context: DoctorContext) -> CheckResult:
+    """Check that there are credentials, and that they are for the blueprint's account."""
+    try:
+        number = context.account.number
+        context.account.demand(context.environment.account)
+    except SignInError as error:
+        return CheckResult("credentials", "error", error.reason, SIGN_IN)
+    except UserError as error:
+        return CheckResult("credentials", "error", str(error), SIGN_IN)
+    return CheckResult("credentials", "ok", f"account {number}, region {context.account.region}")
+
+
+def command_line(_context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that the pinned CDK command line runs.
+
+    Parameters
+    ----------
+    _context
+        Not used: the command line belongs to this library.
+    """
+    name = "CDK command line"
+    package = json.loads((resources.root() / "package.json").read_text(encoding="utf-8"))
+    pinned = package["dependencies"]["aws-cdk"]
+    try:
+        result = subprocess.run([*tools.cdk(), "--version"], capture_output=True, text=True, check=False)
+    except (UserError, OSError) as error:
+        yield CheckResult(name, "error", str(error), "make setup")
+        return
+    version = result.stdout.split(" ")[0].strip()
+    if version == pinned:
+        yield CheckResult(name, "ok", version)
+    else:
+        found = version or result.stderr.strip()
+        yield CheckResult(name, "error", f"got {found}, {pinned} is pinned", "make setup")
+
+
+def bootstrap(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that account and region are bootstrapped with a sufficient version."""
+    ssm = context.account.client("ssm")
+    command = f"blueprints bootstrap {context.name_or_path}"
+    try:
+        version = int(ssm.get_parameter(Name=_BOOTSTRAP_PARAMETER)["Parameter"]["Value"])
+    except ssm.exceptions.ParameterNotFound:
+        place = f"account {context.account.number} is not bootstrapped in {context.account.region}"
+        yield CheckResult("bootstrap", "error", place, command)
+        return
+    if version < REQUIRED_BOOTSTRAP_VERSION:
+        message = f"got version {version}, {REQUIRED_BOOTSTRAP_VERSION} is needed"
+        yield CheckResult("bootstrap", "error", message, command)
+    else:
+        yield CheckResult("bootstrap", "ok", f"version {version}")
+
+
+def spot_role(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that the account has EC2's role for Spot Instances, if a pool uses them."""
+    pools = spot_pools(context.blueprint)
+    if not pools:
+        return
+    if spot_role_exists(context.account):
+        yield CheckResult("Spot role", "ok", SPOT_ROLE)
+        return
+    message = f"the account has no role {SPOT_ROLE}; without it no node of {', '.join(pools)} starts"
+    command = f"aws iam create-service-linked-role --aws-service-name {SPOT_SERVICE}"
+    yield CheckResult("Spot role", "error", message, command)
+
+
+def api_logging(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that API Gateway may write logs in this account and region, if the platform has the batch API."""
+    name = "API logging"
+    if not has_api(context.blueprint):
+        return
+    role = api_log_role(context.account)
+    if role:
+        yield CheckResult(name, "ok", role)
+        return
+    message = (
+        f"API Gateway has no role for CloudWatch Logs in {context.account.region}; without it the stage of "
+        "the batch API cannot be created"
+    )
+    yield CheckResult(name, "error", message, f"blueprints bootstrap {context.name_or_path}")

@@ -1,0 +1,57 @@
+"""All checks of an account, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from inference_blueprints.operate.check_results import CheckResult, Checks, run_checks
+from inference_blueprints.operate.doctor import (
+    access_checks,
+    address_checks,
+    capacity_checks,
+    concurrency_checks,
+    dns_checks,
+    eks_component_checks,
+    network_checks,
+    reservation_checks,
+    version_checks,
+    vpc_endpoint_checks,
+    weight_checks,
+    zone_checks,
+)
+from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from inference_blueprints.operate.doctor.ecs_account_checks import ECS_CHECKS
+
+#: Checks by name, in the order in which their results are shown.
+CHECKS: Checks[DoctorContext] = {
+    "CDK command line": access_checks.command_line,
+    "bootstrap": access_checks.bootstrap,
+    "Kubernetes": version_checks.kubernetes_support,
+    "zones": zone_checks.zones,
+    "add-ons": eks_component_checks.add_ons,
+    "node images": eks_component_checks.node_images,
+    "VPC endpoints": vpc_endpoint_checks.vpc_endpoints,
+    "quotas": capacity_checks.quotas,
+    "Elastic IPs": address_checks.elastic_addresses,
+    "function calls": concurrency_checks.reserved_calls,
+    "offerings": capacity_checks.offerings,
+    "Spot role": access_checks.spot_role,
+    "API logging": access_checks.api_logging,
+    "reservations": reservation_checks.reservations,
+    "weights": weight_checks.weights,
+    "network": network_checks.existing_network,
+    "subnet addresses": address_checks.subnet_addresses,
+    "private DNS": dns_checks.private_names,
+    "certificate": network_checks.certificate,
+}
+
+#: Further checks by the key in the section ``cluster``. Those of EKS above have no result without it.
+_OF_CLUSTER: Mapping[str, Checks[DoctorContext]] = {"eks": {}, "ecs": ECS_CHECKS}
+
+
+def check_environment(context: DoctorContext) -> Iterator[CheckResult]:
+    """Iterate over all results; without usable credentials, only these are checked."""
+    credentials = access_checks.credentials(context)
+    yield credentials
+    if credentials.severity != "error":
+        yield from run_checks({**CHECKS, **_OF_CLUSTER[context.blueprint.spec.cluster.chosen]}, context)

@@ -1,0 +1,86 @@
+"""Checks that AWS has what a cluster's Kubernetes version needs: add-ons and images of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import inference_catalog as catalog
+from inference_blueprints.operate.check_results import CheckResult
+from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from inference_blueprints.operate.platform_add_ons import platform_add_ons
+from inference_blueprints.serving.plan import build_plan
+from inference_catalog.node_images import NVIDIA_RESOURCE, image_parameter
+
+#: Maximum number of names of one GetParameters (AWS Systems Manager API Reference).
+_NAMES_PER_CALL = 10
+
+
+def add_ons(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that each add-on has a version for the cluster's Kubernetes, and that pinned ones fit it."""
+    cluster = context.blueprint.spec.cluster.eks
+    if cluster is None:
+        return
+    pins = context.blueprint.releases.add_ons
+    names = platform_add_ons(context.blueprint.spec)
+    problems = 0
+    for name in names:
+        compatible = _compatible(context, name, cluster.version)
+        pinned = pins.get(name)
+        command = context.aws(
+            f"eks describe-addon-versions --addon-name {name} --kubernetes-version {cluster.version}"
+        )
+        if not compatible:
+            message = f"{name} has no version for Kubernetes {cluster.version} in this region; choose another"
+            yield CheckResult("add-ons", "error", f"{message} cluster.eks.version", command)
+        elif pinned and pinned not in compatible:
+            message = (
+                f"{name} {pinned} of the lock does not run on Kubernetes {cluster.version}; "
+                f"run `blueprints upgrade {context.name_or_path} --apply`"
+            )
+            yield CheckResult("add-ons", "error", message, command)
+        else:
+            continue
+        problems += 1
+    if not problems:
+        yield CheckResult("add-ons", "ok", f"{len(names)} have versions for Kubernetes {cluster.version}")
+
+
+def _compatible(context: DoctorContext, name: str, kubernetes: str) -> set[str]:
+    """Return the versions of an add-on that run on a version of Kubernetes."""
+    pages = context.account.client("eks").get_paginator("describe_addon_versions")
+    return {
+        each["addonVersion"]
+        for page in pages.paginate(addonName=name, kubernetesVersion=kubernetes)
+        for add_on in page["addons"]
+        for each in add_on["addonVersions"]
+    }
+
+
+def node_images(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that AWS publishes the image of each pool in the region, in the pinned release."""
+    cluster = context.blueprint.spec.cluster.eks
+    if cluster is None:
+        return
+    systems = build_plan(context.blueprint).node_systems
+    parameters: dict[str, list[str]] = {}
+    for pool in context.blueprint.spec.pools:
+        first = catalog.instance_type(pool.instance_types[0])
+        nvidia = bool(first.accelerator and first.accelerator.resource_name == NVIDIA_RESOURCE)
+        image = context.blueprint.releases.node_image(pool.name, cluster.version)
+        name = image_parameter(image, systems[pool.name], first.architecture, nvidia=nvidia)
+        parameters.setdefault(name, []).append(pool.name)
+    ssm, names, missing = context.account.client("ssm"), list(parameters), []
+    for start in range(0, len(names), _NAMES_PER_CALL):
+        answer = ssm.get_parameters(Names=names[start : start + _NAMES_PER_CALL])
+        missing += answer.get("InvalidParameters", [])
+    for name in missing:
+        message = (
+            f"AWS does not publish {name} in {context.account.region}, so no node of "
+            f"{', '.join(parameters[name])} starts; choose another release with `blueprints upgrade`, or "
+            "another cluster.eks.version"
+        )
+        folder = name.removesuffix("/image_id").rpartition("/")[0]
+        command = context.aws(f"ssm get-parameters-by-path --recursive --path {folder}")
+        yield CheckResult("node images", "error", message, command)
+    if not missing:
+        yield CheckResult("node images", "ok", f"{len(names)} are published in {context.account.region}")

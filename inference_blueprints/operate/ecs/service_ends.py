@@ -1,0 +1,134 @@
+"""Ends the tasks of a cluster before its stacks are deleted, so that streams end and hosts may go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.ecs.cluster_reading import cluster_exists, serves, services
+
+_POLL_SECONDS = 10.0
+
+
+def end_services(
+    account: Account, platform: str, *, patience_seconds: float, say: Callable[[str], None]
+) -> None:
+    """Set the services of models to no task, and wait until their tasks have drained.
+
+    Their range is set to nothing first, because Application Auto Scaling would start tasks again. The
+    discovery store and the metrics stay until their stacks are deleted: workers that drain need the store.
+
+    Parameters
+    ----------
+    account
+        The account.
+    platform
+        Name of the platform, and of its cluster.
+    patience_seconds
+        How long tasks may drain. Deleting the stack then stops them.
+    say
+        Called with each line for the user.
+    """
+    if not cluster_exists(account, platform):
+        return
+    found = [each for each in services(account, platform) if serves(each)]
+    names = [str(each["serviceName"]) for each in found]
+    if not names:
+        return
+    _end_scaling(account, [f"service/{platform}/{name}" for name in names])
+    client = account.client("ecs")
+    for service in found:
+        # A daemon has no number of tasks.
+        if service.get("schedulingStrategy", "REPLICA") == "REPLICA" and service["desiredCount"]:
+            client.update_service(cluster=platform, service=service["serviceName"], desiredCount=0)
+    say(f"{len(names)} services of models are set to no task; their streams end first")
+    deadline = time.monotonic() + patience_seconds
+    while left := [
+        str(each["serviceName"])
+        for each in services(account, platform)
+        if serves(each) and each["runningCount"]
+    ]:
+        if time.monotonic() > deadline:
+            say(f"services whose tasks did not end in time: {', '.join(left)}")
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+def _end_scaling(account: Account, resources: list[str]) -> None:
+    """Set the range of scaled services to nothing, so that nothing scales them out again.
+
+    https://docs.aws.amazon.com/autoscaling/application/APIReference/API_RegisterScalableTarget.html: an
+    existing target is updated; a scheduled action could still set a smallest number, so it is suspended.
+    """
+    client = account.client("application-autoscaling")
+    pages = client.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="ecs")
+    targets = [
+        target for page in pages for target in page["ScalableTargets"] if target["ResourceId"] in resources
+    ]
+    for target in targets:
+        client.register_scalable_target(
+            ServiceNamespace="ecs",
+            ResourceId=target["ResourceId"],
+            ScalableDimension=target["ScalableDimension"],
+            MinCapacity=0,
+            MaxCapacity=0,
+            SuspendedState={
+                "DynamicScalingInSuspended": True,
+                "DynamicScalingOutSuspended": True,
+                "ScheduledScalingSuspended": True,
+            },
+        )
+
+
+def unprotect_hosts(account: Account, platform: str, *, tag: str) -> None:
+    """Take scale-in protection from the hosts of a platform's Auto Scaling groups.
+
+    Managed termination protection sets it on each host
+    (https://docs.aws.amazon.com/AmazonECS/latest/developerguide/managed-termination-protection.html), and a
+    group with protected hosts cannot be emptied, so CloudFormation would wait for it until it gives up.
+
+    Parameters
+    ----------
+    account
+        The account.
+    platform
+        Name of the platform.
+    tag
+        Key of the tag of its resources.
+    """
+    client = account.client("autoscaling")
+    filters = [{"Name": f"tag:{tag}", "Values": [platform]}]
+    pages = client.get_paginator("describe_auto_scaling_groups").paginate(Filters=filters)
+    unprotect_groups(
+        account, [group["AutoScalingGroupName"] for page in pages for group in page["AutoScalingGroups"]]
+    )
+
+
+def unprotect_groups(account: Account, names: Sequence[str]) -> None:
+    """Take scale-in protection from the hosts of some Auto Scaling groups, see `unprotect_hosts`.
+
+    Parameters
+    ----------
+    account
+        The account.
+    names
+        Names of the groups.
+    """
+    client = account.client("autoscaling")
+    for name in names:
+        client.update_auto_scaling_group(
+            AutoScalingGroupName=name, MinSize=0, NewInstancesProtectedFromScaleIn=False
+        )
+        for group in client.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]:
+            for part in _protected(group):
+                client.set_instance_protection(
+                    AutoScalingGroupName=name, InstanceIds=part, ProtectedFromScaleIn=False
+                )
+
+
+def _protected(group: Any) -> list[list[str]]:
+    """Return the protected instances, 50 at a time: API_SetInstanceProtection of Amazon EC2 Auto Scaling."""
+    found = [each["InstanceId"] for each in group["Instances"] if each["ProtectedFromScaleIn"]]
+    return [found[start : start + 50] for start in range(0, len(found), 50)]

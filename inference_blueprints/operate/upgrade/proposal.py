@@ -1,0 +1,220 @@
+"""The effect of an upgrade on a blueprint and its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.platform_add_ons import platform_add_ons
+from inference_blueprints.operate.upgrade.deployed_cluster import (
+    DeployedCluster,
+    compatible_add_on,
+    deployed_cluster,
+)
+from inference_blueprints.operate.versions.locking import own_file
+from inference_blueprints.spec import composer, source
+from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
+from inference_blueprints.spec.lock.differences import Change, differences
+from inference_blueprints.spec.lock.lock import Lock, Pin, lock_of, lock_path
+from inference_blueprints.spec.lock.lock_reader import read_lock
+from inference_blueprints.spec.lock.lock_writer import lock_text, write_text
+from inference_blueprints.spec.text_edit import KUBERNETES_VERSION_PATH, with_kubernetes_version
+from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.wording import allowed, listing
+from inference_catalog.releases import NodeImage, Releases, shipped_releases
+from inference_contracts.errors import UserError
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An upgrade that has not been made.
+
+    Parameters
+    ----------
+    text
+        New text of the blueprint.
+    blueprint
+        The new blueprint with its releases.
+    account
+        Account of the platform.
+    cluster
+        Deployed cluster; None if there is none.
+    old_version
+        Present Kubernetes version: of the cluster, else of the lock, else of the blueprint.
+    add_ons
+        New version by deployed add-on; None if no version is compatible.
+    pools
+        Pools whose nodes are replaced if their image changes.
+    old, new
+        The present lock, None if there is none, and the new one.
+    """
+
+    path: Path
+    text: str
+    blueprint: Blueprint
+    account: Account
+    cluster: DeployedCluster | None
+    old_version: str
+    add_ons: Mapping[str, str | None]
+    pools: Sequence[str]
+    old: Lock | None
+    new: Lock
+
+    @property
+    def new_version(self) -> str:
+        """Kubernetes version after the upgrade."""
+        return self.new.kubernetes or self.old_version
+
+    @property
+    def changes(self) -> list[Change]:
+        """Changed pins. A version that runs but is not in the lock counts as the old one."""
+        known = self.old or Lock(release=self.new.release)
+        found = self.cluster.add_ons if self.cluster else {}
+        running = replace(
+            known,
+            kubernetes=self.old_version,
+            add_ons={**{name: part.version for name, part in found.items()}, **known.add_ons},
+        )
+        return differences(running, self.new)
+
+    def write(self) -> None:
+        """Write blueprint and lock.
+
+        Raises
+        ------
+        UserError
+            If a file cannot be written.
+        """
+        write_text(self.path, self.text)
+        write_text(lock_path(self.path), lock_text(self.new))
+
+
+def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
+    """Plan an upgrade; nothing is written.
+
+    Parameters
+    ----------
+    file
+        The user's own blueprint.
+    to
+        Kubernetes version; None for the one in the blueprint.
+    pools
+        Pools whose nodes are upgraded; the others are held. Empty for all.
+
+    Raises
+    ------
+    UserError
+        If the file is a shipped blueprint, or AWS refuses a request.
+    BlueprintError
+        If the blueprint or the lock has errors, or the new releases do not support the blueprint.
+    """
+    path = own_file(file)
+    locked = read_lock(lock_path(path))
+    text = source.read(path, str(path))
+    document = composer.parse(text, str(path))
+    written = document.value(KUBERNETES_VERSION_PATH)
+    if to is not None and written != to and isinstance(written, str):
+        text = with_kubernetes_version(text, document, to)
+    pins = replace(AdjacentFiles(path).pins(), releases=shipped_releases(), lock=None)
+    loaded = parse_blueprint(text, str(path), pins)
+    blueprint = loaded.blueprint
+    eks = blueprint.spec.cluster.eks
+    if eks is None:
+        raise UserError(f"{path}: has no EKS cluster to upgrade; use a blueprint with cluster.eks")
+    account = Account(blueprint.spec.environment.region)
+    account.demand(blueprint.spec.environment.account)
+    _demand_pools(blueprint, pools)
+    cluster = deployed_cluster(account, blueprint.metadata.name, platform_add_ons(blueprint.spec))
+    old = locked.lock if locked else None
+    old_version = _old_version(cluster, old, written, eks.version)
+    add_ons = _add_ons(account, cluster, eks.version)
+    pinned = {
+        **(old.add_ons if old else {}),
+        **{name: version for name, version in add_ons.items() if version},
+    }
+    releases = replace(
+        blueprint.releases,
+        add_ons={**blueprint.releases.add_ons, **pinned},
+        held_pools=_held_pools(blueprint, pools, old, old_version) if pools else {},
+    )
+    has_mark = path.read_bytes().startswith(_BYTE_ORDER_MARK.encode())
+    return Proposal(
+        path=path,
+        text=_BYTE_ORDER_MARK + text if has_mark else text,
+        blueprint=blueprint.with_releases(releases),
+        account=account,
+        cluster=cluster,
+        old_version=old_version,
+        add_ons=add_ons,
+        pools=list(pools) or [pool.name for pool in blueprint.spec.pools],
+        old=old,
+        new=_new_lock(loaded.written, releases, old),
+    )
+
+
+def _demand_pools(blueprint: Blueprint, pools: Sequence[str]) -> None:
+    """Refuse names that are not pools."""
+    names = [pool.name for pool in blueprint.spec.pools]
+    unknown = [name for name in pools if name not in names]
+    if unknown:
+        raise UserError(f"--pools: got {listing(unknown)}, {allowed('pool', names)}")
+
+
+def _held_pools(
+    blueprint: Blueprint, pools: Sequence[str], old: Lock | None, old_version: str
+) -> dict[str, NodeImage]:
+    """Return the node images of the pools that are held, if they differ from the new one."""
+    eks = blueprint.spec.cluster.eks
+    releases = blueprint.releases
+    new = NodeImage(eks.version if eks else old_version, releases.bottlerocket, releases.al2023)
+    former = replace(new, kubernetes=old_version)
+    if old:
+        systems = {"bottlerocket": old.bottlerocket, "al2023": old.al2023}
+        former = replace(former, **{name: release for name, release in systems.items() if release})
+    held = {
+        pool.name: old.held_pools.get(pool.name, former) if old else former
+        for pool in blueprint.spec.pools
+        if pool.name not in pools
+    }
+    return {name: image for name, image in held.items() if image != new}
+
+
+def _add_ons(account: Account, cluster: DeployedCluster | None, version: str) -> dict[str, str | None]:
+    """Return the new version of each deployed add-on."""
+    deployed = cluster.add_ons if cluster else {}
+    return {name: compatible_add_on(account, name, version, part.version) for name, part in deployed.items()}
+
+
+def _old_version(cluster: DeployedCluster | None, lock: Lock | None, written: object, version: str) -> str:
+    """Return the present Kubernetes version."""
+    if cluster:
+        return cluster.version
+    if lock and lock.kubernetes:
+        return lock.kubernetes
+    return written if isinstance(written, str) else version
+
+
+def _new_lock(written: Blueprint, releases: Releases, old: Lock | None) -> Lock:
+    """Return the new lock; a version that stays keeps its recorded digest."""
+    new = lock_of(written, releases, old.models if old else {})
+    if old is None:
+        return new
+    return replace(
+        new,
+        charts=_digests_of(new.charts, old.charts),
+        engines=_digests_of(new.engines, old.engines),
+        identity=old.identity,
+    )
+
+
+def _digests_of(new: Mapping[str, Pin], old: Mapping[str, Pin]) -> dict[str, Pin]:
+    """Return new pins; a pin without a digest gets the old one if the version is the same."""
+    return {
+        name: old[name] if not pin.digest and name in old and old[name].version == pin.version else pin
+        for name, pin in new.items()
+    }

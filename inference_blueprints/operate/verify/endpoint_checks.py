@@ -1,0 +1,266 @@
+"""Sends requests to a model and checks the answers: tokens, counts, cache hits, latencies."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+
+from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.served_models import (
+    ListingFailedError,
+    ServedModels,
+    served_models,
+)
+from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.operate.check_results import CheckResult, Severity
+from inference_blueprints.operate.verify import structured_output_check
+from inference_blueprints.operate.verify.embedding_check import embeddings
+from inference_blueprints.operate.verify.image_check import generated_images
+from inference_blueprints.operate.verify.serving_access import ANSWER_SECONDS
+from inference_blueprints.spec.types import Model
+
+#: Requests of the small load, sent one by one.
+SMALL_LOAD = 5
+_FIRST_WORDS, _FIRST_TOKENS = 64, 16
+_REPEATED_TOKENS = 512
+_MOST_REPEATS = 9
+#: In a new text, only the chat template can be cached. A decode worker of vLLM also counts blocks that it
+#: received as cached (``num_external_computed_tokens``).
+_UNSEEN_SHARE = 0.5
+_MOST_OUTPUT_TOKENS = 128
+_PERCENT = 90.0
+_WORDS = ("river", "stone", "light", "paper", "green", "water", "house", "table", "music", "north", "plant")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEndpoint:
+    """The endpoint that is checked.
+
+    Parameters
+    ----------
+    label
+        Name in messages, such as ``qwen3-8b/main``.
+    workers
+        Number of workers that can answer, over all roles that read prompts.
+    timeout_seconds
+        Maximum time of one answer.
+    """
+
+    label: str
+    base_url: str
+    model: Model
+    workers: int
+    timeout_seconds: float = ANSWER_SECONDS
+
+
+async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
+    """Send a few requests to a model, one at a time.
+
+    Yields
+    ------
+    CheckResult
+        Results of the checks ``models``, ``tokens``, ``structured output``, ``prefix cache`` and
+        ``objectives``; for an embedding model, of ``models`` and ``embeddings``; for a model that makes
+        images, of ``models`` and ``images``.
+    """
+    async with aiohttp.ClientSession() as session:
+        served, listed = await _listed(session, endpoint)
+        yield listed
+        if endpoint.model.task == "embed":
+            name, seconds = endpoint.model.name, endpoint.timeout_seconds
+            yield await embeddings(session, endpoint.base_url, name, endpoint.label, seconds)
+            return
+        if images := endpoint.model.workload.images:
+            name, seconds = endpoint.model.name, endpoint.timeout_seconds
+            yield await generated_images(
+                session, endpoint.base_url, name, endpoint.label, seconds, images=images
+            )
+            return
+        client = CompletionClient(
+            session,
+            endpoint.base_url,
+            endpoint.model.name,
+            timeout_seconds=endpoint.timeout_seconds,
+            clock=time.monotonic,
+        )
+        checks = _EndpointChecks(endpoint, client, served)
+        tokens_a_word, tokens = await checks.tokens()
+        yield tokens
+        if tokens_a_word is None:
+            for check in (structured_output_check.CHECK, "prefix cache", "objectives"):
+                yield CheckResult(
+                    check, "unknown", f"{endpoint.label}: not checked, because tokens are not counted"
+                )
+            return
+        yield await _structured_output(session, endpoint, served)
+        yield await checks.prefix_cache(tokens_a_word)
+        for result in await checks.objectives(tokens_a_word):
+            yield result
+
+
+async def _listed(
+    session: aiohttp.ClientSession, endpoint: CheckedEndpoint
+) -> tuple[ServedModels | None, CheckResult]:
+    """Check that the endpoint serves the model."""
+    label, name = endpoint.label, endpoint.model.name
+    try:
+        served = await served_models(session, endpoint.base_url, timeout_seconds=endpoint.timeout_seconds)
+    except ListingFailedError as error:
+        return None, CheckResult("models", "error", f"{label}: {endpoint.base_url}/v1/models: {error}")
+    if name not in served.names:
+        names = ", ".join(served.names) or "none"
+        return served, CheckResult(
+            "models", "error", f"{label}: {name} is not served; served models: {names}"
+        )
+    return served, CheckResult("models", "ok", f"{label}: {name} is served")
+
+
+async def _structured_output(
+    session: aiohttp.ClientSession, endpoint: CheckedEndpoint, served: ServedModels | None
+) -> CheckResult:
+    """Ask for an answer in a JSON schema, unless the engine only simulates answers."""
+    if served is not None and served.simulated:
+        message = f"{endpoint.label}: not checked: a simulated engine writes random words"
+        return CheckResult(structured_output_check.CHECK, "unknown", message)
+    return await structured_output_check.structured_output(
+        session, endpoint.base_url, endpoint.model.name, endpoint.label, endpoint.timeout_seconds
+    )
+
+
+class _EndpointChecks:
+    """Requests to one model."""
+
+    def __init__(
+        self, endpoint: CheckedEndpoint, client: CompletionClient, served: ServedModels | None
+    ) -> None:
+        self._label = endpoint.label
+        self._model = endpoint.model
+        self._workers = endpoint.workers
+        self._client = client
+        self._simulated = " (simulated)" if served is not None and served.simulated else ""
+        self._timed = served is None or not served.on_processors
+
+    async def tokens(self) -> tuple[float | None, CheckResult]:
+        """Check that tokens are generated and counted correctly; return the tokens per word."""
+        opening = await self._complete(_text(1), 1)
+        outcome = await self._complete(_text(_FIRST_WORDS), _FIRST_TOKENS)
+        for each in (opening, outcome):
+            if each.failure:
+                return None, self._observe("tokens", "error", f"no tokens: {_reason(each)}")
+        if opening.usage is None or outcome.usage is None:
+            return None, self._observe("tokens", "error", "tokens arrive, but 'usage' is missing")
+        more = outcome.usage.prompt_tokens - opening.usage.prompt_tokens
+        if outcome.usage.completion_tokens != _FIRST_TOKENS or more <= 0:
+            message = (
+                f"usage counts {outcome.usage.completion_tokens} tokens for an answer of {_FIRST_TOKENS}, "
+                f"and {more} tokens for {_FIRST_WORDS - 1} more words in a prompt"
+            )
+            return None, self._observe("tokens", "error", message)
+        message = f"{_FIRST_TOKENS} tokens streamed and counted"
+        if self._timed:
+            first = f"{outcome.time_to_first_token_ms or 0:,.0f} ms{self._simulated}"
+            message = f"{message}, the first one after {first}"
+        return more / (_FIRST_WORDS - 1), self._observe("tokens", "ok", message)
+
+    async def prefix_cache(self, tokens_a_word: float) -> CheckResult:
+        """Repeat a prompt until a worker finds it in its cache, at most once more than there are workers."""
+        prompt = _text(round(_REPEATED_TOKENS / tokens_a_word))
+        first, found, repeats = 0, 0, min(self._workers + 1, _MOST_REPEATS)
+        for repeat in range(repeats + 1):
+            outcome = await self._complete(prompt, 1)
+            if outcome.failure or outcome.usage is None:
+                return self._observe("prefix cache", "error", f"a repeated prompt fails: {_reason(outcome)}")
+            cached = outcome.usage.cached_tokens or 0
+            if repeat == 0 and cached > outcome.usage.prompt_tokens * _UNSEEN_SHARE:
+                message = (
+                    f"{cached} of {outcome.usage.prompt_tokens} tokens of a new prompt are counted as "
+                    "cached; the count includes blocks from prefill workers"
+                )
+                return self._observe("prefix cache", "unknown", message)
+            first = cached if repeat == 0 else first
+            found = cached
+            if found > first:
+                message = (
+                    f"{found} of {outcome.usage.prompt_tokens} prompt tokens are cached on repeat {repeat}"
+                )
+                return self._observe("prefix cache", "ok", message)
+        message = f"a prompt that was sent {repeats + 1} times has only {found} cached tokens"
+        if repeats <= self._workers and self._model.routing.chosen != "kvAware":
+            return self._observe(
+                "prefix cache", "unknown", f"{message}; there are more workers than requests"
+            )
+        return self._observe("prefix cache", "error", f"{message}; prefix caching or KV events do not work")
+
+    async def objectives(self, tokens_a_word: float) -> list[CheckResult]:
+        """Send a small load of the workload's lengths, and compare latencies with the objectives."""
+        workload = self._model.workload
+        words = max(1, round(workload.input_tokens / tokens_a_word))
+        shared_words = round(words * workload.shared_prefix_ratio)
+        shared = _text(shared_words)
+        output_tokens = max(2, min(workload.output_tokens, _MOST_OUTPUT_TOKENS))
+        outcomes = [
+            await self._complete(shared + _text(words - shared_words), output_tokens)
+            for _ in range(SMALL_LOAD + 1)
+        ][1:]  # the first one fills the cache with the shared prefix
+        failed = [outcome for outcome in outcomes if outcome.failure]
+        if failed:
+            message = f"{len(failed)} of {SMALL_LOAD} requests failed: {_reason(failed[0])}"
+            return [self._observe("objectives", "error", message)]
+        prompt_tokens = [outcome.usage.prompt_tokens for outcome in outcomes if outcome.usage]
+        mean = sum(prompt_tokens) / len(prompt_tokens) if prompt_tokens else 0
+        load = f"{SMALL_LOAD} requests of {mean:,.0f} and {output_tokens} tokens, one at a time"
+        if not self._timed:
+            message = f"{load}, were answered; the engines run on processors, where times mean nothing"
+            return [self._observe("objectives", "unknown", f"not compared: {message}")]
+        wanted = self._model.objectives
+        return [
+            self._compared(
+                "time to first token",
+                [outcome.time_to_first_token_ms for outcome in outcomes],
+                wanted.time_to_first_token_p90_ms,
+                load,
+            ),
+            self._compared(
+                "time per output token",
+                [outcome.time_per_output_token_ms for outcome in outcomes],
+                wanted.time_per_output_token_p90_ms,
+                load,
+            ),
+        ]
+
+    def _compared(
+        self, what: str, values: Sequence[float | None], objective: float | None, load: str
+    ) -> CheckResult:
+        """Compare the 90th percentile of a latency with its objective."""
+        found = percentile([value for value in values if value is not None], _PERCENT)
+        if found is None:
+            return self._observe("objectives", "unknown", f"{what} cannot be computed from the answers")
+        measured = f"{what} p90 {found:,.1f} ms{self._simulated}"
+        if objective is None:
+            return self._observe("objectives", "ok", f"{measured}, no objective is stated; {load}")
+        compared = f"{measured}, objective {objective:,.0f} ms; {load}"
+        return self._observe("objectives", "error" if found > objective else "ok", compared)
+
+    async def _complete(self, prompt: str, output_tokens: int) -> RequestOutcome:
+        return await self._client.complete(prompt, output_tokens, due_seconds=time.monotonic())
+
+    def _observe(self, check: str, severity: Severity, message: str) -> CheckResult:
+        return CheckResult(check, severity, f"{self._label}: {message}")
+
+
+def _text(words: int) -> str:
+    """Return a text with a unique beginning, which no cache has."""
+    if not words:
+        return ""
+    return " ".join([secrets.token_hex(4), *(secrets.choice(_WORDS) for _ in range(words - 1))]) + " "
+
+
+def _reason(outcome: RequestOutcome) -> str:
+    """Return why a request failed, with the endpoint's message."""
+    reason = outcome.failure or "no usage"
+    return f"{reason} ({outcome.failure_detail})" if outcome.failure_detail else reason

@@ -1,0 +1,145 @@
+"""Checks the nodes of each pool, and Karpenter's status of the pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import inference_catalog as catalog
+from inference_blueprints.operate.check_results import CheckResult
+from inference_blueprints.operate.verify.running_platform import RunningPlatform
+from inference_blueprints.operate.verify.verified_platform import KubernetesObject, condition, holds
+from inference_blueprints.spec.types import Pool
+from inference_catalog import placement, system_nodes
+
+_INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+_EFA_RESOURCE = "vpc.amazonaws.com/efa"
+#: Conditions that EKS's node monitoring agent sets
+#: (https://docs.aws.amazon.com/eks/latest/userguide/node-health.html).
+_HEALTH = (
+    "AcceleratedHardwareReady",
+    "ContainerRuntimeReady",
+    "KernelReady",
+    "NetworkingReady",
+    "StorageReady",
+)
+
+
+def nodes(running: RunningPlatform) -> Iterator[CheckResult]:
+    """Check the system nodes and the nodes of each pool."""
+    all_nodes = running.kubectl.get("nodes")
+    own = [node for node in all_nodes if placement.POOL_LABEL not in _labels(node)]
+    yield from _counted("system nodes", own, system_nodes.NODES, {})
+    for pool in running.platform.blueprint.spec.pools:
+        of_pool = [node for node in all_nodes if _labels(node).get(placement.POOL_LABEL) == pool.name]
+        faults = {_name(node): _shape_faults(node, pool) for node in of_pool}
+        yield from _counted(f"pool {pool.name}", of_pool, pool.nodes.min, faults)
+
+
+def _counted(
+    whose: str, found: list[KubernetesObject], least: int, shape_faults: Mapping[str, list[str]]
+) -> Iterator[CheckResult]:
+    """Check the number of ready nodes, and report the faults of each node."""
+    ready = [node for node in found if holds(node, "Ready")]
+    for node in found:
+        faults = [*_health_faults(node), *shape_faults.get(_name(node), [])]
+        if faults:
+            message = f"{whose}: {_name(node)}: {'; '.join(faults)}"
+            yield CheckResult("nodes", "error", message, f"kubectl describe node {_name(node)}")
+    message = f"{whose}: {len(ready)} of {len(found)} are ready, the minimum is {least}"
+    if len(ready) < least:
+        yield CheckResult("nodes", "error", message, "kubectl get nodeclaims,nodes --output wide")
+    else:
+        yield CheckResult("nodes", "ok", message)
+
+
+def _health_faults(node: KubernetesObject) -> Iterator[str]:
+    """Yield the faults that the kubelet and the node monitoring agent report."""
+    if not holds(node, "Ready"):
+        yield f"not ready: {condition(node, 'Ready').get('message', 'its kubelet gives no reason')}"
+    for name in _HEALTH:
+        found = condition(node, name)
+        if found.get("status") == "False":
+            yield f"{name} is false: {found.get('reason')}: {found.get('message')}"
+
+
+def _shape_faults(node: KubernetesObject, pool: Pool) -> list[str]:
+    """Compare type, labels, accelerators and EFA interfaces of a node with its pool and the catalogue."""
+    labels = _labels(node)
+    type_name = labels.get(_INSTANCE_TYPE_LABEL, "of no instance type")
+    if type_name not in pool.instance_types:
+        return [f"is {type_name}, the pool has {', '.join(pool.instance_types)}"]
+    instance_type = catalog.instance_type(type_name)
+    faults = [
+        f"label {key} is {labels.get(key)!r}, not {value!r}"
+        for key, value in _wanted_labels(pool).items()
+        if labels.get(key) != value
+    ]
+    wanted: dict[str, int] = {}
+    if instance_type.device_resource:
+        wanted[instance_type.device_resource] = instance_type.device_count
+    if pool.efa:
+        wanted[_EFA_RESOURCE] = instance_type.efa_interfaces
+    allocatable = node.get("status", {}).get("allocatable", {})
+    return faults + [
+        f"{allocatable.get(resource, 0)} of {count} {resource} can be allocated"
+        for resource, count in wanted.items()
+        if int(allocatable.get(resource, 0)) < count
+    ]
+
+
+def _wanted_labels(pool: Pool) -> dict[str, str]:
+    """Return the labels that the pool's nodes must have in addition to its name."""
+    efa = {placement.EFA_LABEL: placement.EFA_LABEL_VALUE} if pool.efa else {}
+    return {**pool.labels, **efa}
+
+
+def pools(running: RunningPlatform) -> Iterator[CheckResult]:
+    """Check that Karpenter accepts each pool: its NodePools and their node class are ready."""
+    node_pools = running.kubectl.get("nodepools.karpenter.sh")
+    classes = {_name(each): each for each in running.kubectl.get("ec2nodeclasses.karpenter.k8s.aws")}
+    for pool in running.platform.blueprint.spec.pools:
+        own = [each for each in node_pools if _labels_of_nodes(each).get(placement.POOL_LABEL) == pool.name]
+        if not own:
+            message = f"{pool.name}: Karpenter has no NodePool for it"
+            yield CheckResult("pools", "error", message, running.platform.deploy_command)
+            continue
+        named = {each["spec"]["template"]["spec"]["nodeClassRef"]["name"] for each in own}
+        faults = [
+            *(_not_ready("nodepool", each) for each in own if not holds(each, "Ready")),
+            *(f"the EC2NodeClass {name} does not exist" for name in sorted(named - classes.keys())),
+            *(
+                _not_ready("ec2nodeclass", classes[name])
+                for name in sorted(named & classes.keys())
+                if not holds(classes[name], "Ready")
+            ),
+        ]
+        if faults:
+            message = f"{pool.name}: {'; '.join(faults)}"
+            yield CheckResult("pools", "error", message, f"kubectl describe ec2nodeclass {pool.name}")
+        else:
+            yield CheckResult("pools", "ok", f"{pool.name}: Karpenter accepts it")
+
+
+def _not_ready(kind: str, found: KubernetesObject) -> str:
+    """Return why an object of Karpenter is not ready: the conditions that are not true."""
+    conditions = found.get("status", {}).get("conditions", [])
+    reasons = [
+        f"{each['type']}: {each.get('message') or each.get('reason') or each['status']}"
+        for each in conditions
+        if each["status"] != "True" and each["type"] != "Ready"
+    ]
+    return f"{kind} {_name(found)} is not ready ({'; '.join(reasons) or 'Karpenter gives no reason'})"
+
+
+def _labels_of_nodes(node_pool: KubernetesObject) -> dict[str, str]:
+    labels: dict[str, str] = node_pool["spec"]["template"].get("metadata", {}).get("labels", {})
+    return labels
+
+
+def _labels(kubernetes_object: KubernetesObject) -> dict[str, str]:
+    labels: dict[str, str] = kubernetes_object["metadata"].get("labels", {})
+    return labels
+
+
+def _name(kubernetes_object: KubernetesObject) -> str:
+    return str(kubernetes_object["metadata"]["name"])

@@ -1,0 +1,190 @@
+"""Amazon ECS as a target: each process of a deployment is a service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import inference_catalog as catalog
+from inference_blueprints.render.ecs.ecs_findings import (
+    capacity_findings,
+    size_findings,
+    unrenderable_findings,
+)
+from inference_blueprints.render.ecs.ecs_limits import limits_of
+from inference_blueprints.render.ecs.rendered_tasks import TaskPlace, deployment_tasks
+from inference_blueprints.render.ecs.rollout_percents import rollout_percents
+from inference_blueprints.render.ecs.scaling_policies import service_scaling
+from inference_blueprints.render.ecs.services import ProviderShare, RenderedDeployment, RenderedService
+from inference_blueprints.render.ecs.task_devices import neuron_hosts
+from inference_blueprints.render.ecs.tasks import Compute, RenderedTask
+from inference_blueprints.render.target import Target
+from inference_blueprints.serving.nodes.ecs_capacity import managed_pools, pool_capacities
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, ServingPlan
+from inference_blueprints.spec.types import Blueprint, Purchase
+from inference_contracts.ecs_names import capacity_provider, service_name
+from inference_contracts.errors import Finding
+from inference_contracts.metric_labels import SYSTEM_POOL
+from inference_contracts.task_tags import LABEL_TAGS, METRICS_PORT_TAG
+
+# With Spot and on demand, one task in four beside the first is on demand.
+_ON_DEMAND_BASE, _ON_DEMAND_WEIGHT, _SPOT_WEIGHT = 1, 1, 3
+# The load balancer counts a task as healthy after some checks.
+_FRONTEND_PATH = "/live"
+
+
+class EcsTarget(Target[RenderedDeployment]):
+    """Renders deployments as services.
+
+    Parameters
+    ----------
+    blueprint
+        A blueprint for ECS.
+    plan
+        Its serving plan.
+    """
+
+    def __init__(self, blueprint: Blueprint, plan: ServingPlan) -> None:
+        managed = managed_pools(blueprint, plan)
+        pools = blueprint.spec.pools
+        computes: Mapping[str, Compute] = {
+            pool.name: "managed" if pool.name in managed else "group" for pool in pools
+        }
+        self._purchases = {pool.name: pool.purchase for pool in pools}
+        self._place = TaskPlace(
+            blueprint.metadata.name,
+            computes,
+            {
+                pool.name: catalog.instance_type(pool.instance_types[0]).efa_interfaces if pool.efa else 0
+                for pool in pools
+            },
+            {pool.name: hosts for pool in pools if (hosts := neuron_hosts(pool))},
+        )
+
+    @classmethod
+    def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
+        """Yield a finding for each part of a blueprint that cannot run on ECS, or has no effect there.
+
+        Parameters
+        ----------
+        blueprint
+            A blueprint that may have holes.
+        """
+        yield from limits_of(blueprint)
+
+    @classmethod
+    def planned_findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
+        """Yield a finding for each part of the plan that cannot run on ECS, or differs there.
+
+        Parameters
+        ----------
+        blueprint
+            A blueprint without errors and holes.
+        """
+        plan = build_plan(blueprint)
+        found = list(unrenderable_findings(plan))
+        yield from found
+        if found:
+            return
+        target = cls(blueprint, plan)
+        for index, model in enumerate(plan.models):
+            for rendered in target.render(model):
+                yield from size_findings(index, rendered)
+        observed = blueprint.spec.observability is not None
+        health = blueprint.spec.gpu_health is not None
+        yield from capacity_findings(pool_capacities(blueprint, plan), observed=observed, health=health)
+
+    def render(self, model: ModelPlan) -> tuple[RenderedDeployment, ...]:
+        """Return the services of each deployment, in the order of the plan.
+
+        Raises
+        ------
+        ValueError
+            If a process cannot run on ECS: `validate` reports it before.
+        """
+        return tuple(self._deployment(each) for each in model.deployments)
+
+    def _deployment(self, deployment: DeploymentPlan) -> RenderedDeployment:
+        tasks = deployment_tasks(deployment, self._place)
+        return RenderedDeployment(
+            deployment.release,
+            tuple(
+                self._service(deployment, process, task)
+                for process, task in zip(deployment.processes, tasks, strict=True)
+            ),
+        )
+
+    def _service(self, deployment: DeploymentPlan, process: Process, task: RenderedTask) -> RenderedService:
+        entry = process is deployment.entry_point
+        scaling = service_scaling(self._place.platform, deployment.release, process)
+        startup = process.probes.startup
+        # The time counts from the start of the task: another container may copy the weights first. A worker
+        # that starts even later has 300 s more, and its successor finds the copy.
+        steps = 2 if len(task.containers) > 1 else 1
+        labels = {
+            "platform": self._place.platform,
+            "model": deployment.model,
+            "release": deployment.release,
+            "role": process.role,
+            "pool": process.pool or SYSTEM_POOL,
+        }
+        return RenderedService(
+            name=service_name(deployment.release, process.name, managed=task.compute == "managed"),
+            process=process.name,
+            role=process.role,
+            compute=task.compute,
+            pool=process.pool,
+            strategy=self._strategy(process),
+            tasks=None if scaling else process.replicas,
+            scaling=scaling,
+            percents=rollout_percents(process.rollout, process.replicas),
+            grace_seconds=steps * startup.period_seconds * startup.failure_threshold,
+            drain_seconds=_drain_seconds(process) if entry else None,
+            entry_port=process.ports[0].number if entry else None,
+            health_path=_health_path(process) if entry else None,
+            packed=task.compute == "group",
+            awaits_weights=process.awaits_weights,
+            tags={
+                **{LABEL_TAGS[name]: value for name, value in labels.items()},
+                # A task without our program cannot tag itself with its address.
+                **({} if process.has_python else {METRICS_PORT_TAG: str(process.ports[0].number)}),
+            },
+            task=task,
+        )
+
+    def _strategy(self, process: Process) -> tuple[ProviderShare, ...]:
+        """Return the capacity providers. A task stays with its own even if that has no capacity."""
+        if process.pool is None:
+            return (ProviderShare("FARGATE", 0, 1),)
+        spot = _buys_spot(self._purchases[process.pool])
+        managed = self._place.computes[process.pool] == "managed"
+        names = {
+            each: capacity_provider(self._place.platform, process.pool, managed=managed, spot=each)
+            for each in (False, True)
+        }
+        if spot == "with on demand":
+            return (
+                ProviderShare(names[False], _ON_DEMAND_BASE, _ON_DEMAND_WEIGHT),
+                ProviderShare(names[True], 0, _SPOT_WEIGHT),
+            )
+        return (ProviderShare(names[spot == "only"], 0, 1),)
+
+
+def _drain_seconds(entry: Process) -> int:
+    """Return the time in which the load balancer ends the requests of a task, before it gets SIGTERM.
+
+    A server that drops its answers at SIGTERM pauses for the longest of them before it; others need that time
+    after it.
+    """
+    return max(entry.pre_stop_seconds, entry.termination_grace_seconds - entry.pre_stop_seconds)
+
+
+def _health_path(entry: Process) -> str:
+    """Return the path that the load balancer checks."""
+    return entry.probes.readiness.path if entry.is_worker else _FRONTEND_PATH
+
+
+def _buys_spot(purchase: Purchase) -> str:
+    if purchase.spot is None:
+        return "never"
+    return "with on demand" if purchase.spot.on_demand_fallback else "only"

@@ -1,0 +1,220 @@
+"""The task that measures a platform on ECS: what Prometheus, KEDA's queries and the add-on's agent do on EKS.
+
+Three programs share the task's network:
+
+- ``targets`` writes Prometheus' files, tells it its targets, and publishes the loads of elastic roles;
+- ``prometheus`` scrapes them and records series;
+- ``agent``, the CloudWatch agent, sends recorded series and the targets' metrics to CloudWatch, and traces to
+  X-Ray. Nothing else of the task is reached from outside.
+
+There is one such task, because two agents would send, and bill, each series twice. A deployment starts the
+new task before the old one ends. While none runs, no load is published, and target tracking keeps the
+workers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from inference_blueprints.render.collector import (
+    SCRAPE_SECONDS,
+    platform_collector,
+    received_traces,
+    recorded_job,
+)
+from inference_blueprints.render.ecs.scaling_policies import published_roles
+from inference_blueprints.render.ecs.task_program import (
+    PROGRAM_ENTRY_POINT,
+    TASK_PROGRAM,
+    program_arguments,
+    task_program,
+)
+from inference_blueprints.render.ecs.tasks import (
+    Dependency,
+    RenderedContainer,
+    RenderedTask,
+    TaskHealth,
+    TaskMount,
+    TaskVolume,
+)
+from inference_blueprints.serving.types import ServingPlan
+from inference_catalog.catalogue import shipped
+from inference_catalog.ecs_images import ecs_image
+from inference_contracts import scale_metrics
+from inference_contracts.metric_labels import GPU_JOB, SERVING_JOB
+from inference_contracts.packed_files import pack_files
+
+#: Name of the service and of its log streams.
+METRICS_SERVICE: Final = "metrics"
+_PROGRAM: Final = "task_targets"
+#: Where the task's programs share their files.
+FILES_FOLDER: Final = "/configuration"
+_SECONDS: Final = 15
+#: A size of Fargate (Amazon ECS Developer Guide, "Fargate task definition differences").
+_CPU_UNITS, _MEMORY_MIB = 1024, 4096
+#: The longest window of a rule is six hours, and CloudWatch keeps what people look up.
+_RETENTION: Final = ("--storage.tsdb.retention.time=8h", "--storage.tsdb.retention.size=6GB")
+#: Its longest stop: it writes its memory to disk.
+_STOP_SECONDS: Final = 60
+
+
+def metrics_log_group(platform: str) -> str:
+    """Return the name of the task's log group. The publisher's lines in it become metrics.
+
+    Parameters
+    ----------
+    platform
+        Name of the platform.
+    """
+    return f"/inference-blueprints/{platform}/metrics"
+
+
+def metrics_task(
+    platform: str,
+    plan: ServingPlan,
+    *,
+    rules: Mapping[str, Any],
+    gpu_metrics: bool,
+    traces: bool,
+    region: str,
+) -> RenderedTask:
+    """Return the task.
+
+    Parameters
+    ----------
+    platform
+        Name of the platform and of its cluster.
+    plan
+        Its serving plan.
+    rules
+        Content of the file of recording rules.
+    gpu_metrics
+        Whether hosts run the exporter of GPU metrics.
+    traces
+        Whether the agent receives the traces of other tasks.
+    region
+        Region of the platform, which may be a reference.
+    """
+    jobs = (SERVING_JOB, GPU_JOB) if gpu_metrics else (SERVING_JOB,)
+    return RenderedTask(
+        family=f"{platform}-{METRICS_SERVICE}",
+        compute="fargate",
+        network="awsvpc",
+        architecture="amd64",
+        cpu_units=_CPU_UNITS,
+        memory_mib=_MEMORY_MIB,
+        containers=(
+            _targets(platform, plan, rules, jobs),
+            _prometheus(),
+            _agent(platform, jobs, region, traces=traces),
+        ),
+        volumes=(TaskVolume("configuration"),),
+        log_group=metrics_log_group(platform),
+        log_prefix=METRICS_SERVICE,
+    )
+
+
+def _targets(
+    platform: str, plan: ServingPlan, rules: Mapping[str, Any], jobs: tuple[str, ...]
+) -> RenderedContainer:
+    files = {
+        f"{FILES_FOLDER}/prometheus.yml": json.dumps(_prometheus_configuration(jobs)),
+        f"{FILES_FOLDER}/recording_rules.yml": json.dumps(rules),
+    }
+    ready = f"http://127.0.0.1:{scale_metrics.PORT}{scale_metrics.READY_PATH}"
+    return RenderedContainer(
+        name="targets",
+        image=ecs_image("python"),
+        entry_point=PROGRAM_ENTRY_POINT,
+        command=program_arguments(_PROGRAM),
+        cpu_units=256,
+        memory_mib=512,
+        environment={
+            TASK_PROGRAM: task_program(_PROGRAM),
+            # Where the image has boto3, if it is not beside Python's own packages.
+            "PYTHONPATH": "/var/runtime",
+            scale_metrics.CLUSTER: platform,
+            scale_metrics.PLATFORM: platform,
+            scale_metrics.ROLES: scale_metrics.roles_json(published_roles(plan)),
+            scale_metrics.FILES: pack_files(files),
+        },
+        mounts=(TaskMount("configuration", FILES_FOLDER),),
+        stop_timeout_seconds=_SECONDS,
+        health=TaskHealth(
+            ("python3", "-c", f"import urllib.request as r; r.urlopen({ready!r}, timeout=4)"), 10, 5, 3, 30
+        ),
+    )
+
+
+def _prometheus_configuration(jobs: tuple[str, ...]) -> dict[str, Any]:
+    every = f"{_SECONDS}s"
+    return {
+        "global": {"scrape_interval": every, "scrape_timeout": "10s", "evaluation_interval": every},
+        "rule_files": [f"{FILES_FOLDER}/recording_rules.yml"],
+        "scrape_configs": [_scrape_job(job, _SECONDS) for job in jobs],
+    }
+
+
+def _scrape_job(job: str, seconds: int) -> dict[str, Any]:
+    """Return a job whose targets the task's own program knows."""
+    url = f"http://127.0.0.1:{scale_metrics.PORT}{scale_metrics.targets_path(job)}"
+    dropped = {
+        "action": "drop",
+        "source_labels": ["__name__"],
+        "regex": shipped().serving_metrics.dropped_names,
+    }
+    return {
+        "job_name": job,
+        "scrape_interval": f"{seconds}s",
+        "http_sd_configs": [{"url": url, "refresh_interval": f"{_SECONDS}s"}],
+        **({"metric_relabel_configs": [dropped]} if job == SERVING_JOB else {}),
+    }
+
+
+def _prometheus() -> RenderedContainer:
+    return RenderedContainer(
+        name="prometheus",
+        image=ecs_image("prometheus"),
+        command=(
+            f"--config.file={FILES_FOLDER}/prometheus.yml",
+            "--storage.tsdb.path=/prometheus",
+            *_RETENTION,
+            "--web.listen-address=127.0.0.1:9090",
+        ),
+        cpu_units=512,
+        memory_mib=2560,
+        mounts=(TaskMount("configuration", FILES_FOLDER, read_only=True),),
+        depends_on=(Dependency("targets", "HEALTHY"),),
+        stop_timeout_seconds=_STOP_SECONDS,
+    )
+
+
+def _agent(platform: str, jobs: tuple[str, ...], region: str, *, traces: bool) -> RenderedContainer:
+    """Return the agent. It merges ``CW_OTEL_CONFIG_CONTENT`` into what it makes of ``CW_CONFIG_CONTENT``.
+
+    https://github.com/aws/amazon-cloudwatch-agent, cmd/amazon-cloudwatch-agent/merge.go. The second must not
+    be empty: it is the example of the Amazon CloudWatch User Guide, "Deploy the CloudWatch agent on Amazon
+    ECS", and nobody sends to it.
+    """
+    scraped = [recorded_job("127.0.0.1:9090"), *(_scrape_job(job, SCRAPE_SECONDS) for job in jobs)]
+    own: dict[str, Any] = {
+        "agent": {"region": region},
+        "metrics": {"metrics_collected": {"statsd": {"service_address": "127.0.0.1:8125"}}},
+    }
+    if traces:
+        own["traces"] = received_traces()
+    return RenderedContainer(
+        name="agent",
+        image=ecs_image("cloudwatch-agent"),
+        command=(),
+        cpu_units=256,
+        memory_mib=1024,
+        environment={
+            "CW_CONFIG_CONTENT": json.dumps(own),
+            "CW_OTEL_CONFIG_CONTENT": json.dumps(platform_collector(region, platform, scraped)),
+        },
+        depends_on=(Dependency("targets", "HEALTHY"),),
+        stop_timeout_seconds=_SECONDS,
+    )

@@ -1,0 +1,132 @@
+"""Variables of a task: those of the plan, and how Dynamo's processes find each other on ECS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from inference_blueprints.render.ecs.tasks import DiscoverySecret, TaskValue
+from inference_blueprints.serving.types import (
+    EnvironmentValue,
+    FilePath,
+    KvCacheBucket,
+    OwnAddress,
+    PeerAddress,
+    SecretValue,
+    WeightsBucket,
+)
+from inference_contracts.ecs_names import (
+    LEASE_SECONDS,
+    discovery_endpoints,
+    discovery_secret_keys,
+    namespace_of,
+)
+
+#: Arguments of Dynamo's processes.
+DISCOVERY_ARGUMENTS = ("--discovery-backend", "etcd")
+#: Folder of caches: every image lets any user write below /tmp, and the disk of the host holds it.
+CACHE_FOLDER = "/tmp/cache"  # noqa: S108 -- in a container of its own
+_CACHES = {"XDG_CACHE_HOME": CACHE_FOLDER, "HF_HOME": f"{CACHE_FOLDER}/huggingface"}
+#: Folder of the files that a task writes at its start.
+FILES_FOLDER = "/tmp/task-files"  # noqa: S108
+# The folder of caches in the plan's arguments, which a volume holds on EKS.
+_PLANNED_CACHE = "/cache"
+# Time for which a process waits for the store at its start: as long as a member may take to come back.
+_CONNECT_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnvironment:
+    """The variables of a container.
+
+    Parameters
+    ----------
+    values
+        Variables by name.
+    address
+        Names of variables that get the address of the task.
+    files
+        Files to write, by path.
+    """
+
+    values: Mapping[str, TaskValue]
+    address: tuple[str, ...] = ()
+    files: Mapping[str, str] | None = None
+
+
+def planned_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironment:
+    """Return the plan's variables in the form of a task.
+
+    Raises
+    ------
+    ValueError
+        If a variable is the address of another process: Dynamo's processes find each other.
+    """
+    values: dict[str, TaskValue] = {}
+    address: list[str] = []
+    files: dict[str, str] = {}
+    for name, value in sorted(planned.items()):
+        match value:
+            case OwnAddress():
+                address.append(name)
+            case FilePath():
+                path = f"{FILES_FOLDER}/{value.name}"
+                files[path] = value.text
+                values[name] = path
+            case PeerAddress():
+                raise ValueError(
+                    f"process '{value.process}' cannot be addressed on ECS: tasks are discovered"
+                )
+            case SecretValue() | WeightsBucket() | KvCacheBucket() | str():
+                values[name] = value
+    return TaskEnvironment(values, tuple(address), files)
+
+
+def server_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironment:
+    """Return the variables of an engine's own server, which discovers nothing.
+
+    Parameters
+    ----------
+    planned
+        The plan's variables.
+    """
+    own = planned_environment(planned)
+    return TaskEnvironment({**_CACHES, **own.values}, own.address, own.files)
+
+
+def serving_environment(
+    planned: Mapping[str, EnvironmentValue], platform: str, release: str
+) -> TaskEnvironment:
+    """Return the variables of one of Dynamo's processes.
+
+    Its address is also that of the events it publishes. The variables of discovery are those of
+    ``lib/runtime`` of ai-dynamo/dynamo 1.6.1 (``transports/etcd``, ``config``).
+
+    Parameters
+    ----------
+    planned
+        The plan's variables.
+    platform
+        `metadata.name`.
+    release
+        Name of the deployment, whose certificate it shows to the discovery store.
+    """
+    own = planned_environment(planned)
+    values: dict[str, TaskValue] = {
+        **_CACHES,
+        "DYN_DISCOVERY_BACKEND": "etcd",
+        "DYN_EVENT_PLANE": "zmq",
+        "DYN_REQUEST_PLANE": "tcp",
+        "ETCD_ENDPOINTS": discovery_endpoints(platform),
+        "ETCD_LEASE_TTL": str(LEASE_SECONDS),
+        "ETCD_STARTUP_CONNECT_TIMEOUT_SECONDS": str(_CONNECT_SECONDS),
+        **{name: DiscoverySecret(key) for name, key in discovery_secret_keys(namespace_of(release)).items()},
+        **own.values,
+    }
+    return TaskEnvironment(values, tuple(sorted({*own.address, "DYN_EVENT_PLANE_HOST"})), own.files)
+
+
+def with_cache_folder(words: Iterable[str]) -> tuple[str, ...]:
+    """Return a command whose caches are in `CACHE_FOLDER`."""
+    return tuple(re.sub(f'(^|"){_PLANNED_CACHE}/', rf"\g<1>{CACHE_FOLDER}/", word) for word in words)

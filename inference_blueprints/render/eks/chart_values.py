@@ -1,0 +1,80 @@
+"""Values of third-party charts, rendered from the templates of ``helm_values/``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jinja2
+import yaml
+
+from inference_catalog import placement
+from inference_catalog.resources import helm_values_directory
+from inference_contracts import metric_labels
+
+
+def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
+    """Render ``helm_values/<chart>/values.yaml.j2``.
+
+    Each value passes through ``tojson``, so that no string can change the YAML around it. CDK tokens are
+    ordinary strings. The CDK drops null values, so a template leaves the key out instead.
+
+    Parameters
+    ----------
+    chart
+        Key of ``helm_values/charts.yaml``, such as ``karpenter``.
+    **variables
+        The variables in the first line of the template.
+
+    Returns
+    -------
+    dict[str, Any]
+        The values for Helm.
+
+    Raises
+    ------
+    jinja2.UndefinedError
+        If a variable of the template is missing.
+    jinja2.TemplateNotFound
+        If the chart has no values template.
+    """
+    values = yaml.load(
+        _environment().get_template(f"{chart}/values.yaml.j2").render(variables), yaml.CSafeLoader
+    )
+    return dict(values)
+
+
+def _environment() -> jinja2.Environment:
+    """Return the environment of the templates, in which an undefined variable is an error."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(helm_values_directory()),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - the templates are YAML; `tojson` escapes
+    )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "default": _refuse}
+    environment.globals.update(
+        efa_label=placement.EFA_LABEL,
+        efa_label_value=placement.EFA_LABEL_VALUE,
+        device_plugin_label=placement.DEVICE_PLUGIN_LABEL,
+        device_plugin_label_value=placement.DEVICE_PLUGIN_LABEL_VALUE,
+        neuron_scheduler=placement.NEURON_SCHEDULER,
+        target_labels=metric_labels.CLUSTER_SOURCES,
+        node_labels=metric_labels.NODE_SOURCES,
+        metrics_port_label=metric_labels.METRICS_PORT_SOURCE,
+        kubernetes_exporter=metric_labels.KUBERNETES_EXPORTER,
+        autoscaler_names=metric_labels.AUTOSCALER_NAMES,
+        own_namespace=metric_labels.PROMETHEUS_NAMESPACE,
+        jobs={
+            "serving": metric_labels.SERVING_JOB,
+            "gpu": metric_labels.GPU_JOB,
+            "keda": metric_labels.KEDA_JOB,
+            "kubernetes": metric_labels.KUBERNETES_JOB,
+        },
+    )
+    return environment
+
+
+def _refuse(value: object) -> Any:
+    """Raise an error for a type that JSON does not have. For an undefined variable, it contains the name."""
+    if isinstance(value, jinja2.Undefined):
+        str(value)
+    raise TypeError(f"got {type(value).__name__}, which a chart value cannot have")

@@ -1,0 +1,73 @@
+"""Amazon EKS as a target: each deployment is a release of a Helm chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from inference_blueprints.render.eks.rules_size import rules_findings
+from inference_blueprints.render.target import Target
+from inference_blueprints.serving.types import ModelPlan
+from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import Finding
+
+
+class EksTarget(Target[dict[str, Any]]):
+    """Renders deployments as values of their charts.
+
+    Parameters
+    ----------
+    weights_bucket
+        Name of the platform's weights bucket. Models with mirrored weights need it.
+    kv_cache_bucket
+        Name of the model's KV cache bucket. None if its workers share none.
+    observed_platform
+        `metadata.name`, if the pods are scraped; None without observability.
+    shifted
+        Whether the capacity shift sets the floors of elastic processes.
+    """
+
+    def __init__(
+        self,
+        *,
+        weights_bucket: str | None = None,
+        kv_cache_bucket: str | None = None,
+        observed_platform: str | None = None,
+        shifted: bool = False,
+    ) -> None:
+        self._weights_bucket = weights_bucket
+        self._kv_cache_bucket = kv_cache_bucket
+        self._observed_platform = observed_platform
+        self._shifted = shifted
+
+    @classmethod
+    def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
+        """Yield a finding for each part of a blueprint that does not fit on EKS.
+
+        Parameters
+        ----------
+        blueprint
+            A blueprint that may have holes.
+        """
+        yield from rules_findings(blueprint)
+
+    def render(self, model: ModelPlan) -> tuple[dict[str, Any], ...]:
+        """Return the values of each deployment's chart, in the order of the plan.
+
+        Raises
+        ------
+        ValueError
+            If a process waits for mirrored weights and there is no weights bucket.
+        """
+        from inference_blueprints.render.eks.model_values import deployment_values
+
+        return tuple(
+            deployment_values(
+                deployment,
+                weights_bucket=self._weights_bucket,
+                kv_cache_bucket=self._kv_cache_bucket,
+                observed_platform=self._observed_platform,
+                shifted=self._shifted,
+            )
+            for deployment in model.deployments
+        )

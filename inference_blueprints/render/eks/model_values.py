@@ -1,0 +1,242 @@
+"""Values of the charts of models: a deployment of the serving plan on EKS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from inference_blueprints.render.eks.environment_entries import (
+    EnvironmentEntry,
+    SecretReference,
+    environment_entries,
+    secret_references,
+)
+from inference_blueprints.render.eks.metric_pod_labels import metric_labels
+from inference_blueprints.render.eks.rendered_values import BEHIND, rendered_values
+from inference_blueprints.render.eks.weights_mirror_values import FileName, program_texts
+from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.types import (
+    DeploymentPlan,
+    EndpointPicker,
+    Neighbour,
+    NodeCache,
+    NodeCacheBase,
+    Process,
+    ProcessBase,
+    ReplicaFloor,
+    ScaleTrigger,
+    Scaling,
+    WeightsBucket,
+)
+from inference_blueprints.serving.types.constraints import NonEmpty, NotNegative, Positive
+from inference_catalog.placement import ACCELERATORS_LABEL, POOL_LABEL
+from inference_contracts.metric_labels import PROMETHEUS_ADDRESS
+
+_ServiceAccount = Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
+_PROGRAM_FILES = (
+    "__init__.py",
+    "attempts.py",
+    "hub.py",
+    "node_cache.py",
+    "node_store.py",
+    "s3_reader.py",
+    "settings.py",
+)
+_ARTEFACT_FILES = ("__init__.py", "attempts.py", "neuron_artefacts.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Neighbours that a process is placed next to, and the pod label with the number of accelerators."""
+
+    accelerators_label: NonEmpty
+    neighbours: Annotated[tuple[Neighbour, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCacheValues(NodeCacheBase):
+    """The node's cache of a process, with the environment of the program that fills it."""
+
+    environment: tuple[EnvironmentEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtefactsValues:
+    """Where a process keeps what its compiler makes, with the environment of the programs that move it."""
+
+    folder: Annotated[str, Field(pattern="^/")]
+    environment: tuple[EnvironmentEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingValues:
+    """How KEDA scales a process: the plan's `Scaling`, and the Prometheus that KEDA asks.
+
+    `shifted`: the capacity shift sets the floor, and a deployment keeps it.
+    """
+
+    least: Positive
+    most: Positive
+    triggers: Annotated[tuple[ScaleTrigger, ...], Field(min_length=1)]
+    floors: tuple[ReplicaFloor, ...]
+    polling_seconds: Positive
+    up_stabilization_seconds: NotNegative
+    down_stabilization_seconds: NotNegative
+    down_percent: Positive
+    down_period_seconds: Positive
+    fallback_after_failures: Positive
+    fallback_replicas: Positive
+    prometheus_address: NonEmpty
+    shifted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessValues(ProcessBase):
+    """A process of the plan, with its environment and placement in the form that the charts read."""
+
+    environment: tuple[EnvironmentEntry, ...] = field(metadata={BEHIND: "arguments"})
+    pool_label: NonEmpty = field(metadata={BEHIND: "architecture"})
+    packing: Packing | None = field(default=None, metadata={BEHIND: "tolerations"})
+    node_cache: NodeCacheValues | None = field(default=None, metadata={BEHIND: "awaits_weights"})
+    artefacts: ArtefactsValues | None = field(default=None, metadata={BEHIND: "node_cache"})
+    scaling: ScalingValues | None = field(default=None, metadata={BEHIND: "replicas"})
+    metric_labels: Mapping[str, NonEmpty] | None = field(default=None, metadata={BEHIND: "pool_label"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ModelValues:
+    """Values that all charts have; `program` holds the text of each file that fills the node's cache."""
+
+    secrets: tuple[SecretReference, ...]
+    weights_bucket: NonEmpty | None = None
+    kv_cache_bucket: NonEmpty | None = None
+    program: Annotated[Mapping[FileName, NonEmpty], Field(min_length=1)] | None = None
+    processes: Annotated[tuple[ProcessValues, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamoModelValues(_ModelValues):
+    """Values of the chart ``dynamo-model``. `framework` is one of the stack's `frameworks`."""
+
+    framework: str = field(metadata={BEHIND: None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectModelValues(_ModelValues):
+    """Values of the chart ``direct-model``."""
+
+    service_account: _ServiceAccount = field(metadata={BEHIND: None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmDModelValues(_ModelValues):
+    """Values of the chart ``llm-d-model``."""
+
+    model: NonEmpty = field(metadata={BEHIND: None})
+    service_account: _ServiceAccount = field(metadata={BEHIND: "model"})
+    picker: EndpointPicker = field(metadata={BEHIND: "service_account"})
+
+
+def deployment_values(
+    deployment: DeploymentPlan,
+    *,
+    weights_bucket: str | None = None,
+    kv_cache_bucket: str | None = None,
+    observed_platform: str | None = None,
+    shifted: bool = False,
+) -> dict[str, Any]:
+    """Return the values of a deployment's chart.
+
+    Parameters
+    ----------
+    deployment
+        The deployment.
+    weights_bucket
+        Name of the platform's weights bucket, for a mirrored model.
+    kv_cache_bucket
+        Name of the model's KV cache bucket, if its workers share one.
+    observed_platform
+        `metadata.name`, if pods are scraped: then they have the labels of their metrics.
+    shifted
+        Whether the capacity shift sets the floors of elastic processes.
+
+    Raises
+    ------
+    ValueError
+        If a process reads mirrored weights and there is no weights bucket.
+    """
+    caches = [process.node_cache for process in deployment.processes if process.node_cache]
+    environments = [process.environment for process in deployment.processes]
+    environments += [cache.environment for cache in caches]
+    kept = [process.artefacts for process in deployment.processes if process.artefacts]
+    environments += [artefacts.environment for artefacts in kept]
+    awaits = any(WeightsBucket() in environment.values() for environment in environments)
+    if awaits and weights_bucket is None:
+        raise ValueError(f"'{deployment.release}' reads or keeps files in S3: it needs weights_bucket")
+    shared: dict[str, Any] = {
+        "secrets": secret_references(environments),
+        "weights_bucket": weights_bucket if awaits else None,
+        "kv_cache_bucket": kv_cache_bucket,
+        "program": program_texts([*(_PROGRAM_FILES if caches else ()), *(_ARTEFACT_FILES if kept else ())])
+        or None,
+        "processes": tuple(
+            _process_values(
+                each,
+                metric_labels(deployment, each, observed_platform) if observed_platform else None,
+                shifted=shifted,
+            )
+            for each in deployment.processes
+        ),
+    }
+    values: _ModelValues
+    if deployment.picker:
+        values = LlmDModelValues(
+            model=deployment.model,
+            service_account=deployment.service_account,
+            picker=deployment.picker,
+            **shared,
+        )
+    elif STACKS[deployment.stack].serves_directly:
+        values = DirectModelValues(service_account=deployment.service_account, **shared)
+    else:
+        values = DynamoModelValues(framework=deployment.framework, **shared)
+    rendered: dict[str, Any] = rendered_values(values)
+    return rendered
+
+
+def _node_cache_values(cache: NodeCache) -> NodeCacheValues:
+    return NodeCacheValues(
+        environment=environment_entries(cache.environment),
+        **{each.name: getattr(cache, each.name) for each in fields(NodeCacheBase)},
+    )
+
+
+def _scaling_values(scaling: Scaling, *, shifted: bool) -> ScalingValues:
+    return ScalingValues(
+        shifted=shifted,
+        fallback_replicas=scaling.fallback_replicas,
+        prometheus_address=PROMETHEUS_ADDRESS,
+        **{each.name: getattr(scaling, each.name) for each in fields(Scaling)},
+    )
+
+
+def _process_values(process: Process, labels: Mapping[str, str] | None, *, shifted: bool) -> ProcessValues:
+    packing = Packing(ACCELERATORS_LABEL, process.neighbours) if process.neighbours else None
+    return ProcessValues(
+        environment=environment_entries(process.environment),
+        pool_label=POOL_LABEL,
+        packing=packing,
+        metric_labels=labels,
+        node_cache=_node_cache_values(process.node_cache) if process.node_cache else None,
+        artefacts=ArtefactsValues(
+            folder=process.artefacts.folder,
+            environment=environment_entries(process.artefacts.environment),
+        )
+        if process.artefacts
+        else None,
+        scaling=_scaling_values(process.scaling, shifted=shifted) if process.scaling else None,
+        **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},
+    )

@@ -1,0 +1,170 @@
+"""Every alarm of a platform: its query, its times and its runbook."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Final, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from inference_blueprints.render.monitoring.burn_rates import BURNED, MEANINGS
+from inference_blueprints.render.monitoring.recordings import Scope
+from inference_blueprints.serving.types import ServingPlan
+
+#: CloudWatch lists at most 100 contributors of a PromQL alarm in its state, and evaluates at most 500 series:
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-limits.html
+MOST_CONTRIBUTORS: Final = 100
+MOST_SERIES: Final = 500
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_AlarmPromQLCriteria.html
+MOST_QUERY_LETTERS: Final = 10_000
+#: How often CloudWatch evaluates a query.
+EVALUATION_SECONDS: Final = 60
+#: Runbook of the alarms on the canary's own metric, which are no PromQL alarms.
+CANARY_RUNBOOK: Final = "docs/runbooks/canary-failing.md"
+
+_FILE = Path(__file__).parent / "data/alarms.yaml"
+_BURN_PENDING_SECONDS = 0
+_BURN_RECOVERY_SECONDS = 300
+#: End of a selector, with its window in minutes. Series have a value per minute.
+_SELECTOR_END = re.compile(r"\}(?:\[(\d+)m\])?")
+
+
+class AlarmRow(BaseModel):
+    """An alarm for any platform. ``alarms.yaml`` explains the fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    scope: Scope | Literal["node"]
+    says: str
+    query: str
+    pending_seconds: int
+    recovery_seconds: int
+    elastic: bool = False
+    kubernetes: bool = False
+
+    @property
+    def dashboard(self) -> str:
+        """Name of the dashboard that shows its state."""
+        return {"platform": "platform", "pool": "pool", "node": "pool"}.get(self.scope, "model")
+
+    @property
+    def runbook(self) -> str:
+        """Path of its runbook below the repository."""
+        return f"docs/runbooks/{self.name}.md"
+
+
+class PlatformAlarm(BaseModel):
+    """An alarm of one platform.
+
+    Parameters
+    ----------
+    row
+        The row that it comes from.
+    name
+        Name, which is unique in the platform.
+    query
+        PromQL whose answer has one series per breach.
+    contributors
+        Largest possible number of series in the answer.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    row: AlarmRow
+    name: str
+    query: str
+    contributors: int
+
+    @property
+    def samples(self) -> int:
+        """Samples that one evaluation reads: values of each selector, for the largest number of series."""
+        return self.contributors * sum(int(each or 1) for each in _SELECTOR_END.findall(self.query))
+
+
+@cache
+def alarm_rows() -> tuple[AlarmRow, ...]:
+    """Return every row: those of the file, and one per objective and burn rate."""
+    rows = [AlarmRow.model_validate(row) for row in yaml.safe_load(_FILE.read_text("utf-8"))]
+    for burned in BURNED:
+        rows += [
+            AlarmRow(
+                name=f"{burned.name}-{rate.name}",
+                scope="release",
+                says=f"{burned.says} {MEANINGS[rate.name]}.",
+                query=burned.query(rate),
+                # The windows of the recordings are long enough.
+                pending_seconds=_BURN_PENDING_SECONDS,
+                recovery_seconds=_BURN_RECOVERY_SECONDS,
+            )
+            for rate in burned.rates
+        ]
+    return tuple(rows)
+
+
+def platform_alarms(platform: str, plan: ServingPlan, *, on_ecs: bool = False) -> tuple[PlatformAlarm, ...]:
+    """Return the alarms of a platform, each with no more contributors than CloudWatch lists.
+
+    Those about elastic workers are left out if it has none, and those about Kubernetes on ECS.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    plan
+        Its serving plan. An alarm about more series than CloudWatch lists becomes several, each about some
+        of the models.
+    on_ecs
+        Whether the platform runs on Amazon ECS.
+    """
+    rows = (
+        row
+        for row in alarm_rows()
+        if (plan.is_elastic or not row.elastic) and not (on_ecs and row.kubernetes)
+    )
+    return tuple(alarm for row in rows for alarm in _alarms(row, platform, plan))
+
+
+def _alarms(row: AlarmRow, platform: str, plan: ServingPlan) -> Iterator[PlatformAlarm]:
+    selector = f'platform="{platform}"'
+    groups = _model_groups(row.scope, plan)
+    for number, (models, series) in enumerate(groups, start=1):
+        only = f',model=~"{"|".join(models)}"' if len(groups) > 1 else ""
+        yield PlatformAlarm(
+            row=row,
+            name=row.name if len(groups) == 1 else f"{row.name}-{number}",
+            query=Template(row.query).substitute(
+                labels=selector + only, platform=platform, most=MOST_CONTRIBUTORS
+            ),
+            contributors=series,
+        )
+
+
+def _model_groups(scope: Scope | Literal["node"], plan: ServingPlan) -> Sequence[tuple[tuple[str, ...], int]]:
+    """Return the models of each alarm, and the largest number of its series."""
+    if scope == "node":
+        return [((), MOST_CONTRIBUTORS)]
+    deployments = [deployment for model in plan.models for deployment in model.deployments]
+    if scope in {"platform", "pool"}:
+        processes = [process for each in deployments for process in each.processes]
+        pools = {process.pool for process in processes if process.pool}
+        # Exporters have no role.
+        roles = {"", *(process.role for process in processes)}
+        return [((), len(pools if scope == "pool" else roles))]
+    series: Counter[str] = Counter()
+    for deployment in deployments:
+        series[deployment.model] += len(deployment.workers) if scope == "role" else 1
+    groups: list[tuple[tuple[str, ...], int]] = [((), 0)]
+    for name, count in series.items():
+        models, held = groups[-1]
+        if models and held + count > MOST_CONTRIBUTORS:
+            groups.append(((name,), count))
+        else:
+            groups[-1] = ((*models, name), held + count)
+    return groups

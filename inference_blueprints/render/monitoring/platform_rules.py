@@ -1,0 +1,97 @@
+"""The recording rules of a blueprint: its plan, its objectives, and prices that the catalogue knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import inference_catalog as catalog
+from inference_blueprints.render.monitoring.hardware_alarms import hardware_alarms
+from inference_blueprints.render.monitoring.recording_rules import NodePrice, RecordingRule, rules
+from inference_blueprints.render.monitoring.worker_recordings import worker_rules
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import GpuHealth, Model, Pool, Purchase
+
+#: Karpenter's capacity types. https://karpenter.sh/v1.15/concepts/nodepools/#capacity-type
+_ON_DEMAND: Final = "on-demand"
+_RESERVED: Final = "reserved"
+
+
+def platform_rules(
+    platform: str,
+    plan: ServingPlan,
+    *,
+    models: Sequence[Model],
+    pools: Sequence[Pool],
+    gpu_health: GpuHealth | None,
+    region: str,
+) -> tuple[RecordingRule, ...]:
+    """Return every recording rule of a platform.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    plan
+        Its serving plan.
+    models, pools, gpu_health
+        Sections of the blueprint.
+    region
+        Region of the platform.
+    """
+    objectives = {model.name: model.objectives for model in models}
+    return (
+        *rules(platform, plan, objectives=objectives, prices=node_prices(pools, region)),
+        *health_rules(platform, plan, pools=pools, gpu_health=gpu_health),
+    )
+
+
+def health_rules(
+    platform: str, plan: ServingPlan, *, pools: Sequence[Pool], gpu_health: GpuHealth | None
+) -> tuple[RecordingRule, ...]:
+    """Return the recording rules that GPU health needs; none without it.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    plan
+        Its serving plan.
+    pools, gpu_health
+        Sections of the blueprint.
+    """
+    if gpu_health is None:
+        return ()
+    faults = tuple(rule for alarm in hardware_alarms(pools) for rule in alarm.rules(platform))
+    return (*faults, *(worker_rules(platform, plan) if gpu_health.slow_gpus else ()))
+
+
+def node_prices(pools: Sequence[Pool], region: str) -> tuple[NodePrice, ...]:
+    """Return the on-demand prices of the nodes that pools may start, those that ``plan`` shows.
+
+    A reservation costs as much as on demand (Amazon EC2 User Guide, "Capacity Reservation pricing and
+    billing"). Spot instances and Capacity Blocks have no known price, nor do types that the catalogue lacks.
+
+    Parameters
+    ----------
+    pools
+        Section of the blueprint.
+    region
+        Region of the platform. If the catalogue has no prices of it, they are those of the reference region.
+    """
+    known = catalog.prices(region).usd_per_hour
+    return tuple(
+        NodePrice(pool=pool.name, instance_type=name, purchase=purchase, usd_per_hour=known[name])
+        for pool in pools
+        if (purchase := _at_on_demand_rate(pool.purchase)) is not None
+        for name in pool.instance_types
+        if name in known
+    )
+
+
+def _at_on_demand_rate(purchase: Purchase) -> str | None:
+    """Return the capacity type of a pool's nodes that cost the on-demand price, if it has such nodes."""
+    if purchase.reservation is not None:
+        return _RESERVED
+    fallback = purchase.spot is not None and purchase.spot.on_demand_fallback
+    return _ON_DEMAND if purchase.on_demand is not None or fallback else None

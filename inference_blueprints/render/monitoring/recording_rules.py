@@ -1,0 +1,297 @@
+"""Fills the recordings with a plan: the rule file of the cluster's Prometheus."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from string import Template
+from typing import Any
+
+import yaml
+
+from inference_blueprints.render.monitoring.histogram_share import late_share
+from inference_blueprints.render.monitoring.recordings import SCOPE_LABELS, Recording, recordings
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
+from inference_blueprints.spec.types import Objectives
+
+_INTERVAL = "15s"
+#: Time for a new node to take pods, which no document states: the plan counts none for the launch either.
+_NODE_SECONDS = 600
+_CONSTANT = "$constant"
+_LATE = re.compile(r"^\$late\((\S+)\)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePrice:
+    """The price of a node of a pool.
+
+    Parameters
+    ----------
+    pool
+        Name of the pool.
+    instance_type
+        EC2 instance type.
+    purchase
+        Karpenter's capacity type: ``on-demand``, ``spot`` or ``reserved``.
+    usd_per_hour
+        US dollars per hour.
+    """
+
+    pool: str
+    instance_type: str
+    purchase: str
+    usd_per_hour: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingRule:
+    """A recording rule.
+
+    Parameters
+    ----------
+    record
+        Name of the series.
+    expression
+        PromQL.
+    labels
+        Labels that the rule adds.
+    series
+        Parts of the plan that the rule is about: its answer has at least one series for each.
+    """
+
+    record: str
+    expression: str
+    labels: Mapping[str, str]
+    series: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What one rule is about: the matchers that select its series, and what fills its placeholders."""
+
+    template: str
+    matchers: tuple[str, ...]
+    series: int
+    limit_ms: float = 0.0
+    gpus: int = 0
+    start_seconds: int = 0
+
+
+def rules(
+    platform: str,
+    plan: ServingPlan,
+    *,
+    objectives: Mapping[str, Objectives],
+    prices: Sequence[NodePrice] = (),
+) -> tuple[RecordingRule, ...]:
+    """Return every recording rule of a platform.
+
+    One rule is about all deployments whose program reports the same metrics, so that the rules of a large
+    platform fit into the event of a custom resource.
+
+    Parameters
+    ----------
+    platform
+        `metadata.name`.
+    plan
+        Its serving plan.
+    objectives
+        Objectives by the model's name in the blueprint. Without them, nothing is late.
+    prices
+        Prices of nodes. Nodes without a price have no cost.
+    """
+    found: list[RecordingRule] = []
+    for recording in recordings():
+        if recording.elastic and not plan.is_elastic:
+            continue
+        if _CONSTANT in recording.promql.values():
+            found += _constants(recording, platform, plan, prices)
+        for scope in _scopes(recording, platform, plan, objectives):
+            found += _rules(recording, scope)
+    return tuple(found)
+
+
+def rule_groups(found: Sequence[RecordingRule]) -> dict[str, Any]:
+    """Return recording rules as the content of a rule file, such as a chart's values hold it."""
+    group = {
+        "name": "inference-blueprints",
+        "interval": _INTERVAL,
+        "rules": [
+            {
+                "record": rule.record,
+                "expr": rule.expression,
+                **({"labels": dict(rule.labels)} if rule.labels else {}),
+            }
+            for rule in found
+        ],
+    }
+    return {"groups": [group]}
+
+
+def rule_file(found: Sequence[RecordingRule]) -> str:
+    """Return recording rules as a file for Prometheus."""
+    return yaml.safe_dump(rule_groups(found), sort_keys=False, width=10_000)
+
+
+def _scopes(
+    recording: Recording, platform: str, plan: ServingPlan, objectives: Mapping[str, Objectives]
+) -> Iterator[_Scope]:
+    here = f'platform="{platform}"'
+    if recording.scope in {"platform", "pool"}:
+        template, is_pool = recording.promql["any"], recording.scope == "pool"
+        if template != _CONSTANT:
+            yield _Scope(template, (here, 'pool!=""') if is_pool else (here,), _pools(plan) if is_pool else 1)
+        return
+    deployments = [deployment for model in plan.models for deployment in model.deployments]
+    parts = _roles if recording.scope == "role" else _releases
+    groups: dict[_Scope, list[DeploymentPlan]] = defaultdict(list)
+    for deployment in deployments:
+        for scope in parts(recording, deployment, here, objectives):
+            groups[scope].append(deployment)
+    start = longest_start_seconds(plan)
+    for scope, about in groups.items():
+        yield replace(
+            scope,
+            matchers=(*scope.matchers, *_only(scope, about, deployments)),
+            series=len(about),
+            start_seconds=start,
+        )
+
+
+def _only(
+    scope: _Scope, about: Sequence[DeploymentPlan], deployments: Sequence[DeploymentPlan]
+) -> tuple[str, ...]:
+    """Return the matcher of some deployments; none if they are all.
+
+    Program and objectives are the same for all deployments of a model, numbers of GPUs are not.
+    """
+    if len(about) == len(deployments):
+        return ()
+    label = "release" if scope.gpus else "model"
+    names = dict.fromkeys(getattr(each, label) for each in about)
+    return (f'{label}=~"{"|".join(names)}"',)
+
+
+def _releases(
+    recording: Recording, deployment: DeploymentPlan, here: str, objectives: Mapping[str, Objectives]
+) -> Iterator[_Scope]:
+    """Yield what a recording per release asks about a deployment, if its program reports it."""
+    template = _template(recording, deployment)
+    if template is None:
+        return
+    limit = None
+    if recording.objective:
+        limit = getattr(objectives.get(deployment.model), recording.objective, None)
+        if limit is None:
+            return
+    engines = "vllm:" in template
+    roles = f'role=~"{"|".join(_measured_roles(deployment))}"'
+    yield _Scope(template, (here, roles) if engines else (here,), 1, limit_ms=limit or 0.0)
+
+
+def _roles(
+    recording: Recording, deployment: DeploymentPlan, here: str, _: Mapping[str, Objectives]
+) -> Iterator[_Scope]:
+    """Yield what a recording per role asks about each kind of worker of a deployment."""
+    template = _template(recording, deployment)
+    if template is None or template == _CONSTANT:
+        return
+    for process in deployment.workers:
+        gpus = process.resources.devices * process.nodes if "$gpus" in template else 0
+        yield _Scope(template, (here, f'role="{process.role}"'), 1, gpus=gpus)
+
+
+def longest_start_seconds(plan: ServingPlan) -> int:
+    """Return the time in which every worker must be ready: a new node, and the longest limit of a startup.
+
+    One time for the whole platform keeps the rules small: with a window for each model, a rule would have to
+    list the models that it is about.
+
+    Parameters
+    ----------
+    plan
+        The serving plan.
+    """
+    startups = (
+        process.probes.startup
+        for model in plan.models
+        for deployment in model.deployments
+        for process in deployment.workers
+    )
+    return _NODE_SECONDS + max((each.period_seconds * each.failure_threshold for each in startups), default=0)
+
+
+def _template(recording: Recording, deployment: DeploymentPlan) -> str | None:
+    [engine] = {process.engine.engine for process in deployment.workers if process.engine}
+    server = ENGINES[engine].own_server if deployment.stack != "dynamo" else None
+    programs = (server.program if server else deployment.stack, engine, "any")
+    return next((recording.promql[key] for key in programs if key in recording.promql), None)
+
+
+def _pools(plan: ServingPlan) -> int:
+    deployments = [deployment for model in plan.models for deployment in model.deployments]
+    return len({process.pool for each in deployments for process in each.workers if process.pool})
+
+
+def _measured_roles(deployment: DeploymentPlan) -> tuple[str, ...]:
+    """Return the roles whose engines see whole requests: decode, if prefill is separate."""
+    roles = {process.role for process in deployment.workers}
+    return ("decode",) if "decode" in roles else tuple(sorted(roles))
+
+
+def _constants(
+    recording: Recording, platform: str, plan: ServingPlan, prices: Sequence[NodePrice]
+) -> Iterator[RecordingRule]:
+    """Yield the rules of what the plan or the catalogue knows."""
+    if recording.scope == "pool":
+        for price in prices:
+            labels = {
+                "platform": platform,
+                "pool": price.pool,
+                "instance_type": price.instance_type,
+                "purchase": price.purchase,
+            }
+            yield RecordingRule(recording.name, f"vector({price.usd_per_hour:g})", labels)
+        return
+    for model in plan.models:
+        for deployment in model.deployments:
+            for process in deployment.workers:
+                batch = process.engine.max_num_seqs if process.engine else 0
+                value = batch if recording.name == "serving_batch_size" else process.replicas
+                labels = {
+                    "platform": platform,
+                    "model": deployment.model,
+                    "release": deployment.release,
+                    "role": process.role,
+                    "pool": process.pool or "",
+                }
+                yield RecordingRule(recording.name, f"vector({value:g})", labels)
+
+
+def _rules(recording: Recording, scope: _Scope) -> Iterator[RecordingRule]:
+    selector = ",".join(scope.matchers)
+    by = ", ".join(SCOPE_LABELS[recording.scope])
+    for record, window, percentile in _variants(recording):
+        if late := _LATE.match(scope.template):
+            limit_seconds = scope.limit_ms / 1000
+            expression = late_share(late[1], selector, by, window, limit_seconds=limit_seconds)
+        else:
+            expression = Template(scope.template).substitute(
+                labels=selector,
+                by=by,
+                window=window,
+                quantile=f"{percentile / 100:g}",
+                gpus=scope.gpus,
+                start=f"{scope.start_seconds}s",
+            )
+        yield RecordingRule(record, expression, {}, scope.series)
+
+
+def _variants(recording: Recording) -> Iterator[tuple[str, str, int]]:
+    """Yield the name of each series with its window and percentile."""
+    for place, name in enumerate(recording.series):
+        window = recording.windows[place] if recording.windows else ""
+        yield name, window, recording.percentiles[place] if recording.percentiles else 0

@@ -1,0 +1,262 @@
+"""How many clusters and accounts a fleet needs, and which limit decides it.
+
+A cell is one cluster in a VPC of its own, with nodes in the proportions of the blueprint's pools. Cells are
+as large as the limits allow that nobody can raise, or that AWS raises to a documented value.
+Limits of an account decide how many cells share one account in one region if nobody can raise them;
+the others are asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.report.figures import PlanSummary
+from inference_blueprints.report.fleet.fleet_use import (
+    FleetUse,
+    cell_use,
+    elastic_addresses,
+    platform_use,
+)
+from inference_blueprints.spec.types import Spec
+from inference_catalog import FleetLimit
+from inference_contracts.errors import UserError
+from inference_contracts.operations_names import QUERIES_AT_ONCE
+
+#: The network's limit. The range is the blueprint's.
+ADDRESSES = "addresses"
+
+
+@dataclass(frozen=True, slots=True)
+class CellLimit:
+    """What one limit allows a cell.
+
+    Parameters
+    ----------
+    name, limit, unit, source
+        As in `FleetLimit`.
+    per_node
+        What a node of the blueprint's mix uses.
+    value
+        The limit that is reckoned with.
+    is_raised
+        Whether it is more than an account's default, and has to be asked for.
+    nodes
+        Nodes that it allows.
+    gpus
+        Accelerators on them.
+    """
+
+    name: str
+    limit: str
+    unit: str
+    source: str
+    per_node: float
+    value: float
+    is_raised: bool
+    nodes: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLimit:
+    """What one limit means for an account in a region.
+
+    Parameters
+    ----------
+    name, limit, unit, code, source
+        As in `FleetLimit`.
+    used
+        What the cells of one account use.
+    value
+        Default. None if a new account's default is unknown, as of vCPUs.
+    cells
+        Cells that it allows, if nobody can raise it; else None.
+    """
+
+    name: str
+    limit: str
+    unit: str
+    code: str
+    source: str
+    used: float
+    value: float | None
+    cells: int | None
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the default does not suffice, or is unknown."""
+        return self.value is None or self.used > self.value
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSplit:
+    """How a fleet is split.
+
+    Parameters
+    ----------
+    gpus, nodes
+        Size of the fleet.
+    cells, nodes_per_cell, gpus_per_cell
+        Cells, and the size of the largest one.
+    accounts, cells_per_account
+        Pairs of an account and a region, and the most cells of one.
+    decides_cell, decides_account
+        Names of the limits that decide. The second is empty if no limit does.
+    cell_limits, account_limits
+        All limits.
+    use
+        What the whole fleet uses, without the system nodes of the cells.
+    """
+
+    gpus: int
+    nodes: int
+    cells: int
+    nodes_per_cell: int
+    gpus_per_cell: int
+    accounts: int
+    cells_per_account: int
+    decides_cell: str
+    decides_account: str
+    cell_limits: tuple[CellLimit, ...]
+    account_limits: tuple[AccountLimit, ...]
+    use: FleetUse
+
+
+def fleet_split(spec: Spec, summary: PlanSummary, gpus: int) -> FleetSplit:
+    """Return how a fleet is split.
+
+    Parameters
+    ----------
+    spec
+        Section of a valid blueprint.
+    summary
+        Its plan.
+    gpus
+        Accelerators of the fleet.
+
+    Raises
+    ------
+    UserError
+        If the blueprint has no accelerator.
+    """
+    platform, fixed = platform_use(spec, summary), cell_use()
+    if not platform.gpus:
+        raise UserError(f"{summary.name}: got no pool with accelerators; --fleet counts accelerators")
+    node = platform.times(1 / platform.nodes)
+    nodes = math.ceil(gpus / node.gpus - 1e-9)
+    limits = catalog.fleet_limits().values()
+    of_cell = tuple(_cell_limit(each, node, fixed) for each in limits if each.scope == "cell")
+    of_cell = (*of_cell, _room(summary, node, fixed))
+    narrowest = min(of_cell, key=lambda each: each.nodes)
+    if narrowest.nodes < 1:
+        raise UserError(f"{summary.name}: got no room for a node in a cell: {narrowest.limit}")
+    cells = math.ceil(nodes / narrowest.nodes)
+    largest = math.ceil(nodes / cells)
+    cell = node.times(largest).plus(fixed)
+    counted = [each for each in limits if each.scope == "account"]
+    allowed = {each.name: _cells(each, cell, spec) for each in counted if each.most is not None}
+    decides = min(allowed, key=lambda name: allowed[name])
+    accounts = math.ceil(cells / allowed[decides])
+    shared = math.ceil(cells / accounts)
+    of_account = tuple(
+        AccountLimit(
+            each.name,
+            each.limit,
+            each.unit,
+            each.code,
+            each.source,
+            shared * _of_cell(each, cell, spec),
+            each.value,
+            allowed.get(each.name),
+        )
+        for each in counted
+    )
+    return FleetSplit(
+        gpus=gpus,
+        nodes=nodes,
+        cells=cells,
+        nodes_per_cell=largest,
+        gpus_per_cell=math.floor(largest * node.gpus + 1e-9),
+        accounts=accounts,
+        cells_per_account=shared,
+        decides_cell=narrowest.name,
+        decides_account=decides if accounts > 1 else "",
+        cell_limits=of_cell,
+        account_limits=(*of_account, *_vcpus(summary, platform, largest * shared)),
+        use=node.times(nodes),
+    )
+
+
+def _cell_limit(limit: FleetLimit, node: FleetUse, fixed: FleetUse) -> CellLimit:
+    value = limit.value if limit.most is None else limit.most
+    return _reckoned(
+        limit, value, float(getattr(node, limit.counts)), float(getattr(fixed, limit.counts)), node.gpus
+    )
+
+
+def _reckoned(limit: FleetLimit, value: float, per_node: float, fixed: float, gpus: float) -> CellLimit:
+    # A limit that no node counts towards allows as many nodes as its value.
+    nodes = max(0, math.floor((value - fixed) / per_node + 1e-9)) if per_node else math.floor(value * 1e6)
+    return CellLimit(
+        limit.name,
+        limit.limit,
+        limit.unit,
+        limit.source,
+        per_node,
+        value,
+        value > limit.value,
+        nodes,
+        math.floor(nodes * gpus + 1e-9),
+    )
+
+
+def _room(summary: PlanSummary, node: FleetUse, fixed: FleetUse) -> CellLimit:
+    available = summary.addresses.available
+    limit = FleetLimit(
+        name=ADDRESSES,
+        limit=f"IPv4 addresses for nodes in {summary.addresses.cidr}, the blueprint's range",
+        scope="cell",
+        counts="ip_addresses",
+        unit="addresses",
+        value=available,
+        most=available,
+        code="",
+        source="https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html",
+    )
+    return _reckoned(limit, available, node.ip_addresses, fixed.ip_addresses, node.gpus)
+
+
+def _of_cell(limit: FleetLimit, cell: FleetUse, spec: Spec) -> float:
+    """Return what one cell uses of a limit of an account."""
+    own = {
+        "cells": 1.0,
+        "elastic_addresses": float(elastic_addresses(spec)),
+        "queries_at_once": float(QUERIES_AT_ONCE),
+    }
+    return own[limit.counts] if limit.counts in own else float(getattr(cell, limit.counts))
+
+
+def _cells(limit: FleetLimit, cell: FleetUse, spec: Spec) -> int:
+    used = _of_cell(limit, cell, spec)
+    most = limit.value if limit.most is None else limit.most
+    return max(1, math.floor(most / used)) if used else math.floor(most * 1e6)
+
+
+def _vcpus(summary: PlanSummary, platform: FleetUse, nodes: int) -> tuple[AccountLimit, ...]:
+    """Return the vCPUs of the pools of one account by quota. Defaults of new accounts are unknown here."""
+    return tuple(
+        AccountLimit(
+            f"ec2.{need.code or need.purchase}",
+            f"vCPUs: {need.name or need.purchase}",
+            "vCPUs",
+            need.code,
+            "https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html",
+            need.vcpu_max / platform.nodes * nodes,
+            None,
+            None,
+        )
+        for need in summary.quotas
+        if set(need.pools) != {"system nodes"}
+    )

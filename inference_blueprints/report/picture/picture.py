@@ -1,0 +1,321 @@
+"""Draws the platform of a blueprint from the blueprint and its serving plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import inference_catalog as catalog
+from inference_blueprints.report.picture import glyphs
+from inference_blueprints.report.picture.batch_blocks import batch_frame, teams_card
+from inference_blueprints.report.picture.blocks import (
+    ARROW_GAP,
+    Block,
+    Canvas,
+    Card,
+    Frame,
+    HorizontalStack,
+    Paragraph,
+    Style,
+    VerticalStack,
+    grid,
+)
+from inference_blueprints.report.picture.drawing import INK, Area, document
+from inference_blueprints.report.picture.flows import draw_flows, flows
+from inference_blueprints.report.picture.legend import Legend
+from inference_blueprints.report.picture.node_blocks import Tag, TaggedLines, tags
+from inference_blueprints.report.picture.pool_blocks import pools_frame
+from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted
+from inference_blueprints.report.picture.streaming_blocks import events_card, streaming_frame
+from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
+from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
+from inference_blueprints.spec.types import Blueprint, Model, Spec
+from inference_catalog.placement import NEURON_SCHEDULER
+from inference_contracts.ecs_names import DISCOVERY_MEMBERS
+
+WIDTH = 1000
+_MARGIN = 24
+_HEADER = 76
+_ACTOR_WIDTH = 156
+#: More entry points than these are shown with their rate only.
+_MANY = 12
+
+_ROUTER_NOUNS = {"kvAware": "KV-aware frontend", "roundRobin": "round-robin frontend"}
+
+_ACCOUNT = Style("#232f3e")
+_VPC = Style("#8c4fff", fill="#fcfaff")
+_PUBLIC = Style("#4d7c0f", fill="#f6faef")
+_PRIVATE = Style("#006f80", fill="#f2fafb")
+_CLUSTER = Style("#a34a00", fill="#ffffff")
+_GROUP = Style("#49525c", fill="#fafbfc", dashes="5 4")
+
+
+def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
+    """Draw the platform of a blueprint.
+
+    Parameters
+    ----------
+    plan
+        The serving plan computed from it.
+
+    Returns
+    -------
+    str
+        A self-contained SVG, 1000 pixels wide; the same blueprint gives the same text.
+    """
+    scene = Scene(blueprint, plan)
+    canvas, height = draw(scene)
+    sentences = " ".join(f"{number}. {flow.sentence}" for number, flow in enumerate(flows(scene), start=1))
+    return document(
+        canvas.shapes,
+        width=WIDTH,
+        height=height,
+        title=f"Platform of the blueprint {scene.title}",
+        description=f"{scene.subtitle}. {sentences}",
+    )
+
+
+def draw(scene: Scene) -> tuple[Canvas, float]:
+    """Lay the picture out.
+
+    Parameters
+    ----------
+    scene
+        The blueprint and its plan.
+
+    Returns
+    -------
+    tuple of Canvas and float
+        The shapes with their places, and the height in pixels.
+    """
+    canvas = Canvas()
+    inner = WIDTH - 2 * _MARGIN
+    canvas.text(_MARGIN, 42, scene.title, inner, size=24, bold=True, colour=INK)
+    canvas.text(_MARGIN, 64, scene.subtitle, inner, size=14)
+    account = _account(scene)
+    left = _MARGIN + _ACTOR_WIDTH + ARROW_GAP
+    area = Area(left, _HEADER + 8, WIDTH - _MARGIN - left, 0)
+    height = account.height(area.width)
+    account.draw(Area(area.x, area.y, area.width, height), canvas)
+    _draw_actors(scene, canvas)
+    arrows = flows(scene)
+    draw_flows(arrows, canvas)
+    notes = VerticalStack(
+        [
+            *(Paragraph(flow.sentence, n) for n, flow in enumerate(arrows, start=1)),
+            Legend(bool(scene.kv_transfers)),
+        ],
+        gap=6,
+    )
+    notes_height = notes.height(inner)
+    notes.draw(Area(_MARGIN, area.y + height + 22, inner, notes_height), canvas)
+    return canvas, area.y + height + 22 + notes_height + _MARGIN
+
+
+def _draw_actors(scene: Scene, canvas: Canvas) -> None:
+    """Draw those outside AWS on the left, each level with what it talks to."""
+    internet = ("Hugging Face Hub", *scene.registries) if scene.uses_hugging_face else scene.registries
+    actors = {
+        "gateway" if scene.has_own_vpc else "pools": Card("Internet", internet, glyphs.INTERNET, "internet"),
+        "balancer": Card("Applications", ("OpenAI API",), glyphs.APPLICATIONS, "applications"),
+        "stacks": Card("Engineers", ("blueprints deploy",), glyphs.ENGINEER, "engineers"),
+        **({"batch": teams_card(scene)} if scene.blueprint.spec.batch else {}),
+        **({"streaming": events_card()} if scene.blueprint.spec.streaming else {}),
+    }
+    for anchor, card in actors.items():
+        level = canvas.anchors[anchor]
+        height = card.height(_ACTOR_WIDTH)
+        card.draw(Area(_MARGIN, level.y + (level.height - height) / 2, _ACTOR_WIDTH, height), canvas)
+
+
+def _account(scene: Scene) -> Block:
+    """Return everything in the account."""
+    optional = (batch_frame(scene), streaming_frame(scene))
+    blocks = [_vpc(scene), _services(scene), *(each for each in optional if each)]
+    return Frame(
+        scene.account,
+        VerticalStack(blocks, gap=ARROW_GAP),
+        _ACCOUNT,
+        note=scene.region,
+    )
+
+
+def _services(scene: Scene) -> Block:
+    """Return the services beside the VPC; the arrows need the first ones in the upper row."""
+    weights = [Card("Weights in S3", scene.buckets, glyphs.BUCKET, "weights")] if scene.buckets else []
+    cards = [
+        Card("CloudFormation", ("stacks of the blueprint",), glyphs.STACKS, "stacks"),
+        *weights,
+        *([Card("Compiled programs", (f"S3, {OWN_BUCKET}",), glyphs.BUCKET)] if scene.keeps_compiled else []),
+        *_of_cluster(scene),
+        *_telemetry(scene),
+    ]
+    return grid(cards, columns=3 if weights else 2)
+
+
+def _of_cluster(scene: Scene) -> list[Card]:
+    """Return the services that belong to the cluster."""
+    if scene.blueprint.spec.cluster.ecs:
+        return [
+            Card("ECS cluster", ("no control plane to maintain",), glyphs.CONTROL_PLANE),
+            Card("KMS key", ("data, secrets, logs",), glyphs.KEY),
+            *([Card("EFS", ("of the discovery store",), glyphs.BUCKET)] if scene.plan.has_frontends else []),
+        ]
+    return [
+        Card("EKS control plane", (scene.cluster_endpoint,), glyphs.CONTROL_PLANE),
+        Card("KMS key", ("data, Kubernetes secrets",), glyphs.KEY),
+        Card("Interruption queue", ("SQS, for Karpenter",), glyphs.QUEUE),
+    ]
+
+
+def _telemetry(scene: Scene) -> list[Card]:
+    """Return what keeps metrics, logs and traces; nothing without observability."""
+    observability = scene.blueprint.spec.observability
+    if observability is None:
+        return []
+    lines = (f"metrics, alarms, logs of {observability.logs.retention_days} days",)
+    cards = [Card("CloudWatch", lines, glyphs.CONTROLLER)]
+    if observability.traces:
+        share = f"{observability.traces.sample_ratio:.4g} of requests"
+        cards.append(Card("X-Ray", (f"traces, {share}",), glyphs.ROUTER))
+    if health := scene.blueprint.spec.gpu_health:
+        acts = "replaces their nodes" if health.action == "replace" else "only records"
+        looks = "broken and slow GPUs" if health.slow_gpus else "broken GPUs"
+        cards.append(Card("GPU health", (f"{looks}, {acts}",), glyphs.CONTROLLER))
+    if shift := scene.blueprint.spec.capacity_shift:
+        acts = "lends idle capacity to batch" if shift.action == "shift" else "only records"
+        cards.append(Card("Capacity shift", (f"forecasts demand, {acts}",), glyphs.CONTROLLER))
+    return cards
+
+
+def _vpc(scene: Scene) -> Block:
+    """Return the VPC with its subnets."""
+    private = Frame(
+        "Private subnets",
+        VerticalStack([_entrance(scene), _cluster(scene)], gap=ARROW_GAP),
+        _PRIVATE,
+        note=", ".join(scene.zones),
+        anchor="private",
+    )
+    if not scene.has_own_vpc:
+        return Frame("VPC", private, _VPC, note=scene.vpc)
+    lines = (f"{len(scene.zones)}, one per zone, for nodes without a public address",)
+    gateway = Card("NAT gateways", lines, glyphs.NAT_GATEWAY, "gateway")
+    public = Frame("Public subnets", gateway, _PUBLIC)
+    return Frame("VPC", VerticalStack([public, private], gap=ARROW_GAP), _VPC, note=scene.vpc)
+
+
+def _entrance(scene: Scene) -> Block:
+    """Return how requests come in."""
+    port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
+    lines = (port, f"from {scene.sources}")
+    cards = [
+        Card("Internal Application Load Balancer", lines, glyphs.LOAD_BALANCER, "balancer"),
+        Card("Private zone", (scene.zone, "one name per model"), glyphs.PRIVATE_ZONE),
+    ]
+    if scene.has_own_vpc:
+        cards.append(_endpoints())
+    return HorizontalStack(cards, weights=(5, 5, 4)[: len(cards)])
+
+
+def _endpoints() -> Card:
+    """Return how private nodes reach AWS."""
+    kinds = [endpoint.kind for endpoint in catalog.endpoints().values()]
+    lines = (f"{kinds.count('interface')} interfaces and S3", "access without internet")
+    return Card("VPC endpoints", lines, glyphs.ENDPOINT)
+
+
+def _cluster(scene: Scene) -> Block:
+    """Return the cluster with what runs on its system nodes and its pools."""
+    model_tags = tags([model.name for model in scene.plan.models])
+    entry_points = sum(len(model.deployments) for model in scene.plan.models)
+    # One model needs less height than the controllers below one another, and leaves them the width for two.
+    columns, weights = (2, (1, 1)) if entry_points == 1 else (1, (7, 4))
+    system = HorizontalStack(
+        [_frontends(scene, model_tags), _controllers(scene, columns)], weights=weights, gap=16
+    )
+    return Frame(
+        scene.cluster_name,
+        VerticalStack([system, pools_frame(scene, model_tags)], gap=ARROW_GAP),
+        _CLUSTER,
+    )
+
+
+def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
+    """Return each model's entry points; only their peak rates if there are very many."""
+    served = [
+        (model, plan, deployment)
+        for model, plan in zip(scene.blueprint.spec.models, scene.plan.models, strict=True)
+        for deployment in plan.deployments
+    ]
+    are_many = len(served) > _MANY
+    cards = [
+        TaggedLines(
+            model_tags[model.name],
+            model.name if len(plan.deployments) == 1 else f"{model.name}/{deployment.name}",
+            (_rate_words(model, deployment),)
+            if are_many
+            else (
+                plan.catalog_name,
+                _entry_point_words(deployment, model.routing.chosen),
+                _workload_words(model, deployment),
+            ),
+        )
+        for model, plan, deployment in served
+    ]
+    child = grid(cards, columns=3 if are_many else 2, gap=8)
+    if not scene.has_routers:
+        return Frame("Models", child, _GROUP, note="behind the load balancer", anchor="frontends")
+    return Frame("Frontends and routers", child, _GROUP, note=scene.system_note, anchor="frontends")
+
+
+def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
+    """Return such as ``2 KV-aware frontends``, or ``no router, 2 servers``."""
+    if deployment.entry_point.is_worker:
+        return f"no router, {counted(deployment.entry_point.replicas, 'server')}"
+    noun = "llm-d router" if deployment.picker else _ROUTER_NOUNS[routing]
+    return counted(deployment.entry_point.replicas, noun)
+
+
+def _workload_words(model: Model, plan: DeploymentPlan) -> str:
+    """Return such as ``3,000 → 200 tokens, 2/s``, ``500 tokens → a vector, 2/s`` or ``1 image of …``."""
+    workload = model.workload
+    tokens = f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens"
+    if model.task == "embed":
+        tokens = f"{workload.input_tokens:,} tokens → a vector"
+    if images := workload.images:
+        tokens = f"{counted(images.per_request, 'image')} of {images.size}"
+    return f"{tokens}, {_rate_words(model, plan)}"
+
+
+def _rate_words(model: Model, plan: DeploymentPlan) -> str:
+    """Return such as ``2/s``, or ``1 of 2/s`` for a deployment with a part of the model's requests."""
+    deployment = next(each for each in model.deployments if each.name == plan.name)
+    part, whole = deployment_requests_per_second(model, deployment), model.workload.peak_requests_per_second
+    return f"{whole:g}/s" if part == whole else f"{part:.3g} of {whole:g}/s"
+
+
+def _pods_of_batch_scale(spec: Spec) -> bool:
+    """Return whether the number of batch's pods follows its queues."""
+    workers = spec.batch.workers if spec.batch else None
+    return workers is not None and workers.ecs is None and workers.min < workers.max
+
+
+def _controllers(scene: Scene, columns: int) -> Block:
+    """Return what runs the cluster itself."""
+    spec = scene.blueprint.spec
+    if spec.cluster.ecs and not scene.plan.has_frontends:
+        card = Card("Capacity providers", ("start hosts for waiting tasks",), glyphs.CONTROLLER)
+        return Frame("Controllers", card, _GROUP, anchor="controllers")
+    if spec.cluster.ecs:
+        card = Card("Discovery store", (f"etcd, {DISCOVERY_MEMBERS} members",), glyphs.CONTROLLER)
+        return Frame("Discovery", card, _GROUP, note=scene.system_note, anchor="controllers")
+    cards = [Card("Karpenter", (), glyphs.CONTROLLER), Card("Dynamo operator", (), glyphs.ROUTER)]
+    if scene.plan.is_elastic or _pods_of_batch_scale(spec):
+        cards.append(Card("KEDA", (), glyphs.CONTROLLER))
+    if NEURON_SCHEDULER in scene.plan.schedulers:
+        cards.append(Card("Neuron scheduler", (), glyphs.CONTROLLER))
+    if spec.queueing and spec.queueing.kueue:
+        cards.append(Card("Kueue", (), glyphs.QUEUE))
+    wide = Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER)
+    child = VerticalStack([grid(cards, columns=columns, gap=8), wide], gap=8)
+    return Frame("Controllers", child, _GROUP, note=scene.system_note, anchor="controllers")

@@ -1,0 +1,213 @@
+"""What the picture says about a blueprint: its facts in words, without any layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.serving.types import KvTransfer, ServingPlan
+from inference_blueprints.spec.domains import models_domain
+from inference_blueprints.spec.types import Blueprint
+from inference_catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
+
+OWN_BUCKET = "the platform's bucket"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A blueprint with its plan, asked for words.
+
+    Parameters
+    ----------
+    plan
+        The serving plan computed from it.
+    """
+
+    blueprint: Blueprint
+    plan: ServingPlan
+
+    @property
+    def title(self) -> str:
+        """The platform's name."""
+        return self.blueprint.metadata.name
+
+    @property
+    def subtitle(self) -> str:
+        """What it serves, on what and where."""
+        models = counted(len(self.plan.models), "model")
+        pools = counted(len(self.blueprint.spec.pools), "pool")
+        devices = sum(
+            deployment.accelerator_count for model in self.plan.models for deployment in model.deployments
+        )
+        accelerators = counted(devices, "accelerator")
+        return f"{models} on {accelerators} in {pools}: {self.cluster_name}, {self.region}"
+
+    @property
+    def region(self) -> str:
+        """The AWS region."""
+        return self.blueprint.spec.environment.region
+
+    @property
+    def account(self) -> str:
+        """The AWS account, as far as the blueprint names it."""
+        account = self.blueprint.spec.environment.account
+        return f"AWS account {account}" if account else "Your AWS account"
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """Availability zones of the private subnets."""
+        named = self.blueprint.spec.environment.availability_zones
+        return tuple(named or catalog.regions()[self.region][:DEFAULT_ZONES])
+
+    @property
+    def has_own_vpc(self) -> bool:
+        """Whether the VPC is created."""
+        return self.blueprint.spec.network.existing is None
+
+    @property
+    def vpc(self) -> str:
+        """The VPC's id, or that it is new, and its range."""
+        network = self.blueprint.spec.network
+        if network.existing:
+            return f"{network.existing.vpc_id}, {network.existing.vpc_cidr}"
+        return f"new, {network.cidr or DEFAULT_CIDR}"
+
+    @property
+    def sources(self) -> str:
+        """Ranges that may call the models."""
+        cidrs = self.blueprint.spec.network.source_cidrs
+        return ", ".join(cidrs) if cidrs else "the VPC"
+
+    @property
+    def scheme(self) -> str:
+        """How the models are called: ``http`` or ``https``."""
+        return "https" if self.blueprint.spec.network.certificate_arn else "http"
+
+    @property
+    def zone(self) -> str:
+        """The private zone with the models' names."""
+        return models_domain(self.title, self.blueprint.spec.network)
+
+    @property
+    def cluster_name(self) -> str:
+        """The cluster in AWS's words."""
+        eks = self.blueprint.spec.cluster.eks
+        return f"Amazon EKS {eks.version}" if eks else "Amazon ECS"
+
+    @property
+    def system_note(self) -> str:
+        """Where processes without accelerators run."""
+        return "on AWS Fargate" if self.blueprint.spec.cluster.ecs else "on system nodes"
+
+    @property
+    def pools_note(self) -> str:
+        """Who starts the nodes of the pools."""
+        return "hosts that ECS starts" if self.blueprint.spec.cluster.ecs else "nodes that Karpenter starts"
+
+    @property
+    def controllers_sentence(self) -> str:
+        """What the programs of the cluster itself do for workers."""
+        if self.blueprint.spec.cluster.ecs:
+            found = "Workers and frontends find each other here. " if self.plan.has_frontends else ""
+            return f"{found}ECS starts hosts for waiting tasks."
+        return "Karpenter starts nodes for waiting workers, up to each pool's limit, and removes empty ones."
+
+    @property
+    def cluster_endpoint(self) -> str:
+        """Where the Kubernetes API can be reached from."""
+        eks = self.blueprint.spec.cluster.eks
+        return (
+            "private endpoint" if eks and eks.endpoint_access == "private" else "public and private endpoint"
+        )
+
+    @property
+    def is_kv_aware(self) -> bool:
+        """Whether any model's requests follow the KV cache."""
+        return any(model.routing.chosen == "kvAware" for model in self.blueprint.spec.models)
+
+    @property
+    def publishes_kv_events(self) -> bool:
+        """Whether any model's workers tell its routers what they have cached."""
+        return any(
+            model.routing.chosen == "kvAware" and (picker is None or picker.prefix_scorer == "precise")
+            for model, plan in zip(self.blueprint.spec.models, self.plan.models, strict=True)
+            for picker in (deployment.picker for deployment in plan.deployments)
+        )
+
+    @property
+    def kv_transfers(self) -> tuple[KvTransfer, ...]:
+        """What moves KV cache between roles; nothing where every worker does prefill and decode."""
+        found = (each.kv_transfer for model in self.plan.models for each in model.deployments)
+        return tuple(dict.fromkeys(each for each in found if each))
+
+    @property
+    def is_round_robin(self) -> bool:
+        """Whether any model's requests go to the workers in turn."""
+        return any(model.routing.chosen == "roundRobin" for model in self.blueprint.spec.models)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the load balancer sends any model's requests to its workers itself."""
+        return any(model.routing.chosen == "leastRequests" for model in self.blueprint.spec.models)
+
+    @property
+    def has_routers(self) -> bool:
+        """Whether any model has frontends or a router between the load balancer and its workers."""
+        return "frontends" in self.entry_points
+
+    @property
+    def entry_points(self) -> str:
+        """What the load balancer passes requests to: frontends, the workers of direct models, or both."""
+        words = {
+            "workers" if deployment.entry_point.is_worker else "frontends"
+            for model in self.plan.models
+            for deployment in model.deployments
+        }
+        return " or ".join(sorted(words))
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        """Buckets that weights come from."""
+        sources = (model.weights for model in self.blueprint.spec.models)
+        names = (
+            OWN_BUCKET if source.mirror else source.s3.split("/")[2] if source.s3 else None
+            for source in sources
+        )
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
+    def keeps_compiled(self) -> bool:
+        """Whether workers keep what they compiled for their accelerators in the platform's bucket."""
+        return any(
+            process.artefacts
+            for model in self.plan.models
+            for deployment in model.deployments
+            for process in deployment.processes
+        )
+
+    @property
+    def uses_hugging_face(self) -> bool:
+        """Whether any weights come from the Hugging Face Hub."""
+        return any(not model.weights.in_s3 for model in self.blueprint.spec.models)
+
+    @property
+    def registries(self) -> tuple[str, ...]:
+        """Hosts that the serving images come from."""
+        images = (
+            process.image
+            for model in self.plan.models
+            for deployment in model.deployments
+            for process in deployment.processes
+        )
+        return tuple(dict.fromkeys(image.split("/")[0] for image in images))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one.
+
+    Parameters
+    ----------
+    noun
+        The noun in the singular.
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

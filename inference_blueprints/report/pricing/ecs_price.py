@@ -1,0 +1,56 @@
+"""Price of what a platform on ECS has instead of a control plane and system nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inference_blueprints.report.figures import CostItem
+from inference_blueprints.report.pricing.batch_worker_price import USD_PER_GIB_HOUR, USD_PER_VCPU_HOUR
+from inference_blueprints.serving.estimates.frontend_size import frontend_size
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks import STACKS
+from inference_catalog.fargate_sizes import fargate_size
+from inference_contracts.ecs_names import DISCOVERY_MEMBERS
+
+_UNITS, _MIB = 1024, 1024
+# Size of a member of the discovery store.
+_MEMBER_VCPU, _MEMBER_GIB = 0.5, 1
+# Size of the task that keeps its users and roles.
+_ROLES_VCPU, _ROLES_GIB = 0.25, 0.5
+
+
+def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts: bool) -> Iterator[CostItem]:
+    """Yield the parts of the cluster. A cluster itself has no price.
+
+    Parameters
+    ----------
+    roles
+        Workers of every role of every deployment.
+    hours
+        Hours of a month.
+    has_managed_hosts
+        Whether Managed Instances run the hosts of any pool.
+    """
+    usd, tasks = 0.0, 0
+    routed = {each.release: each for each in roles if not STACKS[each.model.stack.chosen].serves_directly}
+    for each in routed.values():
+        wanted = frontend_size(each.model, each.deployment)
+        size = fargate_size(wanted.cpu, wanted.memory_mib)
+        tasks += wanted.replicas
+        usd += wanted.replicas * _task_usd(size.cpu_units / _UNITS, size.memory_mib / _MIB)
+    if routed:
+        yield CostItem("frontends on Fargate", f"{tasks} tasks all month", round(usd * hours, 2))
+        store = DISCOVERY_MEMBERS * _task_usd(_MEMBER_VCPU, _MEMBER_GIB) + _task_usd(_ROLES_VCPU, _ROLES_GIB)
+        yield CostItem(
+            "discovery store on Fargate", f"{DISCOVERY_MEMBERS + 1} tasks all month", round(store * hours, 2)
+        )
+        yield CostItem("EFS of the discovery store", "some MiB, and what it writes", None)
+    if has_managed_hosts:
+        yield CostItem(
+            "fee of ECS Managed Instances", "for pools whose hosts ECS runs, by instance type", None
+        )
+
+
+def _task_usd(vcpu: float, gib: float) -> float:
+    """Return the price of an hour of a task."""
+    return vcpu * USD_PER_VCPU_HOUR + gib * USD_PER_GIB_HOUR

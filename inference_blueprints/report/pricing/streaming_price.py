@@ -1,0 +1,93 @@
+"""Price of streaming jobs and of Express brokers.
+
+Managed Service for Apache Flink bills KPUs per hour, one more per application, and 50 GB of running storage
+per KPU (https://docs.aws.amazon.com/managed-flink/latest/java/how-pricing.html). Express brokers are billed
+per hour, per GB that is written, and per GB-month that is kept (https://aws.amazon.com/msk/pricing/). An
+alarm is billed per metric that it asks for, and each asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from inference_blueprints.report.figures import CostItem, KafkaSummary, StreamingSummary
+from inference_blueprints.serving.streaming.broker_load import BrokerLoad
+from inference_blueprints.serving.streaming.job_size import KPU_DISK_GB, StreamingJobSize
+from inference_catalog import BrokerSize, ServicePrices
+
+#: Alarms of a job.
+ALARMS_PER_STREAM: Final = 5
+_HOURS_A_DAY: Final = 24
+_HOURS_A_MONTH: Final = 730
+_SECONDS_A_DAY: Final = 86_400
+_MB_IN_GB: Final = 1000
+_DAYS_A_MONTH: Final = _HOURS_A_MONTH / _HOURS_A_DAY
+_DECIMALS: Final = 2
+
+
+def job_usd_per_day(size: StreamingJobSize, services: ServicePrices) -> float:
+    """Return the price of an application that runs all day at its planned size.
+
+    Parameters
+    ----------
+    size
+        Size of the job.
+    services
+        Prices of services.
+    """
+    hourly = (size.kpus + 1) * services.usd("flink_kpu")
+    storage = size.kpus * KPU_DISK_GB * services.usd("flink_storage") / _HOURS_A_MONTH
+    return (hourly + storage) * _HOURS_A_DAY
+
+
+def brokers_usd_per_day(
+    brokers: int, size: BrokerSize, load: BrokerLoad, services: ServicePrices
+) -> float | None:
+    """Return the price of Express brokers at the peak all day; None if the price of their size is unknown.
+
+    Parameters
+    ----------
+    brokers, size
+        Number and size of the brokers.
+    load
+        What the jobs demand.
+    services
+        Prices of services.
+    """
+    if size.usd_per_hour is None:
+        return None
+    written = load.ingress_mb_per_second / _MB_IN_GB * _SECONDS_A_DAY * services.usd("express_broker_data")
+    kept = load.stored_gb * services.usd("express_broker_storage") / _DAYS_A_MONTH
+    return brokers * size.usd_per_hour * _HOURS_A_DAY + written + kept
+
+
+def streaming_items(
+    kafka: KafkaSummary | None, jobs: tuple[StreamingSummary, ...], services: ServicePrices
+) -> Iterator[CostItem]:
+    """Yield the parts of a month's cost.
+
+    Parameters
+    ----------
+    kafka
+        The cluster; None without streaming.
+    jobs
+        The jobs.
+    services
+        Prices of services.
+    """
+    if kafka and kafka.brokers is not None:
+        written = f"{kafka.ingress_mb_per_second:,.2g} MB/s written"
+        assumption = f"{kafka.brokers} x {kafka.instance_type}, {written}, all month"
+        yield CostItem("Kafka brokers", assumption, _month(kafka.usd_per_day))
+    for job in jobs:
+        kpus = f"{job.kpus} {'KPU' if job.kpus == 1 else 'KPUs'} and one for management, all month"
+        yield CostItem(f"streaming job {job.job}", kpus, _month(job.usd_per_day))
+    if jobs:
+        alarms = ALARMS_PER_STREAM * len(jobs)
+        usd = alarms * services.usd("metric_alarm") + services.usd("dashboard")
+        yield CostItem("alarms of streaming", f"{alarms} alarms, 1 dashboard", round(usd, _DECIMALS))
+
+
+def _month(usd_per_day: float | None) -> float | None:
+    return None if usd_per_day is None else round(usd_per_day * _DAYS_A_MONTH, _DECIMALS)

@@ -1,0 +1,160 @@
+"""Price of metrics, logs, traces, alarms, dashboards and the canary in a month.
+
+CloudWatch bills OTel metrics by the bytes of their data points
+(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/metrics-otel-pricing.html). How many bytes a
+point has once the agent has added its attributes is not known, so the plan shows a price per byte, and no
+sum. A PromQL alarm costs a standard alarm, and the samples that each evaluation scans
+(https://docs.aws.amazon.com/omics/latest/dev/monitoring-run-metrics.html, Billing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from inference_blueprints.report.figures import CostItem, ProcessSummary
+from inference_blueprints.spec.types import Observability, Spec
+from inference_catalog import ServicePrices
+from inference_catalog.catalogue import shipped
+from inference_contracts import canary_names
+
+_MINUTES_PER_MONTH = 730 * 60
+_SECONDS_PER_MONTH = _MINUTES_PER_MONTH * 60
+_PROMETHEUS_PODS = 2
+_DECIMALS = 2
+_POINT_BYTES = 100
+_BYTES_PER_GB = 1e9
+_CANARY_METRICS = (canary_names.ANSWERED, canary_names.MILLISECONDS)
+_MIB_PER_GB = 1024  # Lambda's price list calls a GiB a GB.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitoringSize:
+    """What monitors a platform.
+
+    Parameters
+    ----------
+    recorded_series
+        Least number of recorded series, which CloudWatch stores.
+    promql_alarms
+        Alarms on PromQL.
+    samples_per_minute
+        Samples that their evaluations scan in a minute.
+    dashboards
+        CloudWatch dashboards.
+    """
+
+    recorded_series: int
+    promql_alarms: int
+    samples_per_minute: int
+    dashboards: int
+
+
+def telemetry_items(
+    spec: Spec, processes: Sequence[ProcessSummary], size: MonitoringSize, services: ServicePrices
+) -> Iterator[CostItem]:
+    """Yield the cost of each signal; nothing without observability.
+
+    Parameters
+    ----------
+    processes
+        Figures of the processes, with the replicas that are scraped.
+    size
+        What monitors the platform.
+    services
+        Prices of services.
+    """
+    observability = spec.observability
+    if observability is None:
+        return
+    yield _metrics(spec, processes, size.recorded_series, services)
+    per_gb = f"{services.usd('log_ingestion'):.2f} USD per GB ingested"
+    kept = f"kept {observability.logs.retention_days} days"
+    unknown = "how much pods, nodes and the control plane write is not known"
+    yield CostItem("logs of pods, nodes and control plane", f"{per_gb}, {kept}; {unknown}", None)
+    yield from _traces(spec, observability, services)
+    yield _promql_alarms(size, services)
+    usd = round(size.dashboards * services.usd("dashboard"), _DECIMALS)
+    yield CostItem("dashboards", f"{size.dashboards}, without the free ones of the account", usd)
+    yield from _canary(spec, observability, services)
+    yield CostItem("Prometheus", f"{_PROMETHEUS_PODS} pods on the system nodes; no further node", 0.0)
+
+
+def serving_series(spec: Spec, processes: Sequence[ProcessSummary]) -> tuple[int, tuple[str, ...]]:
+    """Return how many series serving pods have after dropping, and the models whose engine is not counted.
+
+    Parameters
+    ----------
+    processes
+        Figures of the processes.
+    """
+    counted = shipped().serving_metrics.series
+    engines = {model.name: model.engine.chosen for model in spec.models}
+    dynamo = {model.name for model in spec.models if model.stack.chosen == "dynamo"}
+    total = 0
+    for model, engine in engines.items():
+        own = [each for each in processes if each.model == model]
+        workers = sum(each.replicas for each in own if each.pool)
+        frontends = sum(each.replicas for each in own if not each.pool)
+        if model in dynamo:
+            total += frontends * (
+                counted["dynamo_frontend"] + workers * counted["dynamo_frontend_per_worker"]
+            )
+        if engine == "vllm":
+            total += workers * counted["vllm_worker"]
+    unknown = tuple(name for name, engine in engines.items() if engine != "vllm" or name not in dynamo)
+    return total, unknown
+
+
+def _promql_alarms(size: MonitoringSize, services: ServicePrices) -> CostItem:
+    samples = size.samples_per_minute * _MINUTES_PER_MONTH
+    alarm, sample = services.usd("metric_alarm"), services.usd("promql_sample")
+    assumption = (
+        f"{size.promql_alarms} alarms at {alarm:.2f} USD, and {samples / 1e6:,.1f} million samples that they "
+        f"scan at {sample * 1e6:.2f} USD per million"
+    )
+    usd = round(size.promql_alarms * alarm + samples * sample, _DECIMALS)
+    return CostItem("PromQL alarms", assumption, usd)
+
+
+def _metrics(
+    spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int, services: ServicePrices
+) -> CostItem:
+    series, unknown = serving_series(spec, processes)
+    points = (series + recorded_series) * _MINUTES_PER_MONTH
+    per_gb = services.usd("otel_metrics")
+    usd = points * _POINT_BYTES / _BYTES_PER_GB * per_gb
+    more = f", and those of {', '.join(unknown)}, not counted" if unknown else ""
+    assumption = (
+        f"{series:,} series of serving pods{more}; {recorded_series:,} recorded series; "
+        f"{points / 1e6:,.0f} million data points at {per_gb:.2f} USD per GB: {usd:,.2f} USD for each "
+        f"{_POINT_BYTES} bytes of a point, whose size is not known; series of nodes and GPUs come on top"
+    )
+    return CostItem("metrics in CloudWatch", assumption, None)
+
+
+def _traces(spec: Spec, observability: Observability, services: ServicePrices) -> Iterator[CostItem]:
+    """Yield the most that traces can cost: the peak all month, without the free ones."""
+    if observability.traces is None:
+        return
+    peak = sum(model.workload.peak_requests_per_second for model in spec.models)
+    recorded = peak * _SECONDS_PER_MONTH * observability.traces.sample_ratio
+    usd = round(recorded * services.usd("trace"), _DECIMALS)
+    assumption = f"{recorded / 1e6:,.2f} million in X-Ray, if the peak lasted all month"
+    yield CostItem("traces", assumption, usd, is_bound=True)
+
+
+def _canary(spec: Spec, observability: Observability, services: ServicePrices) -> Iterator[CostItem]:
+    """Yield the most that the canary can cost: no model answers, and each question waits to its end."""
+    if observability.canary is None:
+        return
+    models = len(spec.models)
+    rounds = _MINUTES_PER_MONTH / observability.canary.every_minutes
+    seconds = models * canary_names.ANSWER_SECONDS
+    used = rounds * seconds * canary_names.MEMORY_MIB / _MIB_PER_GB
+    function = rounds * services.usd("function_arm_request") + used * services.usd("function_arm_duration")
+    assumption = f"{rounds:,.0f} calls, {seconds:,} s each if no model answers"
+    yield CostItem("canary", assumption, round(function, _DECIMALS), is_bound=True)
+    metrics = models * len(_CANARY_METRICS)
+    usd = round(metrics * services.usd("custom_metric") + models * services.usd("metric_alarm"), _DECIMALS)
+    yield CostItem("metrics and alarms of the canary", f"{metrics} metrics, {models} alarms", usd)

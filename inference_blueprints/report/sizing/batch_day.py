@@ -1,0 +1,179 @@
+"""Batch load of a queue per day: maximum numbers of jobs, segments and shards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from inference_blueprints.report.figures import BatchDaySummary
+from inference_blueprints.report.sizing.model_capacity import ModelCapacity
+from inference_blueprints.spec.types import Batch, Model
+from inference_contracts import batch_limits as limits
+
+SECONDS_A_DAY: Final = 86_400
+#: Bytes of an input line besides its prompt, and of a result row besides its answer.
+_BYTES_BESIDE_A_PROMPT: Final = 300
+_BYTES_BESIDE_AN_ANSWER: Final = 700
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDay:
+    """A day of one queue.
+
+    Parameters
+    ----------
+    queue, model
+        The queue, and the model that answers its jobs.
+    requests, requests_per_job
+        Requests per day and per job.
+    input_tokens, output_tokens
+        Mean tokens per request.
+    deadline_hours
+        Maximum hours of a job.
+    workers
+        Maximum number of workers of the model.
+    publishes
+        Whether answers can go to the signal store.
+    """
+
+    queue: str
+    model: str
+    requests: int
+    requests_per_job: int
+    input_tokens: int
+    output_tokens: int
+    deadline_hours: float
+    workers: int
+    publishes: bool
+
+    @property
+    def requests_per_second(self) -> float:
+        """Mean over the day."""
+        return self.requests / SECONDS_A_DAY
+
+    @property
+    def jobs(self) -> int:
+        """Jobs of the day."""
+        return math.ceil(self.requests / self.requests_per_job)
+
+    @property
+    def line_bytes(self) -> int:
+        """Mean bytes of an input line."""
+        return self.input_tokens * limits.BYTES_PER_TOKEN + _BYTES_BESIDE_A_PROMPT
+
+    @property
+    def row_bytes(self) -> int:
+        """Mean bytes of a result row."""
+        return self.output_tokens * limits.BYTES_PER_TOKEN + _BYTES_BESIDE_AN_ANSWER
+
+    @property
+    def lines_of_a_segment(self) -> int:
+        """Maximum lines of a segment."""
+        return min(self.requests_per_job, math.ceil(limits.SEGMENT_BYTES / self.line_bytes))
+
+    @property
+    def segments_of_a_job(self) -> int:
+        """Segments of a job whose input is one object."""
+        return math.ceil(self.requests_per_job * self.line_bytes / limits.SEGMENT_BYTES)
+
+    @property
+    def shards_of_a_job(self) -> int:
+        """Maximum shards of a job: each run of a segment's lines can end in one shard per length class."""
+        lines = self.lines_of_a_segment
+        runs = math.ceil(lines * (self.line_bytes + limits.LINE_OVERHEAD_BYTES) / limits.LINE_BUFFER_BYTES)
+        tokens = lines * (self.input_tokens + self.output_tokens)
+        full = max(tokens // limits.MAX_SHARD_TOKENS, lines // limits.MAX_SHARD_LINES)
+        return min(self.segments_of_a_job * (full + runs * limits.LENGTH_CLASSES), self.requests_per_job)
+
+    @property
+    def segments(self) -> int:
+        """Segments of the day."""
+        return self.jobs * self.segments_of_a_job
+
+    @property
+    def shards(self) -> int:
+        """Maximum shards of the day."""
+        return self.jobs * self.shards_of_a_job
+
+    @property
+    def places(self) -> int:
+        """Shards that the model's workers hold at once."""
+        return self.workers * limits.SHARDS_PER_WORKER
+
+    @property
+    def running_jobs(self) -> int:
+        """Maximum jobs that run at once: each has a place."""
+        return min(self.jobs, self.places)
+
+
+def batch_days(batch: Batch, models: Sequence[Model], *, publishes: bool) -> tuple[BatchDay, ...]:
+    """Return the day of each queue that declares a load.
+
+    Parameters
+    ----------
+    publishes
+        Whether there is a signal store.
+    """
+    by_name = {model.name: model for model in models}
+    return tuple(
+        BatchDay(
+            queue=queue.name,
+            model=queue.model,
+            requests=queue.load.requests_per_day,
+            requests_per_job=min(queue.load.requests_per_job, queue.load.requests_per_day),
+            input_tokens=by_name[queue.model].workload.input_tokens,
+            output_tokens=by_name[queue.model].workload.output_tokens,
+            deadline_hours=queue.deadline_hours,
+            workers=batch.workers.max,
+            publishes=publishes,
+        )
+        for queue in batch.queues
+        if queue.load
+    )
+
+
+def summarise_days(
+    days: Sequence[BatchDay], capacities: Mapping[str, ModelCapacity]
+) -> tuple[BatchDaySummary, ...]:
+    """Return the figures of the days for the plan.
+
+    Parameters
+    ----------
+    capacities
+        Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
+    """
+    in_flight = {day.model: _in_flight(day, capacities.get(day.model)) for day in days}
+    rates = {
+        model: sum(day.requests_per_second for day in days if day.model == model)
+        for model in {day.model for day in days}
+    }
+    return tuple(
+        BatchDaySummary(
+            queue=day.queue,
+            model=day.model,
+            requests_per_second=day.requests_per_second,
+            jobs=day.jobs,
+            segments=day.segments,
+            shards=day.shards,
+            in_flight=in_flight[day.model],
+            seconds_per_request=in_flight[day.model] / rates[day.model],
+            requests_per_job=day.requests_per_job,
+            deadline_hours=day.deadline_hours,
+            full_requests_per_second=_full_speed(capacities.get(day.model)),
+            load_requests_per_second=rates[day.model],
+        )
+        for day in days
+    )
+
+
+def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
+    """Return what the workers have memory for and send, or what the engines run if that is less."""
+    held = limits.WORKER_LINE_BYTES // (limits.LINE_COPIES * day.line_bytes)
+    sent = day.workers * max(1, min(limits.REQUESTS_PER_WORKER, held))
+    return sent if capacity is None else min(sent, capacity.concurrent_requests)
+
+
+def _full_speed(capacity: ModelCapacity | None) -> float | None:
+    return None if capacity is None else capacity.full_requests_per_second

@@ -1,0 +1,160 @@
+"""Batch of a deployed blueprint: its workers, and a job for each of its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from inference_blueprints.operate.signals.read_signals import Record, read_signals
+from inference_blueprints.spec.types import BatchQueue, Blueprint
+from inference_contracts import batch_environment
+from inference_contracts.batch_keys import JobKeys
+from inference_local.batch.api_listener import find_batch
+from inference_local.batch.batch_job import REQUESTS, BatchJob
+from inference_local.batch.batch_outcome import BatchOutcome
+from inference_local.batch.batch_parts import describe
+from inference_local.batch.local_workers import LocalBatchWorkers
+from inference_local.batch.worker_releases import worker_releases, worker_services
+from inference_local.emulator.emulator import Emulator
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.processes.restarts import Restarts
+from inference_local.run_state import RunningBatch
+from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_local.serving.platform_parts import PlatformPart
+from inference_local.signals.running import find_signals
+
+
+class LocalBatch:
+    """The batch workers and batch jobs of a run.
+
+    Parameters
+    ----------
+    blueprint
+        A blueprint with the section batch.
+    emulator
+        The emulator that it is deployed to.
+    endpoints
+        The endpoint of each model.
+    directory
+        Folder for the workers' logs.
+    processes
+        The group that the workers join.
+
+    Raises
+    ------
+    UserError
+        If no team has a role that can submit jobs.
+    """
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        emulator: Emulator,
+        endpoints: Sequence[LocalEndpoint],
+        directory: Path,
+        processes: ProcessGroup,
+    ) -> None:
+        self._queues = blueprint.spec.batch.queues if blueprint.spec.batch else []
+        store = blueprint.spec.signal_store
+        self._signals = store.signals if store else []
+        self._workloads = {model.name: model.workload for model in blueprint.spec.models}
+        self._contexts = {endpoint.model: endpoint.context_length for endpoint in endpoints}
+        self._s3 = emulator.client("s3")
+        found = [*worker_releases(emulator.recorded_releases()), *worker_services(emulator.client("ecs"))]
+        self._releases = {release.model: release for release in found}
+        self._workers = LocalBatchWorkers(
+            list(self._releases.values()), endpoints, emulator.environment(), directory, processes
+        )
+        platform = blueprint.metadata.name
+        #: The running API. None if no chart requests workers, as with a control plane.
+        self.running = find_batch(emulator, platform, blueprint.spec.teams) if self._releases else None
+        #: The running signal store. None if the blueprint has none.
+        self.running_signals = find_signals(emulator, platform) if store else None
+
+    def start(self) -> None:
+        """Start the workers."""
+        self._workers.start()
+
+    def restart_ended(self, restarts: Restarts) -> None:
+        """Start workers again that have ended.
+
+        Parameters
+        ----------
+        restarts
+            Counts the restarts of each worker.
+        """
+        self._workers.restart_ended(restarts)
+
+    def parts(self) -> tuple[PlatformPart, ...]:
+        """Return which parts are real, emulated and stubbed."""
+        return describe({model: release.replicas for model, release in self._releases.items()})
+
+    def run_jobs(self, on_progress: Callable[[str], None]) -> tuple[BatchOutcome, ...]:
+        """Run one job per queue, one after the other, and kill the workers of its model while it runs.
+
+        Parameters
+        ----------
+        on_progress
+            Called with a description of the current action.
+
+        Raises
+        ------
+        UserError
+            If the API refuses a job, or a job takes too long.
+        ProcessDied
+            If a process ends unexpectedly.
+        """
+        if self.running is None:
+            return ()
+        return tuple(self._run_job(self.running, queue, on_progress) for queue in self._queues)
+
+    def run_beside(self, requests: int) -> BatchOutcome:
+        """Run one job in the first queue and let its workers alone.
+
+        Parameters
+        ----------
+        requests
+            Number of its requests.
+
+        Raises
+        ------
+        RuntimeError
+            If no workers run.
+        UserError
+            If the API refuses the job, or it takes too long.
+        ProcessDied
+            If a process ends unexpectedly.
+        """
+        if self.running is None:
+            raise RuntimeError("no batch workers run")
+        job = self._job(self.running, self._queues[0], requests=requests)
+        return job.run(lambda _: False, lambda: 0, self._workers.check, self._read_signals)
+
+    def _run_job(
+        self, running: RunningBatch, queue: BatchQueue, on_progress: Callable[[str], None]
+    ) -> BatchOutcome:
+        bucket = self._releases[queue.model].environment[batch_environment.BUCKET]
+
+        def has_results(job: str) -> bool:
+            # Workers commit results as chunks.
+            listed = self._s3.list_objects_v2(Bucket=bucket, Prefix=JobKeys(job).chunks, MaxKeys=1)
+            return bool(listed["KeyCount"])
+
+        def replace() -> int:
+            on_progress(f"{queue.name}: killing and replacing workers")
+            return self._workers.replace(queue.model)
+
+        on_progress(f"{queue.name}: waiting for results")
+        job = self._job(running, queue, requests=REQUESTS)
+        return job.run(has_results, replace, self._workers.check, self._read_signals)
+
+    def _job(self, running: RunningBatch, queue: BatchQueue, *, requests: int) -> BatchJob:
+        signal = next((each.name for each in self._signals if each.team == running.team), None)
+        workload, context = self._workloads[queue.model], self._contexts[queue.model]
+        return BatchJob(running, queue, workload, context, signal, requests=requests)
+
+    def _read_signals(self, name: str, keys: Sequence[str]) -> Mapping[str, Record]:
+        if self.running_signals is None:
+            raise RuntimeError("the blueprint has no signal store")
+        store = self.running_signals
+        return read_signals(store.address, name, keys, environment=store.environment)

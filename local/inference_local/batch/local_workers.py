@@ -1,0 +1,138 @@
+"""The batch workers as processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from inference_contracts import batch_environment
+from inference_local.batch.worker_releases import WorkerRelease
+from inference_local.processes.child_processes import ProcessGroup, RunningProcess
+from inference_local.processes.restarts import Restarts
+from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_runtime import runtime_directory
+
+# A killed worker is detected after seconds, not minutes, and a worker stops at once on SIGTERM. Metrics come
+# each second, which the capacity shift reads as minutes.
+_SHORTER_TIMES = {
+    batch_environment.HEARTBEAT_SECONDS: "2",
+    batch_environment.VISIBILITY_SECONDS: "5",
+    batch_environment.DRAIN_SECONDS: "1",
+    batch_environment.POLL_SECONDS: "2",
+    batch_environment.METRICS_SECONDS: "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A running worker and what it was started with."""
+
+    name: str
+    model: str
+    environment: Mapping[str, str]
+    process: RunningProcess
+
+
+class LocalBatchWorkers:
+    """The workers of releases of the chart ``batch-worker``, or of ECS services.
+
+    They run with the environment of the pods or tasks, except for the address of the model, the emulator's
+    address and credentials, and shorter timeouts.
+
+    Parameters
+    ----------
+    releases
+        The deployed releases, one per model with a queue.
+    endpoints
+        The endpoint of each model.
+    emulator_environment
+        Variables that point AWS clients at the emulator.
+    directory
+        Folder for their logs.
+    processes
+        The process group that they join. It ends all of them.
+    """
+
+    def __init__(
+        self,
+        releases: Sequence[WorkerRelease],
+        endpoints: Sequence[LocalEndpoint],
+        emulator_environment: Mapping[str, str],
+        directory: Path,
+        processes: ProcessGroup,
+    ) -> None:
+        self._releases = releases
+        self._addresses = {each.model: each.base_url.removesuffix("/v1") for each in endpoints}
+        self._emulator_environment = emulator_environment
+        self._directory = directory.resolve()
+        self._processes = processes
+        self._workers: list[_Worker] = []
+
+    def start(self) -> None:
+        """Start the number of workers that the releases request."""
+        for release in self._releases:
+            environment = {
+                **release.environment,
+                **self._emulator_environment,
+                **_SHORTER_TIMES,
+                batch_environment.ENDPOINT: self._addresses[release.model],
+                "PATH": os.defpath,
+                "PYTHONPATH": str(runtime_directory()),
+                "HOME": str(self._directory),
+            }
+            for number in range(1, release.replicas + 1):
+                self._start(f"batch worker {number} of {release.model}", release.model, environment)
+
+    def replace(self, model: str) -> int:
+        """Kill every worker of a model with SIGKILL, start replacements, and return their number.
+
+        Parameters
+        ----------
+        model
+            A model with workers.
+        """
+        victims = [worker for worker in self._workers if worker.model == model]
+        for victim in victims:
+            self._processes.kill(victim.process)
+            self._workers.remove(victim)
+        for victim in victims:
+            self._start(victim.name, model, victim.environment)
+        return len(victims)
+
+    def restart_ended(self, restarts: Restarts) -> None:
+        """Start workers again that have ended. Their shards go to any worker after a few seconds.
+
+        Parameters
+        ----------
+        restarts
+            Counts the restarts of each worker.
+        """
+        restarts.restart_ended([(each.process, partial(self._restart, each)) for each in self._workers])
+
+    def check(self) -> None:
+        """Make sure that every process of the group still runs.
+
+        Raises
+        ------
+        ProcessDied
+            If one has exited, with its exit code and last log lines.
+        """
+        self._processes.check()
+
+    def _restart(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        self._start(worker.name, worker.model, worker.environment)
+
+    def _start(self, name: str, model: str, environment: Mapping[str, str]) -> None:
+        process = self._processes.start(
+            name,
+            [sys.executable, "-m", "batch.worker"],
+            environment=environment,
+            log_path=self._directory / "logs" / f"{name.replace(' ', '-')}.log",
+            working_directory=self._directory,
+        )
+        self._workers.append(_Worker(name, model, environment, process))

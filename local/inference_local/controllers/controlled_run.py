@@ -1,0 +1,257 @@
+"""Runs the controllers beside a local platform, and gathers what they did."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from inference_blueprints.measure.replay.replay_result import LATE_MS
+from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_contracts import health_names
+from inference_local.batch.batch_outcome import BatchOutcome
+from inference_local.controllers.answers_server import AnswersServer
+from inference_local.controllers.controller_outcomes import (
+    CapacityShiftOutcome,
+    GpuHealthOutcome,
+    LoadSample,
+)
+from inference_local.controllers.metric_answers import BatchInFlight
+from inference_local.controllers.operations_records import OperationsRecords, calls
+from inference_local.controllers.run_clock import RunClock
+from inference_local.controllers.slowed_worker import SPEED, SlowedWorker, slow_a_worker
+from inference_local.controllers.worker_nodes import WorkerNodes
+from inference_local.prometheus.local_prometheus import LocalPrometheus
+from inference_local.report.report_types import ModelRun
+from inference_local.scaling.elastic_run import ElasticRun
+
+_SAMPLE_SECONDS = 2.0
+_MILLISECONDS = 1000.0
+_BEFORE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlledParts:
+    """What a controlled run is made of.
+
+    Parameters
+    ----------
+    elastic
+        Lets the workers follow the load.
+    nodes
+        The workers of the deployment that is watched.
+    frontends
+        URLs of its frontends.
+    server
+        What the controllers ask.
+    prometheus
+        The run's Prometheus.
+    records
+        The controllers' table.
+    batch_in_flight
+        Batch's requests in flight.
+    health_clock, shift_clock
+        The clocks of the controllers.
+    start
+        Starts both programs, and returns the files with their calls: that of GPU health first.
+    check
+        Raises an error if a process has died.
+    """
+
+    elastic: ElasticRun
+    nodes: WorkerNodes
+    frontends: tuple[str, ...]
+    server: AnswersServer
+    prometheus: LocalPrometheus
+    records: OperationsRecords
+    batch_in_flight: BatchInFlight
+    health_clock: RunClock
+    shift_clock: RunClock
+    start: Callable[[], tuple[Path, Path]]
+    check: Callable[[], None]
+
+
+class ControlledRun:
+    """The controllers beside a platform. Use it as a context manager around the load.
+
+    Parameters
+    ----------
+    parts
+        What it is made of.
+    """
+
+    def __init__(self, parts: ControlledParts) -> None:
+        self._parts = parts
+        self._stack = ExitStack()
+        self._calls: tuple[Path, Path] | None = None
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self._parts.server)
+        self._calls = self._parts.start()
+        self._stack.enter_context(self._parts.elastic)
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(exception_type, exception, traceback)
+
+    @property
+    def elastic(self) -> ElasticRun:
+        """What lets the workers follow the load."""
+        return self._parts.elastic
+
+    @property
+    def nodes(self) -> WorkerNodes:
+        """The workers of the deployment that is watched."""
+        return self._parts.nodes
+
+    @property
+    def records(self) -> OperationsRecords:
+        """What the controllers wrote to their table."""
+        return self._parts.records
+
+    def slow_a_worker(self) -> SlowedWorker:
+        """Make a worker slow while clients stream, until its replacement serves."""
+        parts = self._parts
+        return asyncio.run(
+            slow_a_worker(
+                parts.nodes.role.model, parts.frontends, parts.nodes, parts.records, check=parts.check
+            )
+        )
+
+    def shift_outcome(
+        self, runs: Sequence[ModelRun], batch: BatchOutcome, ramp_seconds: float
+    ) -> CapacityShiftOutcome:
+        """Return how capacity moved.
+
+        Parameters
+        ----------
+        runs
+            What the clients saw in both ramps.
+        batch
+            Outcome of the batch job beside the second one.
+        ramp_seconds
+            Length of each ramp.
+        """
+        parts, (_, shift_calls) = self._parts, self._files()
+        role = parts.nodes.role
+        rows, changes = parts.records.shifts(parts.shift_clock, role.name, str(role.workers.planned.pool))
+        first, second = (_ttft_p95(runs, begin, begin + ramp_seconds) for begin in (0.0, ramp_seconds))
+        return CapacityShiftOutcome(
+            decisions=rows,
+            changes=changes,
+            failed_runs=len(calls(shift_calls)[1]),
+            batch_completed=batch.completed,
+            batch_lost=batch.lost + batch.failed,
+            batch_seconds=batch.seconds,
+            ttft_p95_alone_ms=first,
+            ttft_p95_beside_ms=second,
+            ttft_p95_ratio=second / first if first and second else None,
+            is_timed=all(run.result.lateness_p99_ms <= LATE_MS for run in runs),
+            time_factor=parts.shift_clock.factor,
+            most_workers=role.workers.planned.most,
+            workers=tuple((each.seconds, each.ready) for each in parts.elastic.samples),
+            load=tuple(self._load()),
+        )
+
+    def health_outcome(self, slowed: SlowedWorker) -> GpuHealthOutcome:
+        """Return what became of the slow worker.
+
+        Parameters
+        ----------
+        slowed
+            What happened to it.
+        """
+        parts, (health_calls, _) = self._parts, self._files()
+        clock = parts.health_clock
+        times = slowed.times(clock)
+        done, replacement = slowed.case.get("state") == "done", str(slowed.case.get("replacement", ""))
+        answered = self._answered_by(replacement)
+        runs, errors = calls(health_calls)
+        return GpuHealthOutcome(
+            injected=1,
+            found=int("confirmed" in times),
+            replaced=int(done and answered > 0),
+            false_drains=len(slowed.others),
+            cut_streams=len(slowed.faults),
+            seconds_to_serving=times["done"] - times["slowed"] if done and answered else None,
+            speed=SPEED,
+            node=parts.nodes.name(slowed.node),
+            replacement=replacement,
+            replacement_requests=answered,
+            times=times,
+            runs=runs,
+            failed_runs=len(errors),
+            streams=slowed.streams,
+            time_factor=clock.factor,
+            latencies=self._latencies(slowed),
+            slow_pod=parts.nodes.pod_name(slowed.node),
+        )
+
+    def _files(self) -> tuple[Path, Path]:
+        if self._calls is None:
+            raise RuntimeError("the run has not begun")
+        return self._calls
+
+    def _answered_by(self, node: str) -> int:
+        """Return the requests that the workers of a node answered."""
+        if not node:
+            return 0
+        found = self._parts.prometheus.query(
+            f'sum(dynamo_component_request_duration_seconds_count{{node="{node}",dynamo_endpoint="generate"}})'
+        )
+        return round(found[0].value) if found else 0
+
+    def _latencies(self, slowed: SlowedWorker) -> dict[str, tuple[tuple[float, float], ...]]:
+        began = self._parts.health_clock.began
+        series = self._parts.prometheus.query_range(
+            health_names.WORKER_LATENCY,
+            start=slowed.slowed_at - _BEFORE_SECONDS,
+            end=slowed.ended_at,
+            step_seconds=_SAMPLE_SECONDS,
+        )
+        return {
+            labels["pod"]: tuple(
+                (at - began, value * _MILLISECONDS) for at, value in points if math.isfinite(value)
+            )
+            for labels, points in series
+        }
+
+    def _load(self) -> Iterator[LoadSample]:
+        parts = self._parts
+        began, now = parts.shift_clock.began, time.time()
+        series = parts.prometheus.query_range(
+            "sum(serving_requests_in_flight)", start=began, end=now, step_seconds=_SAMPLE_SECONDS
+        )
+        minutes = {round(at): value for at, value in parts.batch_in_flight.points()}
+        for at, value in series[0][1] if series else ():
+            shown = parts.shift_clock.of(at)
+            near = [minutes[each] for each in _minutes_before(shown) if each in minutes]
+            batch = min(value, sum(near) / len(near)) if near else 0.0
+            yield LoadSample(at - began, value - batch, batch)
+
+
+def _minutes_before(shown: float) -> list[int]:
+    minute = int(shown) // 60
+    return [60 * (minute - back) for back in range(4)]
+
+
+def _ttft_p95(runs: Sequence[ModelRun], begin: float, end: float) -> float | None:
+    """Return the 95th percentile of the time to first token of the answered requests of a time."""
+    found = [
+        each.time_to_first_token_ms
+        for run in runs
+        for each in run.result.answered
+        if begin <= each.due_seconds < end
+    ]
+    return percentile([each for each in found if each is not None], 95)

@@ -1,0 +1,174 @@
+"""Answers a controller's PromQL from the run's Prometheus, by the controller's faster clock."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from inference_contracts import batch_names
+from inference_local.controllers.run_clock import RunClock
+from inference_local.prometheus.local_prometheus import Sample
+
+_DAY_SECONDS = 86_400.0
+_DEMAND = "serving_requests_in_flight"
+
+
+class Queries(Protocol):
+    """A Prometheus."""
+
+    def query(self, expression: str) -> list[Sample]:
+        """Return the value of an expression now."""
+        ...
+
+    def query_range(
+        self, expression: str, *, start: float, end: float, step_seconds: float
+    ) -> list[tuple[Mapping[str, str], list[tuple[float, float]]]]:
+        """Return the series of an expression over time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Demand of the days before the run, which nobody measured: each of them is like the day of the run.
+
+    Parameters
+    ----------
+    release
+        The release that has it.
+    demand
+        Requests in flight by the second of the run.
+    days
+        How many days.
+    """
+
+    release: str
+    demand: Callable[[float], float]
+    days: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAnswers:
+    """Answers queries as CloudWatch does.
+
+    Parameters
+    ----------
+    prometheus
+        The run's Prometheus.
+    clock
+        The controller's clock.
+    past
+        Demand before the run. None if the controller needs none.
+    """
+
+    prometheus: Queries
+    clock: RunClock
+    past: Past | None = None
+
+    def answer(self, path: str, form: Mapping[str, str]) -> dict[str, Any]:
+        """Return the JSON of an answer.
+
+        Parameters
+        ----------
+        path
+            ``/api/v1/query`` or ``/api/v1/query_range``.
+        form
+            Parameters of the query, with times of the controller's clock.
+        """
+        query = self.clock.shortened(form["query"])
+        result: list[dict[str, Any]]
+        if path.endswith("query_range"):
+            start, end, step = (float(form[name]) for name in ("start", "end", "step"))
+            result = [
+                {"metric": dict(labels), "values": [[at, str(value)] for at, value in points]}
+                for labels, points in self._range(query, start, end, step)
+            ]
+        else:
+            at = float(form["time"])
+            result = [
+                {"metric": dict(each.labels), "value": [at, str(each.value)]}
+                for each in self.prometheus.query(query)
+                if not math.isnan(each.value)
+            ]
+        return {"status": "success", "data": {"result": result}}
+
+    def _range(
+        self, query: str, start: float, end: float, step: float
+    ) -> Iterator[tuple[Mapping[str, str], list[tuple[float, float]]]]:
+        """Yield the series, with what was before the run."""
+        skipped = max(0, math.ceil((self.clock.began - start) / step))
+        measured_from = start + skipped * step
+        before = dict[str, list[tuple[float, float]]]()
+        if self.past is not None and _DEMAND in query:
+            times = [start + number * step for number in range(skipped) if start + number * step <= end]
+            first = self.clock.began - self.past.days * _DAY_SECONDS
+            before[self.past.release] = [
+                (at, self.past.demand((at - first) % _DAY_SECONDS / self.clock.factor))
+                for at in times
+                if at >= first
+            ]
+        found = []
+        if measured_from <= end:
+            real = self.prometheus.query_range(
+                query,
+                start=self.clock.real(measured_from),
+                end=self.clock.real(end) + 1e-3,
+                step_seconds=step / self.clock.factor,
+            )
+            found = [
+                (labels, [(self.clock.of(at), value) for at, value in points]) for labels, points in real
+            ]
+        for labels, points in found:
+            # Times are those that were asked for, without the error of the conversion.
+            exact = [(start + round((at - start) / step) * step, value) for at, value in points]
+            yield labels, [*before.pop(labels.get("release", ""), []), *exact]
+        for release, points in before.items():
+            if points:
+                yield {"release": release}, points
+
+
+class BatchInFlight:
+    """Requests in flight of batch's workers, from the lines of metrics that they write to files.
+
+    Parameters
+    ----------
+    directory
+        Folder with the files.
+    clock
+        The clock of the shift.
+    """
+
+    def __init__(self, directory: Path, clock: RunClock) -> None:
+        self._directory, self._clock = directory, clock
+        self._read: dict[Path, int] = {}
+        self._minutes: dict[int, dict[Path, float]] = {}
+
+    def points(self) -> list[tuple[float, float]]:
+        """Return the beginning of each minute of the shift's clock, and the requests in flight in it."""
+        for path in self._directory.glob("*.log"):
+            for line in self._new_lines(path):
+                self._take(path, line)
+        return [(float(minute * 60), sum(each.values())) for minute, each in sorted(self._minutes.items())]
+
+    def _new_lines(self, path: Path) -> list[str]:
+        with path.open("rb") as file:
+            file.seek(self._read.get(path, 0))
+            text = file.read()
+        whole = text.rfind(b"\n") + 1
+        self._read[path] = self._read.get(path, 0) + whole
+        return text[:whole].decode(errors="replace").splitlines()
+
+    def _take(self, path: Path, line: str) -> None:
+        if batch_names.IN_FLIGHT not in line:
+            return
+        try:
+            content = json.loads(line)
+            at, value = content["_aws"]["Timestamp"] / 1000, float(content[batch_names.IN_FLIGHT])
+        except (ValueError, KeyError, TypeError):
+            return  # a line of another program
+        if at >= self._clock.began:
+            minute = int(self._clock.of(at)) // 60
+            self._minutes.setdefault(minute, {})[path] = value

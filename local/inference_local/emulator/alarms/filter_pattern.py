@@ -1,0 +1,156 @@
+"""Filter patterns of log events: terms, JSON and fields separated by spaces.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from inference_local.emulator.alarms.pattern_conditions import Condition, parse_condition
+
+_TERM: Final = re.compile(
+    r"\s*(?P<sign>[-?]?)(?:\"(?P<phrase>(?:[^\"\\]|\\.)*)\"|%(?P<expression>[^%]*)%|(?P<word>\S+))"
+)
+_FIELD: Final = re.compile(r"\[([^\]]*)\]|\"([^\"]*)\"|(\S+)")
+_STEP: Final = re.compile(r"\.([\w-]+)|\[(\d+)\]|(?:\.?\[['\"]([^'\"]+)['\"]\])")
+_FIELD_NAME: Final = re.compile(r"\s*(?P<name>[\w$-]+)\s*(?P<condition>.*)", re.DOTALL)
+_ELLIPSIS: Final = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class EventValues:
+    """What a log event has at selectors.
+
+    Parameters
+    ----------
+    content
+        The event's JSON object, or its fields by name (``size``) and by position (``7``).
+    """
+
+    content: Mapping[str, Any]
+    is_json: bool
+
+    def look(self, selector: str) -> tuple[bool, Any]:
+        """Return whether a selector has a value (`$.a.b[0]` or `$size` or `size`), and the value."""
+        if not self.is_json:
+            name = selector.removeprefix("$").removeprefix(".")
+            return name in self.content, self.content.get(name)
+        value: Any = self.content
+        for step in _steps(selector):
+            is_element = isinstance(step, int) and isinstance(value, list) and step < len(value)
+            if not is_element and not (isinstance(value, dict) and step in value):
+                return False, None
+            value = value[step]
+        return True, value
+
+
+#: Returns the values of a matching event, None if it does not match.
+FilterPattern = Callable[[str], EventValues | None]
+
+
+@lru_cache(maxsize=1024)
+def parse_pattern(pattern: str) -> FilterPattern:
+    """Return a function that matches messages of log events.
+
+    Raises
+    ------
+    ValueError
+        If the pattern has another syntax.
+    """
+    text = pattern.strip()
+    if text.startswith("{"):
+        if not text.endswith("}"):
+            raise ValueError(f"the filter pattern {pattern!r} has no closing brace")
+        return _json_pattern(parse_condition(text[1:-1]))
+    if text.startswith("["):
+        if not text.endswith("]"):
+            raise ValueError(f"the filter pattern {pattern!r} has no closing bracket")
+        return _field_pattern(text[1:-1])
+    return _term_pattern(text)
+
+
+def _term_pattern(text: str) -> FilterPattern:
+    groups: dict[str, list[Callable[[str], bool]]] = {"": [], "-": [], "?": []}
+    for match in _TERM.finditer(text):
+        groups[match["sign"]].append(_contains(match))
+    needed, refused, optional = groups[""], groups["-"], groups["?"]
+
+    def matches(message: str) -> EventValues | None:
+        # Terms with a question mark are ignored beside others.
+        found = any(term(message) for term in optional) if optional and not needed and not refused else True
+        found = found and all(term(message) for term in needed)
+        found = found and not any(term(message) for term in refused)
+        return EventValues({}, is_json=False) if found else None
+
+    return matches
+
+
+def _contains(match: re.Match[str]) -> Callable[[str], bool]:
+    if match["expression"] is not None:
+        expression = re.compile(match["expression"])
+        return lambda message: bool(expression.search(message))
+    term = match["word"] if match["phrase"] is None else re.sub(r"\\(.)", r"\1", match["phrase"])
+    # The pattern `" "` matches every event.
+    return lambda message: term in message or not term.strip()
+
+
+def _json_pattern(condition: Condition) -> FilterPattern:
+    def matches(message: str) -> EventValues | None:
+        try:
+            content = json.loads(message)
+        except ValueError:
+            return None
+        values = EventValues(content, is_json=True)
+        return values if isinstance(content, dict) and condition(values.look) else None
+
+    return matches
+
+
+@lru_cache(maxsize=1024)
+def _steps(selector: str) -> tuple[str | int, ...]:
+    path = selector.removeprefix("$")
+    steps = list(_STEP.finditer(path))
+    if not selector.startswith("$") or "".join(match[0] for match in steps) != path:
+        raise ValueError(f"{selector!r} is no property selector such as $.name or $.list[0].name")
+    return tuple(int(match[2]) if match[2] else match[1] or match[3] for match in steps)
+
+
+def _field_pattern(text: str) -> FilterPattern:
+    parts = [part.strip() for part in _split(text)] if text.strip() else []
+    if parts.count(_ELLIPSIS) > 1:
+        raise ValueError(f"the filter pattern [{text}] has more than one ellipsis")
+    fields = [_field(part) for part in parts if part != _ELLIPSIS]
+    names = [name for name, _ in fields]
+    conditions = [condition for _, condition in fields if condition]
+    before = parts.index(_ELLIPSIS) if _ELLIPSIS in parts else len(parts)
+
+    def matches(message: str) -> EventValues | None:
+        values = ["".join(part or "" for part in match.groups()) for match in _FIELD.finditer(message)]
+        if len(values) < len(names):
+            return None
+        content = {str(position): value for position, value in enumerate(values, start=1)}
+        content.update(zip(names[:before], values, strict=False))
+        after = names[before:]
+        content.update(zip(after, values[len(values) - len(after) :], strict=True))
+        event = EventValues(content, is_json=False)
+        return event if all(condition(event.look) for condition in conditions) else None
+
+    return matches
+
+
+def _split(text: str) -> Sequence[str]:
+    """Split at commas that are not in quotation marks."""
+    return re.findall(r"(?:\"(?:[^\"\\]|\\.)*\"|[^,\"])+", text)
+
+
+def _field(part: str) -> tuple[str, Condition | None]:
+    match = _FIELD_NAME.fullmatch(part)
+    if match is None:
+        raise ValueError(f"{part!r} is no field of a filter pattern")
+    return match["name"], parse_condition(part) if match["condition"] else None

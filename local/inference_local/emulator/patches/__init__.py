@@ -1,0 +1,37 @@
+"""Patches for gaps of the emulator, one module each. Every module has `apply`."""
+
+from collections.abc import Callable
+
+from inference_local.emulator.patches import (
+    alarm_evaluation,
+    custom_resource_errors,
+    distributed_maps,
+    event_invoke_limits,
+    log_group_names,
+    logs_of_functions,
+    metric_queries,
+    metrics_of_logs,
+    no_docker,
+    promql_evaluation,
+    secret_references,
+    stack_status_polling,
+    task_tokens,
+    worker_lifetime,
+)
+
+PATCHES: tuple[Callable[[], None], ...] = (
+    alarm_evaluation.apply,
+    custom_resource_errors.apply,
+    distributed_maps.apply,
+    event_invoke_limits.apply,
+    log_group_names.apply,
+    logs_of_functions.apply,
+    metric_queries.apply,
+    metrics_of_logs.apply,
+    no_docker.apply,
+    promql_evaluation.apply,
+    secret_references.apply,
+    stack_status_polling.apply,
+    task_tokens.apply,
+    worker_lifetime.apply,
+)

@@ -1,0 +1,209 @@
+"""What AWS refuses, as the emulator says it. Each row names its source.
+
+The emulator's own code decides when a row applies. Its words come from here, so that this file lists every
+refusal that a deployment on this machine was checked against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_local.emulator.api_failures import AwsApiError
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error that AWS answers with.
+
+    Parameters
+    ----------
+    call
+        Service and operation, or the type of the CloudFormation resource.
+    when
+        What the caller did.
+    code
+        AWS's name of the error.
+    message
+        AWS's text. Parts in braces are filled in.
+    source
+        The document, or the repository and number of a public issue, that shows the refusal.
+    """
+
+    call: str
+    when: str
+    code: str
+    message: str
+    source: str
+
+    def error(self, **values: str) -> AwsApiError:
+        """Return the error with its parts filled in."""
+        return AwsApiError(self.code, self.message.format(**values))
+
+
+POD_IDENTITY_EXISTS = Refusal(
+    call="eks:CreatePodIdentityAssociation",
+    when="The service account of a cluster has an association already",
+    code="ResourceInUseException",
+    message="Association already exists: {association}",
+    source="eksctl-io/eksctl#7753; EKS API Reference, CreatePodIdentityAssociation",
+)
+
+EVENT_INVOKE_LIMIT = Refusal(
+    call="lambda:PutFunctionEventInvokeConfig, AWS::Lambda::EventInvokeConfig",
+    when="The age of an event is not 60 to 21,600 seconds, or the attempts are not 0 to 2",
+    code="ValidationException",
+    message=(
+        "1 validation error detected: Value '{value}' at '{name}' failed to satisfy constraint: "
+        "Member must have value {bound}"
+    ),
+    source="AWS Lambda API Reference, PutFunctionEventInvokeConfig; words: getmoto/moto, awslambda/models.py",
+)
+
+LOG_GROUP_EXISTS = Refusal(
+    call="AWS::Logs::LogGroup",
+    when="A log group has the name already, also one that a service has created",
+    code="AlreadyExists",
+    message=(
+        "Resource of type 'AWS::Logs::LogGroup' with identifier "
+        '\'{{"/properties/LogGroupName":"{name}"}}\' already exists.'
+    ),
+    source="CloudWatch Logs API Reference, CreateLogGroup: ResourceAlreadyExistsException; aws/aws-cdk#19812",
+)
+
+NAME_EXISTS = Refusal(
+    call="CloudFormation, creation of a resource",
+    when="Another resource of the account and region has the same name",
+    code="AlreadyExists",
+    message="Resource of type '{type}' with identifier '{name}' already exists.",
+    source="CloudFormation CLI User Guide, resource type handler contract: AlreadyExists of a create handler",
+)
+
+CUSTOM_NAME_REPLACED = Refusal(
+    call="CloudFormation, update of a resource",
+    when="A property that cannot change has changed, and the template gives the resource the same name",
+    code="ValidationError",
+    message=(
+        "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
+        "Rename {name} and update the stack again."
+    ),
+    source="re:Post, CloudFormation error of a custom-named resource; the types' createOnlyProperties",
+)
+
+PROVIDER_EXISTS = Refusal(
+    call="ecs:CreateCapacityProvider, and a replacement of AWS::ECS::CapacityProvider under the same Name",
+    when="A capacity provider of the account and region has the name",
+    code="ClientException",
+    message="The specified capacity provider already exists. To change the configuration of an existing "
+    "capacity provider, update the capacity provider.",
+    source="aws/containers-roadmap#688; CloudFormation schema of AWS::ECS::CapacityProvider, "
+    "createOnlyProperties: AutoScalingGroupArn, Name, ClusterName",
+)
+
+PROVIDER_NAME_RESERVED = Refusal(
+    call="ecs:CreateCapacityProvider",
+    when="The name begins with aws, ecs or fargate",
+    code="ClientException",
+    message="The name of a capacity provider cannot start with aws, ecs or fargate.",
+    source="ECS API Reference, CreateCapacityProvider, name",
+)
+
+GROUP_HAS_PROVIDER = Refusal(
+    call="ecs:CreateCapacityProvider",
+    when="Another capacity provider has the Auto Scaling group",
+    code="ClientException",
+    message="The specified Auto Scaling group ARN is already being used by another capacity provider. "
+    "Specify a unique Auto Scaling group ARN and try again.",
+    source="aws/containers-roadmap#632",
+)
+
+PROVIDER_UNKNOWN = Refusal(
+    call="ecs:PutClusterCapacityProviders, ecs:DeleteCapacityProvider",
+    when="There is no such capacity provider",
+    code="InvalidParameterException",
+    message="The specified capacity provider {provider} was not found.",
+    source="ECS API Reference, PutClusterCapacityProviders: it must already be created",
+)
+
+MANAGED_PROVIDER_ASSOCIATED = Refusal(
+    call="ecs:PutClusterCapacityProviders, AWS::ECS::ClusterCapacityProviderAssociations",
+    when="The list names a provider of Managed Instances, which belongs to its cluster from its creation",
+    code="InvalidParameterException",
+    message="Cannot associate Managed Instances capacity provider to clusters using this API. Managed "
+    "Instances capacity providers are already associated with a cluster.",
+    source="hashicorp/terraform-provider-aws#44783; aws/aws-cdk#35699",
+)
+
+PROVIDER_IN_USE = Refusal(
+    call="ecs:PutClusterCapacityProviders, ecs:DeleteCapacityProvider",
+    when="Services or tasks of the cluster use a provider that the new list leaves out, or that is deleted",
+    code="ResourceInUseException",
+    message="The specified capacity provider is in use and cannot be removed.",
+    source="aws/containers-roadmap#631; ECS API Reference, PutClusterCapacityProviders and "
+    "DeleteCapacityProvider",
+)
+
+PROVIDER_ASSOCIATED = Refusal(
+    call="ecs:DeleteCapacityProvider",
+    when="The capacity provider is associated with a cluster",
+    code="ClientException",
+    message="The capacity provider cannot be deleted because it is associated with cluster: {cluster}. "
+    "Remove the capacity provider from the cluster and try again.",
+    source="ECS API Reference, DeleteCapacityProvider; ekristen/aws-nuke#542",
+)
+
+PROVIDER_NOT_ASSOCIATED = Refusal(
+    call="ecs:CreateService, ecs:UpdateService, ecs:RunTask",
+    when="A strategy names a provider that the cluster does not have",
+    code="InvalidParameterException",
+    message="The specified capacity provider '{provider}' was not found or is not associated with the "
+    "cluster.",
+    source="ECS API Reference, CreateService, capacityProviderStrategy",
+)
+
+STRATEGY_NOT_FORCED = Refusal(
+    call="ecs:UpdateService, and AWS::ECS::Service without a new ForceNewDeploymentNonce",
+    when="The strategy changes without forceNewDeployment",
+    code="InvalidParameterException",
+    message="When switching from launch type to capacity provider strategy on an existing service, or making "
+    "a change to a capacity provider strategy on a service that is already using one, you must force a new "
+    "deployment.",
+    source="pipe-cd/pipecd#6385; CloudFormation User Guide, AWS::ECS::Service",
+)
+
+INSTANCE_TAG_KEY = Refusal(
+    call="ec2:RunInstances of ECS Managed Instances",
+    when="Tags are in the metadata of the instance, and a key has other characters than those of its paths",
+    code="InvalidParameterValue",
+    message="'{key}' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\\\-_+=,.@:]{{1,255}}), "
+    "and must not be a reserved name ('.', '..', '_index')",
+    source="ECS API Reference, InstanceLaunchTemplate, instanceMetadataTagsPropagation; seek-oss/aec#411",
+)
+
+MANAGED_PROVIDERS_MIXED = Refusal(
+    call="ecs:UpdateService",
+    when="The strategy has several providers, and one is of Managed Instances",
+    code="InvalidParameterException",
+    message="Specifying multiple capacity providers is not supported when using a MANAGED_INSTANCES capacity "
+    "provider",
+    source="terraform-aws-modules/terraform-aws-ecs#410",
+)
+
+NETWORK_NOT_VALID = Refusal(
+    call="ecs:CreateService, ecs:UpdateService",
+    when="The service has a network configuration, and tasks of its definition have no network of their own",
+    code="InvalidParameterException",
+    message="Network Configuration is not valid for the given networkMode of this task definition.",
+    source="cloudposse/terraform-aws-ecs-alb-service-task#22; ECS API Reference, CreateService, "
+    "networkConfiguration: it isn't supported for other network modes",
+)
+
+FEWER_PARTITIONS = Refusal(
+    call="kafka:UpdateTopic, update of AWS::MSK::Topic",
+    when="The topic has more partitions than the update asks for",
+    code="BadRequestException",
+    message="Topic currently has {before} partitions, {after} would not be an increase.",
+    source=(
+        'Apache Kafka, "Modifying topics", and the message of its InvalidPartitionsException; the code is '
+        "that of Amazon MSK API Reference, UpdateTopic"
+    ),
+)

@@ -1,0 +1,216 @@
+"""Replays the public trace against running models, and writes the report."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.measure.replay.open_loop import ProgressCallback, ReplayProgress
+from inference_blueprints.measure.replay.ramp import POINTS, RampPoints
+from inference_blueprints.measure.replay.replay_result import ReplayResult
+from inference_blueprints.measure.replay.trace_replay import (
+    DEFAULT_REQUEST_TIMEOUT_SECONDS,
+    DEFAULT_SECONDS,
+    replay_async,
+)
+from inference_blueprints.measure.statistics.figure_text import amount
+from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.serving.plan import build_plan
+from inference_contracts.errors import UserError
+from inference_local.batch.batch_outcome import BatchOutcome
+from inference_local.caller_runs import NO_CALLERS, CallerOutcomes
+from inference_local.controllers.controller_outcomes import (
+    CapacityShiftOutcome,
+    GpuHealthOutcome,
+)
+from inference_local.report.html import render_html
+from inference_local.report.report_builder import as_dict, build_report
+from inference_local.report.report_types import ModelRun, Report
+from inference_local.run_state import RunningModel
+from inference_local.run_steps import Step, Steps
+from inference_local.scaling.scaling_outcome import ScalingOutcome
+from inference_local.serving.engine_kind import EngineKind
+from inference_local.serving.local_target import LocalTarget
+from inference_local.serving.platform_parts import PlatformPart, Replacement
+from inference_local.worker_losses import WorkerLoss
+
+#: How long requests arrive in a run whose workers follow the load.
+RAMP_SECONDS = 300.0
+
+
+def replay(
+    loaded: LoadedBlueprint,
+    running: Sequence[RunningModel],
+    engines: EngineKind,
+    *,
+    steps: Steps,
+    seconds: float | None,
+    follows_ramp: bool = False,
+    ramp: RampPoints = POINTS,
+    title: str = "Replay a public trace against the models",
+) -> list[ModelRun]:
+    """Replay the trace, scaled to each model's workload, against all models at once.
+
+    Parameters
+    ----------
+    loaded
+        The blueprint, which states the workloads.
+    running
+        The running models.
+    engines
+        Their engines. They bound the rate and the time of an answer.
+    steps
+        Where progress is shown: one step.
+    seconds
+        How long requests arrive. None for the default.
+    follows_ramp
+        Whether the rate rises to the peak and falls again.
+    ramp
+        How the rate rises and falls.
+    title
+        What the step does.
+
+    Raises
+    ------
+    UserError
+        If the blueprint has a model that is not running, or an endpoint stops answering.
+    """
+    models = loaded.blueprint.spec.models
+    by_name = {model.name: model for model in running}
+    missing = [model.name for model in models if model.name not in by_name]
+    if missing:
+        raise UserError(
+            f"{loaded.file}: models {', '.join(missing)} are not running; "
+            f"running models are {', '.join(by_name)}"
+        )
+    with steps.step(title) as step:
+        results = asyncio.run(
+            _replay_all(
+                loaded, by_name, engines, _Bar(step), seconds=seconds, ramp=ramp if follows_ramp else None
+            )
+        )
+        failures = sum(sum(result.failure_reasons.values()) for result in results)
+        sent = sum(len(result.outcomes) for result in results)
+        step.result = f"{amount(sent, 'request')}, {amount(failures, 'failure')}"
+    target = LocalTarget(loaded.blueprint, engines)
+    deployments = {model.name: target.render(model) for model in build_plan(loaded.blueprint).models}
+    return [
+        ModelRun(
+            endpoint=by_name[model.name].base_url,
+            result=result,
+            objectives=model.objectives,
+            # The latencies of several deployments behind one route match none of their profiles.
+            profile=deployments[model.name][0].profile if len(deployments[model.name]) == 1 else None,
+        )
+        for model, result in zip(models, results, strict=True)
+    ]
+
+
+def write_report(
+    loaded: LoadedBlueprint,
+    runs: list[ModelRun],
+    parts: Sequence[PlatformPart],
+    run_directory: Path,
+    *,
+    engines: EngineKind,
+    replacements: tuple[Replacement, ...],
+    worker_losses: tuple[WorkerLoss, ...] | None = None,
+    batch: tuple[BatchOutcome, ...] | None = None,
+    scaling: ScalingOutcome | None = None,
+    capacity_shift: CapacityShiftOutcome | None = None,
+    gpu_health: GpuHealthOutcome | None = None,
+    callers: CallerOutcomes = NO_CALLERS,
+) -> Report:
+    """Write ``report.json`` and ``report.html``.
+
+    Parameters
+    ----------
+    runs
+        The result of `replay`.
+    parts
+        Which parts of the platform are real, emulated, simulated or stubbed.
+    run_directory
+        Folder of the run.
+    engines
+        The engines that answered. They say whether times mean something, and what their replay changed.
+    replacements
+        Settings of the plan that have another value on this machine.
+    worker_losses
+        Outcomes of the streams whose worker was killed. None if no worker was killed.
+    batch
+        Outcomes of the batch jobs. None if none ran.
+    scaling
+        How workers followed the load. None if their number was fixed.
+    capacity_shift, gpu_health
+        What the controllers did. None if they did not run.
+    callers
+        What callers with a deadline and streaming jobs got.
+    """
+    report = build_report(
+        blueprint=loaded.file,
+        created_at=datetime.now(UTC),
+        summary=summarise(loaded.blueprint, build_plan(loaded.blueprint)),
+        runs=runs,
+        parts=parts,
+        replacements=(*engines.replay_replacements(), *replacements),
+        timed=engines.has_times,
+        worker_losses=worker_losses,
+        batch=batch,
+        scaling=scaling,
+        capacity_shift=capacity_shift,
+        gpu_health=gpu_health,
+        real_time=callers.real_time,
+        streaming=callers.streaming,
+    )
+    (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
+    (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")
+    return report
+
+
+async def _replay_all(
+    loaded: LoadedBlueprint,
+    running: dict[str, RunningModel],
+    engines: EngineKind,
+    bar: _Bar,
+    *,
+    seconds: float | None,
+    ramp: RampPoints | None,
+) -> list[ReplayResult]:
+    replays = (
+        replay_async(
+            running[model.name].base_url,
+            model.name,
+            engines.replayed_workload(model.workload),
+            running[model.name].context_length,
+            seconds=seconds or (RAMP_SECONDS if ramp else DEFAULT_SECONDS),
+            follows_ramp=ramp is not None,
+            ramp=ramp or POINTS,
+            on_progress=bar.of(model.name),
+            request_timeout_seconds=max(DEFAULT_REQUEST_TIMEOUT_SECONDS, engines.answer_seconds),
+        )
+        for model in loaded.blueprint.spec.models
+    )
+    return await asyncio.gather(*replays)
+
+
+class _Bar:
+    """Adds up the progress of several replays."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._latest: dict[str, ReplayProgress] = {}
+
+    def of(self, model: str) -> ProgressCallback:
+        def show(progress: ReplayProgress) -> None:
+            self._latest[model] = progress
+            self._step.update(
+                sum(each.done for each in self._latest.values()),
+                sum(each.total for each in self._latest.values()),
+                f"{sum(each.in_flight for each in self._latest.values())} in flight",
+            )
+
+        return show

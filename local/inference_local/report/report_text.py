@@ -1,0 +1,194 @@
+"""Sentences and figures of a report, for both the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from inference_blueprints.measure.statistics.figure_text import amount, milliseconds, number
+from inference_blueprints.measure.statistics.request_statistics import Measurement
+from inference_local.batch.batch_outcome import BatchOutcome
+from inference_local.report.report_types import Length, ModelReport, Replayed
+from inference_local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
+from inference_local.serving.platform_parts import Replacement
+from inference_local.worker_losses import WorkerLoss
+
+
+def cost_lines(measurement: Measurement) -> list[tuple[str, str]]:
+    """Return throughput and price with their names."""
+    throughput = measurement.throughput_per_gpu_tokens_per_second
+    price = measurement.price_per_million_tokens_usd
+    return [
+        (
+            "throughput per accelerator",
+            "not available"
+            if throughput is None
+            else f"{number(round(throughput.input_and_output))} tokens/s of input and output, "
+            f"{number(round(throughput.output, 1))} tokens/s of output, at the replayed load",
+        ),
+        (
+            "price per million tokens",
+            "not available"
+            if price is None
+            else f"{price.input_and_output:.2f} USD for input and output, "
+            f"{price.output:.2f} USD if output tokens carry the whole cost, at the replayed load",
+        ),
+    ]
+
+
+def by_workers(
+    replacements: Sequence[Replacement],
+) -> list[tuple[tuple[str, ...], list[Replacement]]]:
+    """Return each different exception once, under the workers that have it."""
+    workers: dict[Replacement, list[str]] = {}
+    for each in replacements:
+        workers.setdefault(replace(each, workers=""), []).append(each.workers)
+    groups: dict[tuple[str, ...], list[Replacement]] = {}
+    for row, having in workers.items():
+        groups.setdefault(tuple(having), []).append(row)
+    return list(groups.items())
+
+
+def replayed_lines(replayed: Replayed) -> list[str]:
+    """Return sentences about the replayed trace and how it was scaled."""
+    scaling = replayed.scaling
+    lines = [
+        f"{replayed.trace}, {replayed.cut}; {replayed.source}, {replayed.licence}.",
+        f"{replayed.recorded_seconds:.0f} recorded seconds, times multiplied by {scaling.time:.3g}: "
+        f"{replayed.peak_requests_per_second:g} requests/s in the busiest "
+        f"{replayed.peak_window_seconds:.0f} s.",
+    ]
+    if replayed.images:
+        return [*lines, f"Every request asked for {replayed.images}; only its time is that of the trace."]
+    lines += [
+        f"Prompts {_scaled(scaling.input)}: {_length(replayed.input_tokens)}, including "
+        f"{replayed.template_tokens} of the template; shared blocks of {scaling.block_tokens:.0f} tokens.",
+        f"Answers {_scaled(scaling.output)}: {_length(replayed.output_tokens)}.",
+    ]
+    if scaling.common_prefix_tokens:
+        lines.append(
+            f"{scaling.common_prefix_tokens} tokens start every prompt, for the shared prefix ratio of "
+            f"{replayed.stated_shared_prefix_ratio:g}."
+        )
+    if scaling.clipped_inputs or scaling.clipped_outputs:
+        lines.append(
+            f"Cut to fit the context: {scaling.clipped_inputs} prompts, {scaling.clipped_outputs} answers; "
+            "the others are longer to keep the mean."
+        )
+    return lines
+
+
+def objective_lines(model: ModelReport) -> list[str]:
+    """Return each objective and whether it was met."""
+    verdicts = {True: "met", False: "missed", None: "not measured"}
+    return [
+        f"{objective.name} {objective.limit_ms:g} ms: {verdicts[objective.met]} "
+        f"({milliseconds(objective.measured_ms)} ms)"
+        for objective in model.objectives
+    ]
+
+
+def worker_loss(loss: WorkerLoss) -> str:
+    """Return a sentence about a killed worker and the answers that it was writing."""
+    kind = "worker" if loss.role == "worker" else f"{loss.role} worker"
+    if not loss.killed:
+        return f"The only {kind} of {loss.deployment} was not killed: no other could continue its answers."
+    return (
+        f"{loss.killed} of {loss.workers} {kind}s of {loss.deployment} killed during {loss.streams} "
+        f"answers: {loss.moved} moved to another worker, {loss.completed} complete, {loss.lost} lost."
+    )
+
+
+def scaling_lines(outcome: ScalingOutcome) -> list[str]:
+    """Return sentences about workers that followed the load."""
+    starts = ", ".join(f"{role} {seconds:.1f} s" for role, seconds in outcome.start_seconds.items())
+    changes = len(changing(outcome))
+    unanswered = sum(None in each.readings.values() for each in outcome.decisions)
+    blind = f" {unanswered} lacked an answer of Prometheus." if unanswered else ""
+    by_clients = outcome.clients is not None
+    held = (
+        f"{outcome.gpu_hours:.2f} GPU-hours (simulated), {outcome.gpu_hours_at_most:.2f} with the largest "
+        "number of workers all the time."
+    )
+    who = (
+        f"Up to {outcome.clients} clients at once sent {amount(outcome.requests, 'request')}, apart from the "
+        "replay."
+        if by_clients
+        else held
+    )
+    return [
+        f"Workers followed the load: {outcome.workers_min} to {outcome.workers_max} were ready. "
+        f"{len(outcome.decisions)} decisions, {changes} of them changed the number.{blind}",
+        # A replayed trace changes the number often, before it is reached: its plot shows that.
+        *(steps_of(outcome.samples) if by_clients else ()),
+        f"{amount(outcome.cut_streams, 'stream')} cut, {amount(outcome.lost, 'request')} lost; "
+        "every token was counted.",
+        who,
+        f"Windows, periods and starts of workers are {outcome.time_factor:g} times shorter ({starts}). "
+        "Requests are not.",
+        "What makes workers in the cluster is a stand-in: it starts and ends processes of this machine.",
+    ]
+
+
+def steps_of(samples: Sequence[WorkerSample]) -> list[str]:
+    """Return a sentence for each change of the wanted number of workers, and when it was reached.
+
+    Parameters
+    ----------
+    samples
+        The workers over time.
+    """
+    lines = []
+    for index, (before, after) in enumerate(pairwise(samples), start=1):
+        if before.wanted == after.wanted:
+            continue
+        reached = next(
+            (each for each in samples[index:] if each.ready == each.occupying == after.wanted), None
+        )
+        then = f"reached after {reached.seconds - after.seconds:.0f} s" if reached else "never reached"
+        lines.append(
+            f"At {after.seconds:.0f} s: from {before.wanted} to {amount(after.wanted, 'worker')}, {then}."
+        )
+    return lines
+
+
+def changing(outcome: ScalingOutcome) -> list[ScalingDecision]:
+    """Return the decisions that changed the number of workers."""
+    return [each for each in outcome.decisions if each.desired != each.workers]
+
+
+def readings(decision: ScalingDecision) -> str:
+    """Return what a decision saw."""
+    return ", ".join(
+        f"{name} {'no answer' if value is None else number(round(value, 1))}"
+        for name, value in decision.readings.items()
+    )
+
+
+def batch_job(outcome: BatchOutcome, *, simulated: bool) -> str:
+    """Return a sentence about a batch job and its answers in the signal store."""
+    signals = outcome.signals
+    read_back = (
+        f" Signal {signals.name}, read back: {signals.written} written, {signals.missing} missing, "
+        f"{signals.wrong} wrong."
+        if signals
+        else ""
+    )
+    images = f" {amount(outcome.images, 'image')}, one per file." if outcome.images is not None else ""
+    return (
+        f"Batch job of team {outcome.team} in queue {outcome.queue}, {outcome.state} after "
+        f"{outcome.seconds:.0f} s{' (simulated)' if simulated else ''}: {outcome.requests} requests of "
+        f"{outcome.model}, {outcome.completed} answered, {outcome.failed} failed, {outcome.lost} lost, "
+        f"{outcome.duplicated} duplicated; {outcome.workers_killed} workers killed and replaced; "
+        f"{outcome.cost_usd:.4f} USD at the queue's rates.{read_back}{images}"
+    )
+
+
+def _scaled(factor: float) -> str:
+    return f"{'shrunk' if factor < 1 else 'lengthened'} to {factor:.3g} of the recorded length"
+
+
+def _length(length: Length) -> str:
+    counted = "not counted" if length.counted is None else f"{length.counted:,.0f} counted"
+    return f"mean {length.stated:,} tokens stated, {length.sent:,.0f} sent, {counted}"

@@ -1,0 +1,259 @@
+"""The state of a run for other commands: a file with its addresses, and a lock that is held while it runs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+from inference_blueprints.operate.signals.signal_store_address import StoreAddress
+from inference_contracts.errors import UserError
+from inference_local.serving.engine_names import EngineName
+from inference_local.serving.platform_parts import PlatformPart, Replacement
+from inference_local.serving.served_process import ServedProcess
+
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class RunningModel:
+    """A running model.
+
+    Parameters
+    ----------
+    name
+        Name under which the OpenAI API serves it.
+    base_url
+        Base URL of the OpenAI API, ending in ``/v1``.
+    context_length
+        Maximum length of prompt and answer together, in tokens.
+    """
+
+    name: str
+    base_url: str
+    context_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBatch:
+    """A running batch API.
+
+    Parameters
+    ----------
+    base_url
+        Base URL for clients of the OpenAI API, ending in ``/v1``.
+    platform
+        ``metadata.name``. Tokens are valid for this platform only.
+    team, role
+        The team that submits jobs from this machine, and the ARN of one of its roles.
+    environment
+        Variables that point AWS clients at the emulator. Its credentials are not secret.
+    """
+
+    base_url: str
+    platform: str
+    team: str
+    role: str
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSignals:
+    """A running signal store.
+
+    Parameters
+    ----------
+    address
+        Its address.
+    environment
+        Variables with the credentials that sign its tokens. They are not secret.
+    """
+
+    address: StoreAddress
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run as other commands see it.
+
+    Parameters
+    ----------
+    pid
+        Process that owns the run.
+    phase
+        ``starting`` until the report is written, then ``ready``.
+    parts
+        Which parts of the run are real, emulated, simulated or stubbed.
+    batch
+        Its batch API. None if no workers run.
+    signals
+        Its signal store. None if the blueprint has none.
+    engines
+        Its engines.
+    replacements
+        Settings of the plan that have another value on this machine.
+    processes
+        Its frontends and worker processes.
+    """
+
+    pid: int
+    blueprint: str
+    phase: Literal["starting", "ready"] = "starting"
+    models: tuple[RunningModel, ...] = ()
+    parts: tuple[PlatformPart, ...] = ()
+    batch: RunningBatch | None = None
+    signals: RunningSignals | None = None
+    engines: EngineName = EngineName.SIMULATED
+    replacements: tuple[Replacement, ...] = ()
+    processes: tuple[ServedProcess, ...] = ()
+
+
+class RunClaim:
+    """A lock on a run directory. The kernel releases it when the owner dies.
+
+    Parameters
+    ----------
+    run_directory
+        Folder of the run.
+    """
+
+    def __init__(self, run_directory: Path) -> None:
+        self._path = _state_path(run_directory)
+
+    def publish(self, state: RunState) -> None:
+        """Write the state of the run for other commands.
+
+        Parameters
+        ----------
+        state
+            The state.
+        """
+        draft = self._path.with_suffix(".draft")
+        draft.write_text(json.dumps(asdict(state), indent=2), encoding="utf-8")
+        draft.replace(self._path)
+
+
+@contextmanager
+def claim(run_directory: Path) -> Iterator[RunClaim]:
+    """Lock a run directory for the duration of a run.
+
+    Parameters
+    ----------
+    run_directory
+        Folder of the run. It is created if it does not exist.
+
+    Raises
+    ------
+    UserError
+        If another run holds the directory.
+    """
+    run_directory.mkdir(parents=True, exist_ok=True)
+    with _lock_path(run_directory).open("a") as lock:
+        if not _lock(lock):
+            raise UserError(
+                f"{run_directory}: another run is using this folder; "
+                "stop it with `blueprints local down`, or choose another --run-directory"
+            )
+        _state_path(run_directory).unlink(missing_ok=True)
+        try:
+            yield RunClaim(run_directory)
+        finally:
+            _state_path(run_directory).unlink(missing_ok=True)
+
+
+def live_state(run_directory: Path) -> RunState | None:
+    """Return the state of the run that uses a folder. None if there is none.
+
+    Parameters
+    ----------
+    run_directory
+        Folder of the run.
+    """
+    if not _is_locked(run_directory):
+        return None
+    try:
+        document = json.loads(_state_path(run_directory).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    models = tuple(RunningModel(**model) for model in document.pop("models"))
+    parts = tuple(PlatformPart(**part) for part in document.pop("parts"))
+    replacements = tuple(Replacement(**each) for each in document.pop("replacements"))
+    processes = tuple(ServedProcess(**each) for each in document.pop("processes"))
+    engines = EngineName(document.pop("engines"))
+    batch, signals = document.pop("batch"), document.pop("signals")
+    return RunState(
+        **document,
+        models=models,
+        parts=parts,
+        engines=engines,
+        replacements=replacements,
+        processes=processes,
+        batch=RunningBatch(**batch) if batch else None,
+        signals=RunningSignals(StoreAddress(**signals["address"]), signals["environment"])
+        if signals
+        else None,
+    )
+
+
+def stop(run_directory: Path, timeout_seconds: float = 30.0) -> bool:
+    """Stop the run that uses a folder, and wait until it has cleaned up.
+
+    Parameters
+    ----------
+    run_directory
+        Folder of the run.
+    timeout_seconds
+        How long to wait.
+
+    Returns
+    -------
+    bool
+        False if nothing was running.
+
+    Raises
+    ------
+    UserError
+        If the run does not end in time.
+    """
+    state = live_state(run_directory)
+    if state is None:
+        return False
+    os.kill(state.pid, signal.SIGTERM)
+    deadline = time.monotonic() + timeout_seconds
+    while _is_locked(run_directory):
+        if time.monotonic() > deadline:
+            raise UserError(f"process {state.pid} has not ended after {timeout_seconds:.0f} s; see its log")
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _is_locked(run_directory: Path) -> bool:
+    try:
+        with _lock_path(run_directory).open("r+") as lock:
+            return not _lock(lock)
+    except FileNotFoundError:
+        return False
+
+
+def _lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lock_path(run_directory: Path) -> Path:
+    return run_directory / "run.lock"
+
+
+def _state_path(run_directory: Path) -> Path:
+    return run_directory / "state.json"

@@ -1,0 +1,194 @@
+"""Forwards requests from listening sockets of this machine to frontends inside a network namespace.
+
+A separate program: ``python -m inference_local.serving.relay ROUTES``, where the routes are a
+JSON list with an object for each `Route` and the file descriptor of its socket. A socket stays in the
+namespace in which it was created. So this process runs inside the namespace and accepts connections on
+sockets that it inherited from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import ClientError, ClientResponse, ClientSession, web
+
+from inference_blueprints.measure.completions.served_models import ENGINE_HEADER, SIMULATED
+from inference_local.serving.answer_length import fitting_length, with_answer_length
+from inference_local.serving.http_forwarding import (
+    application,
+    carry,
+    forward,
+    forwarding_session,
+    passed_on,
+)
+from inference_local.serving.image_requests import (
+    TEXT_ALONE,
+    ImageLimits,
+    ImageRefusedError,
+    with_images_as_words,
+)
+from inference_local.serving.structured_answers import wanted_schema, with_structure
+
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the requests of one listening socket go.
+
+    Parameters
+    ----------
+    targets
+        Ports with their weights, which are positive.
+    answer_tokens
+        Answer length for requests that state none.
+    images
+        Limits on the images in requests, which become words. None if the engines read images.
+    engines
+        Kind of the engines, for a header of each response.
+    address
+        Loopback address of the targets.
+    pages
+        The only paths that are forwarded, with the method GET. All if it is empty.
+    """
+
+    targets: tuple[tuple[int, float], ...]
+    answer_tokens: int
+    images: ImageLimits | None = TEXT_ALONE
+    engines: str = SIMULATED
+    address: str = _LOOPBACK
+    pages: tuple[str, ...] = ()
+
+
+def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
+    """Yield targets in proportion to their weights, spread evenly and always in the same order.
+
+    Parameters
+    ----------
+    targets
+        Targets with their weights.
+
+    Yields
+    ------
+    int
+        The next target.
+    """
+    total = sum(weight for _, weight in targets)
+    standing = dict.fromkeys((target for target, _ in targets), 0.0)
+    while True:
+        for target, weight in targets:
+            standing[target] += weight
+        chosen = max(standing, key=standing.__getitem__)
+        standing[chosen] -= total
+        yield chosen
+
+
+async def serve(listener: socket.socket, route: Route, session: ClientSession) -> None:
+    """Start serving on a socket. Each request goes to the next target.
+
+    Parameters
+    ----------
+    listener
+        The listening socket.
+    route
+        Targets and limits of its requests.
+    session
+        For the requests to the targets.
+    """
+    targets = turns(route.targets)
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if route.pages and (request.method != "GET" or request.path not in route.pages):
+            raise web.HTTPNotFound
+        body = await request.read()
+        try:
+            if route.images is not None:
+                body = with_images_as_words(request.path, body, route.images)
+        except ImageRefusedError as refusal:
+            return _error(web.HTTPBadRequest, str(refusal), "invalid_request_error", "invalid_image")
+        return await _forward(request, body, next(targets), route, session)
+
+    runner = application(handle)
+    await runner.setup()
+    await web.SockSite(runner, listener).start()
+
+
+async def _forward(
+    request: web.Request, body: bytes, port: int, route: Route, session: ClientSession
+) -> web.StreamResponse:
+    """Send a request to a frontend, and return its response.
+
+    If the answer length that is added here exceeds the context, the frontend refuses the request. Then it is
+    sent again with the length that fits, because a real engine answers to the end of the context.
+    """
+    sent = with_answer_length(request.path, body, route.answer_tokens)
+    try:
+        answer = await forward(request, sent, (route.address, port), session)
+        schema = wanted_schema(request.path, body) if route.engines == SIMULATED else None
+        if sent != body and answer.status == web.HTTPBadRequest.status_code:
+            fitting = fitting_length(await answer.read(), route.answer_tokens)
+            if fitting is not None:
+                sent = with_answer_length(request.path, body, fitting)
+                answer = await forward(request, sent, (route.address, port), session)
+    except (ClientError, OSError) as error:
+        return _bad_gateway(error)
+    async with answer:
+        if schema is not None and answer.status == web.HTTPOk.status_code:
+            return await _structured(answer, schema, route)
+        return await carry(answer, request, added=((ENGINE_HEADER, route.engines),))
+
+
+async def _structured(answer: ClientResponse, schema: Mapping[str, Any], route: Route) -> web.StreamResponse:
+    """Return a simulated answer with the structure that its request demands."""
+    try:
+        body = with_structure(await answer.read(), schema)
+    except (ClientError, OSError) as error:
+        return _bad_gateway(error)
+    headers = [(name, value) for name, value in passed_on(answer.headers) if name.lower() != "content-length"]
+    return web.Response(status=answer.status, body=body, headers=[*headers, (ENGINE_HEADER, route.engines)])
+
+
+def _bad_gateway(error: Exception) -> web.Response:
+    """Return the response for a frontend that does not answer."""
+    return _error(web.HTTPBadGateway, f"the frontend does not answer: {error}", "server_error", "bad_gateway")
+
+
+def _error(kind: type[web.HTTPError], message: str, group: str, code: str) -> web.Response:
+    """Return an error in the format of the OpenAI API."""
+    content = {"error": {"message": message, "type": group, "param": None, "code": code}}
+    return web.json_response(content, status=kind.status_code)
+
+
+async def main(arguments: str) -> None:
+    """Serve every route until the process ends.
+
+    Parameters
+    ----------
+    arguments
+        The routes as a JSON list.
+    """
+    async with forwarding_session() as session:
+        for entry in json.loads(arguments):
+            targets = tuple((port, weight) for port, weight in entry["targets"])
+            images = entry["images"]
+            limits = images and ImageLimits(images["perRequest"], images["tokens"], tuple(images["domains"]))
+            route = Route(
+                targets,
+                entry["answerTokens"],
+                limits,
+                entry["engines"],
+                entry["address"],
+                tuple(entry["pages"]),
+            )
+            await serve(socket.socket(fileno=entry["listener"]), route, session)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,57 @@
+"""Opens listening ports on this machine for frontends inside a network namespace."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+
+from inference_local.serving import relay
+
+_BACKLOG = 1024
+
+
+def open_listeners(
+    routes: Mapping[str, relay.Route], start: Callable[[Sequence[str], Sequence[int]], object]
+) -> dict[str, int]:
+    """Listen on a free loopback port for each route, and pass the sockets to the relay.
+
+    Parameters
+    ----------
+    routes
+        Routes by name.
+    start
+        Starts the relay, given its command and the file descriptors that it inherits.
+
+    Returns
+    -------
+    dict
+        Port by name.
+    """
+    with ExitStack() as sockets:
+        listeners = {
+            name: sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG))
+            for name in routes
+        }
+        arguments = [
+            {
+                "listener": listeners[name].fileno(),
+                "targets": route.targets,
+                "answerTokens": route.answer_tokens,
+                "engines": route.engines,
+                "address": route.address,
+                "pages": route.pages,
+                "images": route.images
+                and {
+                    "perRequest": route.images.per_request,
+                    "tokens": route.images.tokens,
+                    "domains": route.images.domains,
+                },
+            }
+            for name, route in routes.items()
+        ]
+        command = [sys.executable, "-I", "-m", relay.__name__, json.dumps(arguments)]
+        start(command, [listener.fileno() for listener in listeners.values()])
+        return {name: listener.getsockname()[1] for name, listener in listeners.items()}

@@ -1,0 +1,239 @@
+"""Simulated engines: Dynamo's mocker with the latencies of the planned accelerators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inference_blueprints.measure.completions.served_models import SIMULATED
+from inference_blueprints.measure.simulation.profile_file import write_profile
+from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.types import DeploymentPlan, Process
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.types import Blueprint
+from inference_catalog import Accelerator, Model
+from inference_contracts.errors import Finding
+from inference_local.serving.direct.scripted_role import ScriptedRole
+from inference_local.serving.direct.worker_balancer import WorkerBalancer
+from inference_local.serving.engine_kind import DYNAMO, ELASTIC_FINISH_SECONDS, EngineKind
+from inference_local.serving.launch import Launch
+from inference_local.serving.local_deployment import (
+    LocalDeployment,
+    LocalWorkers,
+    WorkerPlace,
+)
+from inference_local.serving.local_frontend import LocalFrontend
+from inference_local.serving.platform_parts import State
+from inference_local.serving.process_commands import (
+    FINISH_SECONDS,
+    SimulatedEngine,
+    environment,
+    worker_command,
+)
+
+#: Up to this number, each worker of a role has its own process, so that a single worker can be killed.
+WORKER_PROCESSES = 8
+#: Maximum number of workers of all deployments. On two processors, 128 workers register in seven seconds. Of
+#: 256 workers, some time out while they wait for the lock of Dynamo's file discovery (1.6.1).
+WORKER_LIMIT = 128
+#: Real workers register a request that tests their health. The mocker registers none, and without one Dynamo
+#: 1.6.1 still reads this deprecated variable, which says the same.
+HEALTHY_ONCE_IT_SERVES: Mapping[str, str] = {"DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]'}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedRole(LocalWorkers):
+    """The simulated workers of one role.
+
+    Parameters
+    ----------
+    accelerator
+        The accelerator that they are planned for.
+    simulated
+        Settings of the simulated engine.
+    finish_seconds
+        How long they serve on after SIGTERM.
+    """
+
+    accelerator: Accelerator
+    simulated: SimulatedWorkers
+    finish_seconds: int
+
+    @property
+    def most(self) -> int:
+        return self.planned.scaling.most if self.planned.scaling else self.replicas
+
+    @property
+    def by_process(self) -> tuple[int, ...]:
+        """Number of workers per process on this machine, spread evenly."""
+        if self.most > self.replicas:
+            return (1,) * self.most
+        count = min(self.replicas, WORKER_PROCESSES)
+        return tuple(self.replicas // count + (index < self.replicas % count) for index in range(count))
+
+    @property
+    def state(self) -> State:
+        return "simulated"
+
+    @property
+    def detail(self) -> str:
+        processes = self.by_process
+        shared = "one process per worker" if max(processes) == 1 else f"in {len(processes)} processes"
+        engine = self.simulated.settings.engine
+        return f"{self.replicas} of Dynamo's mocker for {engine}, {shared}; {self._latencies}"
+
+    @property
+    def answers(self) -> str:
+        return "no weights: answers are random words, counted by this library's tokenizer"
+
+    def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:
+        profile = self.simulated.profile
+        engine = SimulatedEngine(
+            model_name=model,
+            model_directory=place.model_directory,
+            arguments=self.planned.arguments,
+            workers=self.simulated,
+            profile_file=write_profile(profile, place.home / f"{self.name}.npz") if profile else None,
+        )
+        return Launch(
+            worker_command(engine, workers),
+            {
+                **environment({FINISH_SECONDS: str(self.finish_seconds)}, place.home),
+                **_pages_environment(place),
+            },
+        )
+
+    def pages_at(self, place: WorkerPlace) -> tuple[int, str]:
+        return place.pages_port, "/health"
+
+    @property
+    def _latencies(self) -> str:
+        profile = self.profile
+        if profile is None:
+            return (
+                f"latencies are the simulator's default curve, not those of {self.accelerator.name}: "
+                "they give no throughput or price"
+            )
+        return (
+            f"latencies simulated for {profile.model} on {profile.tensor_parallel_size} "
+            f"{profile.accelerator} ({profile.source}, {profile.date}, error at most "
+            f"{profile.largest_error_percent:g} %)"
+        )
+
+
+def _pages_environment(place: WorkerPlace) -> dict[str, str]:
+    """Let a process show its health and metrics, as Dynamo's workers do."""
+    return {
+        "DYN_SYSTEM_HOST": place.address,
+        "DYN_SYSTEM_PORT": str(place.pages_port),
+        **HEALTHY_ONCE_IT_SERVES,
+    }
+
+
+def _is_scripted(roles: Sequence[ResolvedWorkers]) -> bool:
+    """Return whether the simulated engine does not know the engine: it knows those that Dynamo runs."""
+    return roles[0].model.engine.chosen not in STACKS[DYNAMO].frameworks
+
+
+def _scripted(role: ResolvedWorkers, process: Process) -> ScriptedRole:
+    """Return scripted servers in place of the workers of a role.
+
+    Raises
+    ------
+    ValueError
+        If the engine has no server of its own. The checks report it.
+    """
+    server = ENGINES[role.model.engine.chosen].own_server
+    if server is None:
+        raise ValueError(f"the engine '{role.model.engine.chosen}' has no server of its own")
+    return ScriptedRole(
+        planned=process,
+        replicas=process.replicas,
+        context_length=process.engine.max_model_len if process.engine else 0,
+        profile=None,
+        engine=role.model.engine.chosen,
+        server=server,
+        answer_tokens=role.model.workload.output_tokens,
+        most_pixels=images.pixels if (images := role.model.workload.images) else None,
+    )
+
+
+class SimulatedKind(EngineKind):
+    """Dynamo's mocker in place of every engine that it knows, and a scripted server in place of others.
+
+    Parameters
+    ----------
+    finish_seconds
+        How long workers serve on after SIGTERM. By default, all processes end at once: no load balancer
+        sends requests, and no stream has to complete.
+    """
+
+    title = "the simulated engines"
+    ready_seconds = 120.0
+    answer_seconds = 60.0
+    mark = SIMULATED
+    kv_transfer = None
+    elastic_load = "replay"
+
+    def __init__(self, blueprint: Blueprint, *, finish_seconds: int = 0) -> None:
+        super().__init__(blueprint)
+        self._finish_seconds = finish_seconds
+
+    @property
+    def ends_at_once(self) -> bool:
+        return self._finish_seconds == 0
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each part of the blueprint that cannot be simulated on this machine.
+
+        Dynamo's simulated engine writes tokens and no vectors (``dynamo/mocker`` of ai-dynamo 1.6.1).
+        """
+        models = self._blueprint.spec.models
+        for index, model in usable(models):
+            if model.task == "embed":
+                message = (
+                    f"the model '{model.name}' has 'task: embed', and the simulated engine computes no "
+                    "vectors; remove the model in a copy of the blueprint"
+                )
+                yield Finding(("spec", "models", index, "task"), message)
+        workers = sum(
+            role.workers.most
+            for model_index, model in usable(models)
+            for deployment_index, _ in usable(model.deployments)
+            for role in resolve(self._blueprint, model_index, deployment_index)
+        )
+        if workers > WORKER_LIMIT:
+            message = (
+                f"the blueprint has {workers} workers, a local run simulates at most {WORKER_LIMIT}; lower "
+                "`replicas` in a copy of it"
+            )
+            yield Finding(("spec", "models"), message)
+
+    def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:
+        return WorkerBalancer(plan.entry_point) if _is_scripted(roles) else super().frontend(plan, roles)
+
+    def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
+        if _is_scripted(roles):
+            return tuple(map(_scripted, roles, plan.workers))
+        return tuple(
+            SimulatedRole(
+                planned=process,
+                replicas=process.replicas,
+                context_length=simulated.settings.max_model_len,
+                profile=simulated.profile,
+                accelerator=role.accelerator,
+                simulated=simulated,
+                finish_seconds=self._finish_seconds or (ELASTIC_FINISH_SECONDS if process.scaling else 0),
+            )
+            for role, process, simulated in zip(
+                roles, plan.workers, simulated_workers(roles, plan.workers), strict=True
+            )
+        )
+
+    def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:  # noqa: ARG002 -- the same for all
+        write_model_directory(shape, directory)

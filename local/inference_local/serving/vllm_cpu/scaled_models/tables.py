@@ -1,0 +1,113 @@
+"""The data of scaled models, as types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from inference_blueprints.measure.tokenizer.word_tokenizer import ChatFormat
+from inference_catalog import Model
+from inference_contracts.errors import UserError
+
+DATA = Path(__file__).resolve().parent / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledArchitecture:
+    """What a model class adds to the fields that every language model has.
+
+    Parameters
+    ----------
+    fields
+        Fields of ``config.json``; those of the language model too, if it is alone.
+    sections
+        Groups of such fields that several classes share.
+    text
+        Fields of the language model, if ``config.json`` has them in ``text_config``.
+    text_sections
+        Groups of such fields.
+    without
+        Fields of every language model that this class does not take.
+    processor
+        Files of the part that reads images. None for models that read only text.
+    chat_format
+        Format of the conversation, for models whose catalogue entry names none.
+    """
+
+    fields: Mapping[str, Any]
+    sections: tuple[str, ...] = ()
+    text: Mapping[str, Any] | None = None
+    text_sections: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    processor: str | None = None
+    chat_format: str = "chatml"
+
+
+def scaled_architecture(model: Model) -> ScaledArchitecture:
+    """Return the entry of a model's class.
+
+    Raises
+    ------
+    UserError
+        If the class has none.
+    """
+    entries = document("architectures")["architectures"]
+    if model.architecture not in entries:
+        known = ", ".join(entries)
+        raise UserError(
+            f"{model.name}: got architecture {model.architecture}, scaled models exist for {known}. "
+            "Use simulated engines for this model"
+        )
+    return ScaledArchitecture(**entries[model.architecture])
+
+
+def chat_format(model: Model) -> ChatFormat:
+    """Return the format of a model's conversations."""
+    formats = document("chat_formats")
+    own = formats["formats"][model.answer_format or scaled_architecture(model).chat_format]
+    base = formats["bases"].get(own.get("base"), {})
+    entry: dict[str, Any] = {name: value for name, value in {**base, **own}.items() if name != "base"}
+    entry["settings"] = {**formats["settings"], **base.get("settings", {}), **own.get("settings", {})}
+    settings = [
+        f"{{%- set {name} = {json.dumps(value, ensure_ascii=False)} -%}}"
+        for name, value in entry.pop("settings").items()
+    ]
+    files = [DATA / "templates" / f"{name}.jinja" for name in ("parts", entry.pop("template"))]
+    template = "".join([*settings, *(file.read_text("utf-8") for file in files)])
+    marks: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
+    }
+    return ChatFormat(chat_template=template, **marks)
+
+
+def configuration(model: Model) -> dict[str, Any]:
+    """Return the fields of ``config.json`` that depend on the model's class, with their ``$`` values."""
+    shared, entry = document("architectures"), scaled_architecture(model)
+    groups = shared["sections"]
+    language = {name: value for name, value in shared["text"].items() if name not in entry.without}
+    own = _merged([*(groups[name] for name in entry.sections), entry.fields])
+    if entry.text is None:
+        return {**language, **own}
+    text = _merged([language, *(groups[name] for name in entry.text_sections), entry.text])
+    return {**own, "text_config": text}
+
+
+def processor_files(model: Model) -> Mapping[str, Any]:
+    """Return the content of the files of the part that reads images, by file name."""
+    name = scaled_architecture(model).processor
+    return {} if name is None else dict(document("architectures")["processors"][name])
+
+
+@cache
+def document(name: str) -> Mapping[str, Any]:
+    """Return the content of a data file."""
+    content: Mapping[str, Any] = json.loads((DATA / f"{name}.json").read_text("utf-8"))
+    return content
+
+
+def _merged(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: value for group in groups for name, value in group.items()}

@@ -1,0 +1,1 @@
+"""Simulators of fleets and elastic workers, with which benchmarks and tests compare decisions."""

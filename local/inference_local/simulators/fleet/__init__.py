@@ -1,0 +1,1 @@
+"""A fleet of GPUs with faults."""

@@ -1,0 +1,200 @@
+"""What happens to a simulated fleet: faults that have to be found, and events that look like them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy
+
+from inference_catalog.fleet_faults import FleetFaults
+from inference_contracts.health_names import FaultKind
+from inference_local.simulators.fleet.fleet_layout import NODE_GPUS, FleetLayout
+
+_DAY = 86400.0
+#: Slowdowns that are drawn, as shares.
+GREY_SIZES = (0.05, 0.10, 0.15, 0.20, 0.30, 0.40, 0.50, 0.75, 1.00)
+#: Unit of an event that many workers share.
+Shared = Literal["node", "rack", "release", "pool", "cell"]
+
+
+@dataclass(frozen=True, slots=True)
+class GreyFailure:
+    """A worker that becomes slower. It stays so until its node is replaced, or until it ends.
+
+    Parameters
+    ----------
+    worker
+        Number of the worker.
+    at, until
+        Seconds since the start. `until` is infinite if it stays.
+    slower
+        Additional latency per token, as a share.
+    """
+
+    worker: int
+    at: float
+    slower: float
+    until: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareFault:
+    """A signal about a node's hardware.
+
+    Parameters
+    ----------
+    node
+        Number of the node.
+    at
+        Seconds since the start.
+    kind, code
+        The signal.
+    broken
+        Whether the node is broken. Application errors break nothing.
+    """
+
+    node: int
+    at: float
+    kind: FaultKind
+    code: str
+    broken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SharedEvent:
+    """What happens to all workers of a unit for a while.
+
+    Parameters
+    ----------
+    unit, number
+        The unit.
+    at, until
+        Seconds since the start.
+    slower
+        Additional latency per token, as a share. Each worker has its own, by up to a third.
+    load
+        Load as a multiple of the usual.
+    silent
+        Whether metrics are lost.
+    """
+
+    unit: Shared
+    number: int
+    at: float
+    until: float
+    slower: float = 0.0
+    load: float = 1.0
+    silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionRollout:
+    """A new revision of a release, worker by worker.
+
+    Parameters
+    ----------
+    release
+        Number of the release.
+    at
+        Seconds since the start.
+    worker_seconds
+        Time between the restarts of two workers.
+    slower
+        Additional latency per token of the new revision, as a share. It may be negative.
+    """
+
+    release: int
+    at: float
+    worker_seconds: float
+    slower: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetEvents:
+    """Everything that happens.
+
+    Parameters
+    ----------
+    grey, hardware
+        Faults.
+    shared, rollouts
+        Events that no single node is to blame for.
+    """
+
+    grey: tuple[GreyFailure, ...] = ()
+    hardware: tuple[HardwareFault, ...] = ()
+    shared: tuple[SharedEvent, ...] = ()
+    rollouts: tuple[RevisionRollout, ...] = ()
+
+
+def drawn_events(
+    layout: FleetLayout, days: float, figures: FleetFaults, random: numpy.random.Generator
+) -> FleetEvents:
+    """Return the events of some days, at the rates of the catalogue.
+
+    Parameters
+    ----------
+    layout
+        The fleet.
+    days
+        Length.
+    figures
+        Rates.
+    random
+        Source of chance.
+    """
+    gpus, rates = layout.nodes * NODE_GPUS, figures.rates
+
+    def times(per_day: float) -> list[float]:
+        return sorted(random.uniform(600, days * _DAY, random.poisson(per_day * days)).tolist())
+
+    def node() -> int:
+        return int(random.integers(layout.nodes))
+
+    def worker() -> int:
+        return int(random.integers(layout.workers))
+
+    def size() -> float:
+        return float(random.choice(GREY_SIZES))
+
+    def lasting(at: float) -> float:
+        # From less than a minute to nearly ten hours (Greyhound): the logarithm is uniform.
+        return at + float(numpy.exp(random.uniform(numpy.log(30), numpy.log(36000))))
+
+    signals: list[tuple[float, FaultKind, tuple[str, ...], bool]] = [
+        (rates["xid_fatal_per_gpu_day"] * gpus, "xid", ("79", "74", "119", "48"), True),
+        (rates["ecc_fatal_per_gpu_day"] * gpus, "ecc", ("uncorrectable",), True),
+        (rates["stopped_per_gpu_day"] * gpus, "gpus_missing", ("allocatable",), True),
+        (rates["application_xid_per_gpu_day"] * gpus, "xid", ("13", "31", "43"), False),
+    ]
+    return FleetEvents(
+        grey=tuple(GreyFailure(worker(), at, size()) for at in times(rates["grey_per_gpu_day"] * gpus))
+        + tuple(
+            GreyFailure(worker(), at, size(), lasting(at))
+            for at in times(rates["transient_per_gpu_day"] * gpus)
+        ),
+        hardware=tuple(
+            HardwareFault(node(), at, kind, str(random.choice(codes)), broken)
+            for rate, kind, codes, broken in signals
+            for at in times(rate)
+        ),
+        shared=tuple(
+            SharedEvent("rack", int(layout.rack[node()]), at, lasting(at), slower=size())
+            for at in times(rates["rack_events_per_thousand_gpus_day"] * gpus / 1000)
+        )
+        + tuple(
+            SharedEvent(
+                "release",
+                int(random.integers(layout.releases)),
+                at,
+                at + 1800,
+                load=float(random.uniform(1.5, 3)),
+            )
+            for at in times(rates["spikes_per_release_day"] * layout.releases)
+        ),
+        rollouts=tuple(
+            RevisionRollout(int(random.integers(layout.releases)), at, 60.0, float(random.uniform(-0.2, 0.4)))
+            for at in times(rates["rollouts_per_release_day"] * layout.releases)
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Elastic workers: what their owners decide, and how long they take to start."""

@@ -1,0 +1,87 @@
+"""The workers of a role over time: starting, ready, draining."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal
+
+from inference_local.simulators.workers.worker_model import WorkerModel
+
+#: What may go wrong with a worker that is asked for.
+StartFault = Literal["never ready", "no capacity"]
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Workers of a role. Times are in seconds and do not go back.
+
+    Parameters
+    ----------
+    worker
+        What one of them carries.
+    most
+        Largest number of workers, those that drain included: what the pool has room for.
+    ready
+        Number of ready workers at the begin.
+    """
+
+    worker: WorkerModel
+    most: int
+    ready: int
+    #: Times at which workers become ready, with infinity for those that never do.
+    starting: deque[float] = field(default_factory=deque)
+    #: Times at which the last requests of leaving workers end.
+    draining: deque[float] = field(default_factory=deque)
+    billed_seconds: float = 0.0
+    #: Time with fewer workers than wanted because the pool is full or has no capacity, times their number.
+    missing_seconds: float = 0.0
+    _now: float | None = None
+
+    @property
+    def wanted(self) -> int:
+        """Workers that are ready or starting."""
+        return self.ready + len(self.starting)
+
+    @property
+    def present(self) -> int:
+        """Workers that hold a place in the pool."""
+        return self.wanted + len(self.draining)
+
+    def advance(self, now: float) -> None:
+        """Let workers become ready and leave until a time, and count what they cost."""
+        before = now if self._now is None else self._now
+        self.billed_seconds += self.present * (now - before)
+        self._now = now
+        while self.starting and self.starting[0] <= now:
+            self.starting.popleft()
+            self.ready += 1
+        while self.draining and self.draining[0] <= now:
+            self.draining.popleft()
+
+    def want(self, number: int, now: float, fault: StartFault | None = None) -> int:
+        """Start or drain workers to a number, and return how many begin to drain.
+
+        Workers that still start go first, the newest of them at once. A worker that leaves finishes its
+        requests, so it stays for one request's time. A leaving worker keeps its place in the pool until then.
+
+        Parameters
+        ----------
+        number
+            Wanted workers.
+        now
+            The time.
+        fault
+            What happens to workers that start now.
+        """
+        for _ in range(number - self.wanted):
+            if self.present >= self.most or fault == "no capacity":
+                break
+            ready_at = float("inf") if fault == "never ready" else now + self.worker.cold_start_seconds
+            self.starting.append(ready_at)
+        while self.wanted > number and self.starting:
+            self.starting.pop()
+        leaving = max(0, self.wanted - number)
+        self.ready -= leaving
+        self.draining.extend([now + self.worker.service_seconds] * leaving)
+        return leaving

@@ -1,0 +1,136 @@
+"""Who decides the number of workers in a simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from inference_blueprints.serving.autoscaling.autoscaler import Autoscaler
+from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
+from inference_local.simulators.workers.worker_model import WorkerModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleState:
+    """What can be measured of a role at a time.
+
+    Parameters
+    ----------
+    now_seconds
+        The time.
+    wanted, ready
+        Workers that are wanted, and those of them that are ready.
+    running
+        Requests on ready workers.
+    waiting
+        Requests that wait for a slot.
+    prefilling
+        Requests on workers without a first token yet.
+    """
+
+    now_seconds: float
+    wanted: int
+    ready: int
+    running: float
+    waiting: float
+    prefilling: float
+
+
+class Owner(Protocol):
+    """Decides the number of workers."""
+
+    def wanted(self, state: RoleState) -> int:
+        """Return the number of workers from now on."""
+        ...
+
+
+#: Time between two decisions (``--horizontal-pod-autoscaler-sync-period`` of kube-controller-manager).
+DECISION_SECONDS = 15.0
+
+#: A measured load of a role. None stands for a metric that cannot be read, NaN for one without a value.
+Signal = Callable[[RoleState], float | None]
+
+
+def always(_now_seconds: float) -> bool:
+    """KEDA answers at any time."""
+    return True
+
+
+class AutoscaledRole:
+    """KEDA with the HorizontalPodAutoscaler.
+
+    Parameters
+    ----------
+    scaled_object
+        The rules.
+    signals
+        What its triggers measure, by name.
+    keda_answers
+        Whether KEDA answers at a time.
+    """
+
+    def __init__(
+        self,
+        scaled_object: ScaledObject,
+        signals: Mapping[str, Signal],
+        *,
+        keda_answers: Callable[[float], bool] = always,
+    ) -> None:
+        self._autoscaler = Autoscaler(scaled_object)
+        self._signals = signals
+        self._keda_answers = keda_answers
+
+    def wanted(self, state: RoleState) -> int:
+        """Return what KEDA and the HorizontalPodAutoscaler choose."""
+        values = {name: signal(state) for name, signal in self._signals.items()}
+        return self._autoscaler.decide(
+            state.now_seconds,
+            state.wanted,
+            state.ready,
+            values,
+            keda_answers=self._keda_answers(state.now_seconds),
+        ).desired
+
+
+@dataclass(frozen=True, slots=True)
+class FixedNumber:
+    """The same number of workers at all times."""
+
+    number: int
+
+    def wanted(self, state: RoleState) -> int:  # noqa: ARG002 - the state changes nothing
+        """Return the number."""
+        return self.number
+
+
+@dataclass(frozen=True, slots=True)
+class ClairvoyantSchedule:
+    """A schedule by the rates to come, which starts workers one cold start before they are needed.
+
+    Parameters
+    ----------
+    rates
+        The rates, as they will be.
+    worker
+        What a worker carries.
+    use
+        Share of the workers' rate to use: the rest is for chance.
+    least, most
+        Smallest and largest number of workers.
+    """
+
+    rates: RequestRates
+    worker: WorkerModel
+    use: float
+    least: int
+    most: int
+
+    def wanted(self, state: RoleState) -> int:
+        """Return the number that the highest rate until the end of a cold start needs."""
+        ahead = state.now_seconds + self.worker.cold_start_seconds + DECISION_SECONDS
+        rate = self.rates.most_between(state.now_seconds, ahead)
+        number = math.ceil(rate / (self.worker.requests_per_second * self.use))
+        return max(self.least, min(self.most, number))

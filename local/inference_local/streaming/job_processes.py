@@ -1,0 +1,235 @@
+"""A Kafka broker and a Flink cluster with a job, as processes of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+from inference_contracts.errors import UserError
+from inference_contracts.streaming_job import JobSignalStore, StreamingJobConfiguration
+from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK
+from inference_local.java import java_programs
+from inference_local.processes.child_processes import ProcessGroup, RunningProcess
+from inference_local.processes.free_ports import free_ports
+from inference_local.real_time.real_time_run import wait_for_line
+from inference_runtime import runtime_directory
+
+MODULES = ("local-streaming", "enrichment-job")
+_JOB_CLASS = "inferenceblueprints.enrichment.EnrichmentJob"
+_BROKER, _RUNNER = "inferenceblueprints.local.KafkaBroker", "inferenceblueprints.local.JobRunner"
+CHECKPOINT_MILLIS = 2000
+_LISTENING = re.compile(r"listening on (\S+)")
+_RUNS = re.compile(r"flink at (\S+) runs job (\w+)")
+_START_SECONDS = 120.0
+_ANSWER_SECONDS = 2.0
+_POLL_SECONDS = 0.2
+# Flink serialises classes of the JDK; https://nightlies.apache.org/flink/flink-docs-stable/docs/deployment/java_compatibility/
+_OPENED = tuple(
+    f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.util", "java.lang", "java.time")
+)
+
+
+class KafkaProcess:
+    """A Kafka broker.
+
+    Parameters
+    ----------
+    directory
+        Folder for its data and its log.
+    processes
+        The group that it joins.
+    """
+
+    def __init__(self, directory: Path, processes: ProcessGroup) -> None:
+        self._directory = directory
+        self._processes = processes
+        #: Address of the broker, once it is started.
+        self.address = ""
+
+    def start(self, topics: Mapping[str, tuple[int, int]]) -> None:
+        """Start the broker with empty topics.
+
+        Parameters
+        ----------
+        topics
+            Partitions and hours of retention of each topic.
+
+        Raises
+        ------
+        ProcessDied
+            If it ends.
+        UserError
+            If it is not ready in time.
+        """
+        broker, controller = free_ports(2)
+        log = self._directory / "kafka.log"
+        command = java_programs.java_command(
+            "local-streaming",
+            _BROKER,
+            str(self._directory / "kafka"),
+            str(broker),
+            str(controller),
+            *(f"{name}:{partitions}:{hours}" for name, (partitions, hours) in topics.items()),
+            options=("-Xmx512m",),
+        )
+        self._processes.start("Kafka", command, environment=dict(os.environ), log_path=log)
+        self.address = wait_for_line(log, _LISTENING, self._processes.check, _START_SECONDS)[1]
+
+
+class JobProcess:
+    """The job's jar in a Flink cluster that is one process.
+
+    Parameters
+    ----------
+    directory
+        Folder for checkpoints, the configuration and logs.
+    processes
+        The group that it joins.
+    configuration
+        What the job does.
+    parallelism
+        Number of parallel subtasks.
+    machine
+        Collector and compiler of the virtual machine.
+    checkpoint_millis
+        Between two checkpoints: what the job does again after a kill, and how long the history waits.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        processes: ProcessGroup,
+        configuration: StreamingJobConfiguration,
+        parallelism: int,
+        *,
+        machine: Sequence[str] = java_programs.START_QUICKLY,
+        checkpoint_millis: int = CHECKPOINT_MILLIS,
+    ) -> None:
+        self._machine, self._checkpoint_millis = machine, checkpoint_millis
+        self._directory = directory
+        self._processes = processes
+        self._file = directory / "job.json"
+        self._file.write_text(configuration.to_json(), encoding="utf-8")
+        self._parallelism = parallelism
+        self._running: RunningProcess | None = None
+        self._starts = 0
+        self._flink = ""
+        self._job = ""
+
+    def start(self) -> None:
+        """Start the cluster and the job, from the newest checkpoint if there is one.
+
+        Raises
+        ------
+        ProcessDied
+            If it ends.
+        UserError
+            If the job does not run in time.
+        """
+        self._starts += 1
+        log = self._directory / f"flink-{self._starts}.log"
+        command = java_programs.java_command(
+            "local-streaming",
+            _RUNNER,
+            str(_job_jar()),
+            _JOB_CLASS,
+            str(self._directory / "checkpoints"),
+            str(self._checkpoint_millis),
+            str(self._parallelism),
+            "--configuration",
+            self._file.resolve().as_uri(),
+            machine=self._machine,
+            options=("-Xmx900m", *_OPENED),
+        )
+        self._running = self._processes.start("Flink", command, environment=dict(os.environ), log_path=log)
+        found = wait_for_line(log, _RUNS, self._processes.check, _START_SECONDS)
+        self._flink, self._job = found[1], found[2]
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._all_run():
+            self._processes.check()
+            if time.monotonic() > deadline:
+                raise UserError(f"{log}: the job's tasks do not run after {_START_SECONDS:.0f} s")
+            time.sleep(_POLL_SECONDS)
+
+    def kill(self) -> None:
+        """Kill the process with SIGKILL: its tasks, calls in flight and everything in its memory are gone."""
+        if self._running is None:
+            raise RuntimeError("the job is not running")
+        self._processes.kill(self._running)
+        self._running = None
+
+    @property
+    def pid(self) -> int:
+        """The process id.
+
+        Raises
+        ------
+        RuntimeError
+            If the job is not running.
+        """
+        if self._running is None:
+            raise RuntimeError("the job is not running")
+        return self._running.pid
+
+    def counter(self, name: str) -> int | None:
+        """Return the sum of a counter of the job over its subtasks, or None if Flink does not answer.
+
+        Parameters
+        ----------
+        name
+            Last part of the counter's name.
+        """
+        try:
+            vertices = self._asked("")["vertices"]
+            total, found = 0, False
+            for vertex in vertices:
+                path = f"/vertices/{vertex['id']}/subtasks/metrics"
+                names = [each["id"] for each in self._asked(path) if each["id"].rpartition(".")[2] == name]
+                for row in self._asked(f"{path}?get={','.join(names)}") if names else ():
+                    total, found = total + round(row["sum"]), True
+        except (URLError, OSError, ValueError, KeyError):
+            return None
+        return total if found else None
+
+    def _all_run(self) -> bool:
+        try:
+            return all(each["status"] == "RUNNING" for each in self._asked("")["vertices"])
+        except (URLError, OSError, ValueError, KeyError):
+            return False
+
+    def _asked(self, path: str) -> Any:
+        url = f"{self._flink}/jobs/{self._job}{path}"
+        with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 - Flink's own address
+            return json.load(answer)
+
+
+def local_signal_store(port: int) -> JobSignalStore:
+    """Return a job's settings for a Valkey server of this machine, without TLS and users.
+
+    Parameters
+    ----------
+    port
+        Its TCP port.
+    """
+    return JobSignalStore(
+        host=LOOPBACK,
+        port=port,
+        tls=False,
+        user=None,
+        authentication="none",
+        cluster=False,
+        cache_name=None,
+    )
+
+
+def _job_jar() -> Path:
+    target = runtime_directory() / "java" / "enrichment-job" / "target"
+    [jar] = [each for each in target.glob("enrichment-job-*.jar") if not each.name.startswith("original-")]
+    return jar

@@ -1,0 +1,193 @@
+"""Counts what a streaming job made of a stream, from what it left behind and not from what it says."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_local.streaming.click_stream import VERSION_TIME, Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A version that readers of the signal store saw.
+
+    Parameters
+    ----------
+    session
+        Key of the session.
+    version
+        The version.
+    seen_millis
+        When it became visible, in milliseconds since 1970.
+    """
+
+    session: str
+    version: int
+    seen_millis: float
+
+    @property
+    def latency_millis(self) -> float:
+        """Time from the newest event of the version until the version was visible."""
+        return self.seen_millis - self.version // VERSION_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A time in which the job did not run.
+
+    Parameters
+    ----------
+    killed_millis, recovered_millis
+        When it was killed, and when the first signal after that was visible; milliseconds since 1970.
+    """
+
+    killed_millis: float
+    recovered_millis: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """What a job left behind.
+
+    Parameters
+    ----------
+    visible
+        Version of each session in the signal store.
+    history
+        Rows of the history files.
+    dead_letters
+        Records of the topic of dead letters.
+    sightings
+        Versions in the order in which they became visible.
+    """
+
+    visible: Mapping[str, int]
+    history: Sequence[Mapping[str, Any]]
+    dead_letters: Sequence[Mapping[str, Any]]
+    sightings: Sequence[Sighting]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingCounts:
+    """Counts of a stream.
+
+    Parameters
+    ----------
+    signals
+        Sessions whose newest version is visible.
+    dead_letters, dead_letter_reasons
+        Different dead letters, and how many for each reason.
+    repeated_dead_letters
+        Dead letters that a restart wrote again.
+    lost
+        Sessions whose newest version is neither visible nor a dead letter, or whose visible version is not in
+        the history; records that should be dead letters and are not.
+    duplicated
+        Rows of the history that repeat a version, and versions that became visible again after a newer one.
+    input_tokens, cached_tokens
+        Tokens of the prompts of all answers, and how many of them the engines had in their prefix caches.
+    """
+
+    signals: int
+    dead_letters: int
+    dead_letter_reasons: Mapping[str, int]
+    repeated_dead_letters: int
+    lost: int
+    duplicated: int
+    input_tokens: int
+    cached_tokens: int
+
+
+def counts_of(expected: Expected, found: LeftBehind) -> StreamingCounts:
+    """Count.
+
+    Parameters
+    ----------
+    expected
+        What the job had to make of the stream.
+    found
+        What it left behind.
+    """
+    letters = Counter(_identity(letter) for letter in found.dead_letters)
+    unanswered = {(session, version) for kind, session, version in letters if kind == "version"}
+    bodies = {body for kind, body, _ in letters if kind == "event"}
+    rows = Counter((str(row["session"]), int(row["version"])) for row in found.history)
+    newest = set(expected.versions.items())
+    visible = set(found.visible.items())
+    # Each session and each record counts once, however much of it is missing.
+    missing = {session for session, version in newest if (session, version) not in visible | unanswered}
+    missing |= {session for session, version in visible if (session, version) not in rows}
+    records = expected.poison | expected.late
+    return StreamingCounts(
+        signals=len(newest & visible),
+        dead_letters=len(letters),
+        dead_letter_reasons=_reasons(found.dead_letters),
+        repeated_dead_letters=letters.total() - len(letters),
+        lost=len(missing) + len(records - bodies),
+        duplicated=rows.total() - len(rows) + _seen_again(found.sightings),
+        input_tokens=sum(int(row["promptTokens"]) for row in found.history),
+        cached_tokens=sum(int(row["cachedTokens"]) for row in found.history),
+    )
+
+
+def settled(expected: Expected, found: LeftBehind) -> bool:
+    """Return whether the job has nothing more to do: nothing that it must leave behind is missing."""
+    return counts_of(expected, found).lost == 0
+
+
+def latencies(
+    sightings: Iterable[Sighting], outage: Outage | None
+) -> tuple[float | None, float | None, float | None]:
+    """Return p50 and p99 of the time from event to signal outside of an outage, and the longest time of all.
+
+    Parameters
+    ----------
+    sightings
+        Versions that became visible.
+    outage
+        When the job was down. A version counts as within it if its newest event came before the recovery and
+        it was visible after the kill.
+
+    Returns
+    -------
+    tuple of float
+        Milliseconds. None if there is no such version.
+    """
+    all_of_them = list(sightings)
+    calm = [
+        each.latency_millis
+        for each in all_of_them
+        if outage is None
+        or each.seen_millis < outage.killed_millis
+        or each.version // VERSION_TIME > outage.recovered_millis
+    ]
+    longest = max((each.latency_millis for each in all_of_them), default=None)
+    return percentile(calm, 50), percentile(calm, 99), longest
+
+
+def _identity(letter: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    """Return what a dead letter is about: one version of a session, or the bytes of one event."""
+    if letter.get("version") is not None:
+        return "version", str(letter["session"]), int(letter["version"])
+    source = letter["source"] or {}
+    return "event", base64.b64decode(letter["event"]), (source.get("partition"), source.get("offset"))
+
+
+def _reasons(letters: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    different = {_identity(letter): str(letter["reason"]) for letter in letters}
+    return dict(sorted(Counter(different.values()).items()))
+
+
+def _seen_again(sightings: Iterable[Sighting]) -> int:
+    """Return how often a session's visible version did not grow."""
+    newest: dict[str, int] = {}
+    again = 0
+    for each in sightings:
+        again += each.version <= newest.get(each.session, -1)
+        newest[each.session] = max(each.version, newest.get(each.session, -1))
+    return again

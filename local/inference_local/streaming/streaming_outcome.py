@@ -1,0 +1,136 @@
+"""What a streaming job made of a replayed stream, as data and as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from inference_blueprints.measure.statistics.figure_text import amount, milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class EventToSignal:
+    """Time from the newest event of a signal until readers saw the signal, in milliseconds.
+
+    Parameters
+    ----------
+    p50, p99
+        Percentiles outside of the outage. None without signals.
+    longest
+        The longest of all, with the outage.
+    """
+
+    p50: float | None = None
+    p99: float | None = None
+    longest: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingOutcome:
+    """What came of a stream.
+
+    Parameters
+    ----------
+    job
+        Name of the job.
+    skipped
+        Why it did not run. None if it ran.
+    not_run
+        Other jobs of the blueprint, which this run left out.
+    events
+        Records that were sent.
+    sessions
+        Sessions in them.
+    repeated, late, poison
+        Records that repeat an event, that came after their session was over, and that cannot be read.
+    signals
+        Sessions whose newest version is visible to readers.
+    superseded
+        Versions that a newer one replaced before they were answered, as the job counts them, without those
+        between the last look at its counters and the kill. None if its counters could not be read.
+    dead_letters, dead_letter_reasons, repeated_dead_letters
+        Different dead letters, how many for each reason, and how many were written again by the restart.
+    lost, duplicated
+        What should be there and is not, and what is there twice.
+    kills
+        How often the job's process was killed.
+    recovery_seconds
+        Time from the kill until the next signal was visible.
+    event_to_signal_ms
+        Times from event to signal.
+    prefix_cache_hit_ratio
+        Share of the prompts' tokens that the engines had in their prefix caches, 0 to 1.
+    events_per_second
+        Rate of the records.
+    """
+
+    job: str
+    skipped: str | None = None
+    not_run: tuple[str, ...] = ()
+    events: int = 0
+    sessions: int = 0
+    repeated: int = 0
+    late: int = 0
+    poison: int = 0
+    signals: int = 0
+    superseded: int | None = None
+    dead_letters: int = 0
+    dead_letter_reasons: Mapping[str, int] = field(default_factory=dict)
+    repeated_dead_letters: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    kills: int = 0
+    recovery_seconds: float | None = None
+    event_to_signal_ms: EventToSignal = EventToSignal()
+    prefix_cache_hit_ratio: float | None = None
+    events_per_second: float = 0.0
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether something was lost or came twice."""
+        return self.skipped is None and bool(self.lost or self.duplicated)
+
+
+def streaming_lines(outcome: StreamingOutcome, *, simulated: bool) -> list[str]:
+    """Return sentences about a stream, for both the terminal and the report's page.
+
+    Parameters
+    ----------
+    simulated
+        Whether the answers come from simulated engines.
+    """
+    mark = " (simulated)" if simulated else ""
+    if outcome.skipped is not None:
+        return [f"Streaming job {outcome.job}: SKIPPED. {outcome.skipped}."]
+    times = outcome.event_to_signal_ms
+    reasons = ", ".join(f"{count} {reason}" for reason, count in outcome.dead_letter_reasons.items())
+    superseded = "unknown" if outcome.superseded is None else f"{outcome.superseded:,}"
+    hits = outcome.prefix_cache_hit_ratio
+    lines = [
+        f"Streaming job {outcome.job}{mark}: {amount(outcome.events, 'event')} of "
+        f"{amount(outcome.sessions, 'session')}, {outcome.events_per_second:.3g} per second; "
+        f"{outcome.repeated} of them repeated, {outcome.late} late, {outcome.poison} unreadable.",
+        f"{outcome.signals:,} of {outcome.sessions:,} sessions have the signal of their newest "
+        f"version; {superseded} versions superseded; {amount(outcome.dead_letters, 'dead letter')}"
+        + (f" ({reasons})" if reasons else "")
+        + f"; {outcome.lost} lost, {outcome.duplicated} duplicated.",
+        f"From event to signal{mark}: p50 {milliseconds(times.p50)} ms, p99 {milliseconds(times.p99)} ms, "
+        "with the time in which events wait for others of their session.",
+    ]
+    if outcome.kills:
+        recovery = (
+            "no signal came after it"
+            if outcome.recovery_seconds is None
+            else (f"the next signal was there after {outcome.recovery_seconds:.1f} s")
+        )
+        lines.append(
+            "The job's process was killed in the middle and started again from its newest checkpoint: "
+            f"{recovery}. The longest time from event to signal, with this, is "
+            f"{milliseconds(times.longest)} ms. {outcome.repeated_dead_letters} dead letters were written "
+            "again."
+        )
+    shown = "unknown" if hits is None else f"{hits:.1%}"
+    lines.append(f"Prefix cache hits{mark}: {shown} of the prompt tokens.")
+    if outcome.not_run:
+        lines.append(f"Not run here: {', '.join(outcome.not_run)}.")
+    return lines

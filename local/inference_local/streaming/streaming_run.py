@@ -1,0 +1,272 @@
+"""Runs a streaming job, replays a stream of clicks, kills the job in the middle, and counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTITIONS
+from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.spec.types import Blueprint, StreamingJob
+from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_local.java import java_programs
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.run_state import RunningModel
+from inference_local.run_steps import Step, Steps
+from inference_local.serving.engine_kind import EngineKind
+from inference_local.serving.platform_parts import PlatformPart
+from inference_local.streaming.click_stream import (
+    Click,
+    Expected,
+    click_stream,
+    expected_of,
+)
+from inference_local.streaming.job_processes import (
+    MODULES,
+    JobProcess,
+    KafkaProcess,
+    local_signal_store,
+)
+from inference_local.streaming.streaming_clients import (
+    ClickProducer,
+    SignalWatch,
+    read_dead_letters,
+    read_history,
+)
+from inference_local.streaming.streaming_counts import (
+    LeftBehind,
+    Outage,
+    counts_of,
+    latencies,
+    settled,
+)
+from inference_local.streaming.streaming_outcome import EventToSignal, StreamingOutcome
+
+#: Length of the stream, in seconds.
+_SECONDS = 60.0
+_SEED = 7
+#: When the job is killed, as a share of the stream.
+_KILLED_AT = 0.5
+#: What two processors run beside brokers and engines.
+_MOST_PARALLELISM = 2
+_SETTLE_SECONDS = 120.0
+_SETTLE_PAUSE_SECONDS = 1.0
+_LOOK_SECONDS = 0.5
+#: Events begin after so many seconds, when all parts of the run are waiting for them.
+_LEAD_SECONDS = 1.0
+_MILLIS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The running parts of a stream."""
+
+    directory: Path
+    kafka: KafkaProcess
+    job: JobProcess
+    watch: SignalWatch
+    dead_letter_topic: str
+
+    def left_behind(self) -> LeftBehind:
+        """Return what the job has left behind so far."""
+        return LeftBehind(
+            self.watch.visible(),
+            read_history(self.directory / "history"),
+            read_dead_letters(self.kafka.address, self.dead_letter_topic),
+            self.watch.sightings,
+        )
+
+
+def run_streaming(
+    blueprint: Blueprint,
+    running: Sequence[RunningModel],
+    directory: Path,
+    *,
+    engines: EngineKind,
+    steps: Steps,
+    seconds: float | None,
+) -> tuple[StreamingOutcome, tuple[PlatformPart, ...]]:
+    """Replay a stream of clicks through the first streaming job of a blueprint.
+
+    Parameters
+    ----------
+    blueprint
+        With at least one streaming job.
+    running
+        The running models.
+    directory
+        Folder for logs, checkpoints and history.
+    engines
+        The engines that answer.
+    steps
+        Where progress is shown: one step.
+    seconds
+        Length of the stream. None for the default, a minute.
+
+    Returns
+    -------
+    StreamingOutcome
+        With a reason if Java or Maven is missing, or the engines are too slow for a stream.
+    tuple of PlatformPart
+        Rows of the table of parts.
+
+    Raises
+    ------
+    UserError
+        If the Java programs cannot be built or do not start.
+    ProcessDied
+        If one ends that was not killed.
+    """
+    job, *others = blueprint.spec.streaming
+    with steps.step("Replay clicks through the streaming job, and kill it in the middle") as step:
+        reason = (
+            java_programs.missing_tools() if engines.has_times else "these engines are too slow for a stream"
+        )
+        if reason is not None:
+            step.result = f"SKIPPED: {reason}"
+            return StreamingOutcome(job=job.name, skipped=reason), ()
+        directory.mkdir(parents=True, exist_ok=True)
+        step.update(detail="Maven builds the job")
+        java_programs.build(MODULES, directory / "maven.log")
+        [base_url] = [each.base_url for each in running if each.name == job.model]
+        with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey:
+            step.update(detail="Kafka and Flink start")
+            parts = _start(blueprint, job, base_url, directory, processes=processes, valkey=valkey)
+            with parts.watch:
+                outcome = _replay(job, parts, processes, seconds or _SECONDS, step)
+        step.result = f"{outcome.events} events, {outcome.lost} lost, {outcome.duplicated} duplicated"
+    return replace(outcome, not_run=tuple(each.name for each in others)), _platform_parts(job)
+
+
+def _start(
+    blueprint: Blueprint,
+    job: StreamingJob,
+    base_url: str,
+    directory: Path,
+    *,
+    processes: ProcessGroup,
+    valkey: ValkeyServer,
+) -> _Parts:
+    size = job_size(job)
+    kafka = KafkaProcess(directory, processes)
+    letters = job.name + DEAD_LETTERS_SUFFIX
+    hours = job.events.retention_hours
+    kafka.start({job.events.topic: (size.partitions, hours), letters: (DEAD_LETTER_PARTITIONS, hours)})
+    configuration = job_configuration(
+        job,
+        platform=blueprint.metadata.name,
+        bootstrap_servers=kafka.address,
+        kafka_authentication="none",
+        endpoint_url=base_url.removesuffix("/v1"),
+        store=local_signal_store(valkey.port),
+        history_uri=(directory / "history").resolve().as_uri(),
+    )
+    process = JobProcess(directory, processes, configuration, min(size.parallelism, _MOST_PARALLELISM))
+    process.start()
+    return _Parts(directory, kafka, process, SignalWatch(valkey.client, job.signal.name), letters)
+
+
+def _replay(
+    job: StreamingJob, parts: _Parts, processes: ProcessGroup, seconds: float, step: Step
+) -> StreamingOutcome:
+    """Send the stream, kill the job in the middle, wait until nothing more happens, and count."""
+    began = time.time() + _LEAD_SECONDS
+    clicks = click_stream(job, seconds=seconds, began_millis=round(began * _MILLIS), seed=_SEED)
+    expected = expected_of(clicks)
+    superseded: list[int | None] = [None]
+    with ClickProducer(parts.kafka.address, job.events.topic, clicks, began) as producer:
+
+        def look() -> None:
+            processes.check()
+            superseded[-1] = _larger(superseded[-1], parts.job.counter("superseded"))
+            step.update(producer.sent, len(clicks), f"{len(parts.watch.sightings)} signals")
+
+        _until(lambda: time.time() >= began + _KILLED_AT * seconds, look)
+        killed = time.time() * _MILLIS
+        parts.job.kill()
+        superseded.append(None)
+        step.update(detail="the job was killed and starts again")
+        parts.job.start()
+        _until(lambda: producer.sent == len(clicks), look)
+    step.update(len(clicks), len(clicks), "waiting for the last signals")
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    found = parts.left_behind()
+    while not settled(expected, found) and time.monotonic() < deadline:
+        look()
+        time.sleep(_SETTLE_PAUSE_SECONDS)
+        found = parts.left_behind()
+    look()
+    return _outcome(job, clicks, expected, found, superseded=superseded, killed=killed, seconds=seconds)
+
+
+def _outcome(
+    job: StreamingJob,
+    clicks: Sequence[Click],
+    expected: Expected,
+    found: LeftBehind,
+    *,
+    superseded: Sequence[int | None],
+    killed: float,
+    seconds: float,
+) -> StreamingOutcome:
+    counts = counts_of(expected, found)
+    recovered = next((each.seen_millis for each in found.sightings if each.seen_millis > killed), None)
+    outage = Outage(killed, found.sightings[-1].seen_millis if recovered is None else recovered)
+    p50, p99, longest = latencies(found.sightings, outage)
+    kinds = [click.kind for click in clicks]
+    known = [each for each in superseded if each is not None]
+    return StreamingOutcome(
+        job=job.name,
+        events=len(clicks),
+        sessions=len(expected.versions),
+        repeated=kinds.count("repeated"),
+        late=kinds.count("late"),
+        poison=kinds.count("poison"),
+        signals=counts.signals,
+        superseded=sum(known) if known else None,
+        dead_letters=counts.dead_letters,
+        dead_letter_reasons=counts.dead_letter_reasons,
+        repeated_dead_letters=counts.repeated_dead_letters,
+        lost=counts.lost,
+        duplicated=counts.duplicated,
+        kills=1,
+        recovery_seconds=None if recovered is None else (recovered - killed) / _MILLIS,
+        event_to_signal_ms=EventToSignal(p50, p99, longest),
+        prefix_cache_hit_ratio=counts.cached_tokens / counts.input_tokens if counts.input_tokens else None,
+        events_per_second=len(clicks) / seconds,
+    )
+
+
+def _until(happened: Callable[[], bool], look: Callable[[], None]) -> None:
+    while not happened():
+        look()
+        time.sleep(_LOOK_SECONDS)
+
+
+def _larger(one: int | None, two: int | None) -> int | None:
+    return max((each for each in (one, two) if each is not None), default=None)
+
+
+def _platform_parts(job: StreamingJob) -> tuple[PlatformPart, ...]:
+    return (
+        PlatformPart(
+            "Kafka", "real", "one broker in KRaft mode, without TLS and IAM, in place of three of MSK"
+        ),
+        PlatformPart(
+            f"Streaming job {job.name}",
+            "real",
+            "the jar that is deployed, in a Flink cluster of one process; checkpoints are files",
+        ),
+        PlatformPart(
+            f"Signal store of {job.name}",
+            "real",
+            "a Valkey of its own, whose build has no TLS, and without IAM; the history is files",
+        ),
+        PlatformPart(
+            f"Clicks of {job.name}", "simulated", "sessions made of the blueprint's examples and load"
+        ),
+    )

@@ -1,0 +1,168 @@
+"""All checks of a local run in order: those of a deployed platform that apply, and why others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from inference_blueprints.loading import LoadedBlueprint
+from inference_blueprints.operate.check_results import CheckResult, Checks, run_checks
+from inference_blueprints.operate.verify import model_checks, request_checks, worker_checks
+from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, transferred
+from inference_blueprints.operate.verify.serving_access import ServedPlatform, Transferred
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.types import DeploymentPlan, KvTransfer, ServingPlan
+from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import UserError
+from inference_local.run_state import RunState, live_state
+from inference_local.serving.engine_kinds import ENGINE_KINDS
+from inference_local.serving.engine_names import EngineName
+from inference_local.serving.local_deployment import LocalDeployment
+from inference_local.serving.local_target import LocalTarget
+from inference_local.verification.local_access import LocalAccess
+
+_AWS = "AWS is emulated on this machine"
+_CLUSTER = "the processes run on this machine, not on a cluster"
+_WEIGHTS = "no weights are loaded on this machine"
+_ROUTER = "llm-d's router does not run on this machine"
+_EFA = "this machine has no EFA, and times on its processors mean nothing"
+#: Checks of a deployed platform that cannot run here, with the reason.
+NOT_HERE: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                "credentials",
+                "stacks",
+                "control plane",
+                "add-ons",
+                "control plane logs",
+                "controllers",
+                "streaming",
+            ),
+            _AWS,
+        ),
+        **dict.fromkeys(
+            ("API server", "nodes", "node images", "pools", "device plug-ins", "charts", "metrics"), _CLUSTER
+        ),
+        **dict.fromkeys(("weights", "streamed weights"), _WEIGHTS),
+        **dict.fromkeys(("inference pools", "picks"), _ROUTER),
+        **dict.fromkeys(("EFA memory", "EFA bandwidth"), _EFA),
+    }
+)
+_NOT_MOVED = "simulated engines move no KV cache"
+#: The checks of a deployed platform that run here, in the order of `verify`.
+LOCAL_CHECKS: Checks[ServedPlatform] = {
+    "workers": worker_checks.workers,
+    "routes": model_checks.routes,
+    "tokens": model_checks.deployments,
+    "requests": request_checks.requests,
+    "KV transfer": kv_transfer,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedHere:
+    """A local run as the checks see it.
+
+    Parameters
+    ----------
+    plan
+        The plan with the processes that run here.
+    transferred, answered
+        Counters before the requests of the checks, as `ServedPlatform` describes them.
+    """
+
+    blueprint: Blueprint
+    plan: ServingPlan
+    access: LocalAccess
+    transferred: Mapping[str, Transferred] = field(default_factory=dict)
+    answered: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+def verify_local(loaded: LoadedBlueprint, run_directory: Path) -> Iterator[CheckResult]:
+    """Iterate over the results of all checks of the run that uses a folder.
+
+    Parameters
+    ----------
+    run_directory
+        Folder of the run.
+
+    Raises
+    ------
+    UserError
+        If no run of this blueprint is ready there.
+    """
+    state = live_state(run_directory)
+    if state is None or state.phase != "ready":
+        raise UserError(
+            f"{run_directory}: no platform is ready; start it with `blueprints local up {loaded.file} "
+            "--keep`, and wait until it says that it runs"
+        )
+    served = served_here(loaded.blueprint, state)
+    published = {process.release for process in state.processes}
+    planned = {deployment.release for model in served.plan.models for deployment in model.deployments}
+    if published != planned:
+        raise UserError(
+            f"{run_directory}: {state.blueprint} runs, with the deployments {', '.join(sorted(published))}; "
+            f"{loaded.file} has {', '.join(sorted(planned))}"
+        )
+    return verify_served(served, state.engines)
+
+
+def verify_served(served: ServedHere, engines: EngineName) -> Iterator[CheckResult]:
+    """Iterate over the results of all checks of a local run.
+
+    Parameters
+    ----------
+    engines
+        Its engines.
+    """
+    reasons = dict(NOT_HERE)
+    checks = dict(LOCAL_CHECKS)
+    if engines is EngineName.SIMULATED:
+        del checks["KV transfer"]
+        reasons["KV transfer"] = _NOT_MOVED
+    for name, reason in reasons.items():
+        yield CheckResult(name, "unknown", f"not checked here: {reason}")
+    counted = replace(served, transferred=transferred(served), answered=request_checks.answered(served))
+    yield from run_checks(checks, counted)
+
+
+def served_here(blueprint: Blueprint, state: RunState) -> ServedHere:
+    """Return a local run as the checks see it.
+
+    Parameters
+    ----------
+    state
+        What the run published.
+    """
+    kind = ENGINE_KINDS[state.engines](blueprint)
+    target, plan = LocalTarget(blueprint, kind), build_plan(blueprint)
+    models = tuple(
+        replace(
+            model,
+            deployments=tuple(_as_run(each, kind.kv_transfer) for each in target.render(model)),
+        )
+        for model in plan.models
+    )
+    return ServedHere(blueprint, replace(plan, models=models), LocalAccess(state, kind.answer_seconds))
+
+
+def _as_run(deployment: LocalDeployment, back_end: KvTransfer | None) -> DeploymentPlan:
+    """Return a deployment of the plan with the processes that run here.
+
+    Parameters
+    ----------
+    back_end
+        What moves KV cache here.
+    """
+    plan = deployment.plan
+    return replace(
+        plan,
+        stack=deployment.frontend.stack,
+        processes=(deployment.frontend.process, *(workers.planned for workers in deployment.workers)),
+        kv_transfer=back_end if plan.kv_transfer else None,
+        picker=None,
+    )

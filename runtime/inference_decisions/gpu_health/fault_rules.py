@@ -1,0 +1,128 @@
+"""What a hardware signal means: a table with a source per entry, of which this file is the reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from inference_contracts.health_names import FaultKind
+from inference_decisions.gpu_health.repair_case import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareSignal:
+    """One report about a node's hardware: of the kernel log, a node condition, a metric or EC2.
+
+    Parameters
+    ----------
+    kind
+        Kind of fault.
+    code
+        Code within the kind, such as ``79``.
+    node
+        Name of the node.
+    at
+        When it was seen, in seconds since the epoch.
+    source
+        Where it was seen.
+    """
+
+    kind: FaultKind
+    code: str
+    node: str
+    at: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRule:
+    """What one signal means.
+
+    Parameters
+    ----------
+    kind, code
+        The signal. The code ``*`` stands for all codes of the kind that have no entry.
+    says
+        What it is, for people.
+    fatal
+        Whether it alone proves that the hardware has to go.
+    counts
+        Whether it counts as evidence at all. Errors of applications do not.
+    source
+        Where that is documented.
+    seconds
+        How long it has to last to prove that, if it is a condition of a node. Zero if time proves nothing.
+    """
+
+    kind: FaultKind
+    code: str
+    says: str
+    fatal: bool
+    counts: bool
+    source: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRules:
+    """The table of faults.
+
+    Parameters
+    ----------
+    rules
+        Entries by kind and code.
+    """
+
+    rules: Mapping[tuple[str, str], FaultRule]
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """Return the table of a file.
+
+        Parameters
+        ----------
+        text
+            The contents of `gpu_faults.json` of the catalogue.
+        """
+        content = json.loads(text)
+        sources: dict[str, str] = content["sources"]
+        rules = [
+            FaultRule(
+                kind=entry["kind"],
+                code=str(code),
+                says=entry["says"],
+                fatal=entry["meaning"] == "fatal",
+                counts=entry["meaning"] != "ignored",
+                source=sources[entry["source"]],
+                seconds=float(entry.get("seconds", 0.0)),
+            )
+            for entry in content["faults"]
+            for code in entry["codes"]
+        ]
+        return cls({(rule.kind, rule.code): rule for rule in rules})
+
+    def rule(self, kind: FaultKind, code: str) -> FaultRule | None:
+        """Return what a code means. None if neither the code nor its kind has an entry."""
+        return self.rules.get((kind, code)) or self.rules.get((kind, "*"))
+
+    def evidence(self, signal: HardwareSignal) -> Evidence | None:
+        """Return what a signal proves. None if it proves nothing about the hardware.
+
+        Parameters
+        ----------
+        signal
+            The signal.
+        """
+        rule = self.rule(signal.kind, signal.code)
+        if rule is None or not rule.counts:
+            return None
+        return Evidence(
+            kind=signal.kind,
+            code=signal.code,
+            at=signal.at,
+            source=signal.source,
+            fatal=rule.fatal,
+            figure=rule.seconds,
+        )

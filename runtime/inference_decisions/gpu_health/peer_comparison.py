@@ -1,0 +1,177 @@
+"""How far each worker is from its peers, in each window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy
+
+from inference_decisions.gpu_health.health_settings import DetectionSettings
+from inference_decisions.gpu_health.load_bands import load_bands
+from inference_decisions.gpu_health.load_slopes import load_slopes
+from inference_decisions.gpu_health.segment_medians import (
+    DEVIATIONS_PER_MAD,
+    group_medians,
+    group_sums,
+    spread_out,
+)
+from inference_decisions.gpu_health.worker_windows import Codes, Flags, Numbers, WorkerWindows
+
+#: A worker's weight in a median is at most this many times the mean: none of them is the median alone.
+_LARGEST_WEIGHT = 2.0
+#: Share of failures that is assumed of peers without one, so that one failure is no proof.
+_LEAST_FAILURES = 0.01
+#: Kinds of failures, in the order in which they are reported.
+FAILURES = ("failed", "failed_transfers", "empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerComparison:
+    """The distance of each worker from its peers. Matrices of windows and workers, as in `WorkerWindows`.
+
+    Parameters
+    ----------
+    slower
+        Natural logarithm of the latency per token as a multiple of the peers' median. NaN if it cannot be
+        judged.
+    load
+        Natural logarithm of the load as a multiple of the peers' median. NaN where `slower` is. Zero where
+        the load is so much lower that the peers' loads may be wrong: such a worker gets no allowance.
+    load_slope
+        How much `slower` grows with `load` among the peers. Zero if that is unknown.
+    load_evidence
+        How much is known about that slope: the sum of the squared differences of load that it comes from.
+    requests
+        Requests of the worker. NaN if it reported too few, or is too young.
+    excess
+        By kind of failure: share of requests above the peers' median share. NaN if it cannot be judged.
+    excess_spread
+        By kind of failure: the spread of that share.
+    failures
+        By kind of failure: the count.
+    """
+
+    slower: Numbers
+    load: Numbers
+    load_slope: Numbers
+    load_evidence: Numbers
+    requests: Numbers
+    excess: Mapping[str, Numbers]
+    excess_spread: Mapping[str, Numbers]
+    failures: Mapping[str, Numbers]
+
+
+def joined(parts: Sequence[PeerComparison]) -> PeerComparison:
+    """Return the comparisons of several windows, oldest first, as one.
+
+    Parameters
+    ----------
+    parts
+        Comparisons of the same workers.
+    """
+    return PeerComparison(
+        slower=numpy.concatenate([part.slower for part in parts]),
+        load=numpy.concatenate([part.load for part in parts]),
+        load_slope=numpy.concatenate([part.load_slope for part in parts]),
+        load_evidence=numpy.concatenate([part.load_evidence for part in parts]),
+        requests=numpy.concatenate([part.requests for part in parts]),
+        excess=_joined([part.excess for part in parts]),
+        excess_spread=_joined([part.excess_spread for part in parts]),
+        failures=_joined([part.failures for part in parts]),
+    )
+
+
+def _joined(parts: Sequence[Mapping[str, Numbers]]) -> Mapping[str, Numbers]:
+    return {kind: numpy.concatenate([part[kind] for part in parts]) for kind in FAILURES}
+
+
+def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparison:
+    """Return how far each worker is from its peers in each window.
+
+    Parameters
+    ----------
+    windows
+        What the workers did.
+    settings
+        How they are compared.
+    """
+    rows = len(windows.latency)
+    _, peers = numpy.unique(windows.peers, return_inverse=True)
+    groups = int(peers.max()) + 1 if len(peers) else 0
+    place = (numpy.arange(rows)[:, None] * groups + peers[None, :]).astype(numpy.int64)
+    ages = windows.age[None, :] - settings.window_seconds * numpy.arange(rows - 1, -1, -1)[:, None]
+    with numpy.errstate(invalid="ignore"):
+        reported = (windows.requests >= settings.least_requests) & (ages >= settings.warm_up_seconds)
+        timed = reported & (windows.latency > 0) & (windows.load > 0)
+    excess, excess_spread = dict[str, Numbers](), dict[str, Numbers]()
+    counts = {
+        "failed": windows.failed,
+        "failed_transfers": windows.failed_transfers,
+        "empty": windows.empty,
+    }
+    for name, count in counts.items():
+        excess[name], excess_spread[name] = _excess(
+            numpy.where(reported, count, numpy.nan), windows.requests, place, rows * groups, settings
+        )
+    slower, load, slope, evidence = _slowness(windows, timed, place, rows * groups, settings)
+    return PeerComparison(
+        slower=slower,
+        load=load,
+        load_slope=slope,
+        load_evidence=evidence,
+        requests=numpy.where(reported, windows.requests, numpy.nan),
+        excess=excess,
+        excess_spread=excess_spread,
+        failures=counts,
+    )
+
+
+def _slowness(
+    windows: WorkerWindows, timed: Flags, place: Codes, places: int, settings: DetectionSettings
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Return distance from the peers' latency, from their load, the slope between both, and its evidence."""
+    latency, load, requests = windows.latency[timed], windows.load[timed], windows.requests[timed]
+    bands = load_bands(load, place[timed], places, settings)
+    size = numpy.bincount(bands.band, minlength=bands.bands)
+    weights = _weights(requests, bands.band, bands.bands, size)
+    median = group_medians(latency, weights, bands.band, bands.bands)[bands.band]
+    slower, more = numpy.log(latency / median), numpy.log(load / bands.typical)
+    most = math.log1p(settings.most_load)
+    slope, evidence = load_slopes(slower, more, bands, place[timed], places, most=most)
+    judged = (size[bands.band] >= settings.least_group) & (more <= most)
+    return (
+        spread_out(numpy.where(judged, slower, numpy.nan), timed),
+        spread_out(numpy.where(judged, numpy.where(more >= -most, more, 0.0), numpy.nan), timed),
+        slope[place],
+        evidence[place],
+    )
+
+
+def _weights(requests: Numbers, group: Codes, groups: int, size: Codes) -> Numbers:
+    mean = group_sums(requests, group, groups) / numpy.maximum(size, 1)
+    return numpy.minimum(requests, _LARGEST_WEIGHT * mean[group])
+
+
+def _excess(
+    count: Numbers, requests: Numbers, place: Codes, places: int, settings: DetectionSettings
+) -> tuple[Numbers, Numbers]:
+    counted = numpy.isfinite(count) & numpy.isfinite(requests)
+    group, answered = place[counted], requests[counted]
+    share = count[counted] / answered
+    if not (share[count[counted] >= settings.least_failures] >= settings.excess_share).any():
+        # Nobody fails often enough to be suspicious, as in almost every minute: all are alike.
+        return spread_out(numpy.zeros(len(share)), counted), spread_out(numpy.ones(len(share)), counted)
+    size = numpy.bincount(group, minlength=places)
+    weights = _weights(answered, group, places, size)
+    usual = group_medians(share, weights, group, places)[group]
+    away = share - usual
+    scale = DEVIATIONS_PER_MAD * group_medians(numpy.abs(away), weights, group, places)[group]
+    expected = numpy.clip(usual, _LEAST_FAILURES, 1 - _LEAST_FAILURES)
+    chance = numpy.sqrt(expected * (1 - expected) / answered)
+    judged = size[group] >= settings.least_group
+    return (
+        spread_out(numpy.where(judged, away, numpy.nan), counted),
+        spread_out(numpy.maximum(scale, chance), counted),
+    )

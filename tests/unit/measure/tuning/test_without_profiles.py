@@ -1,0 +1,79 @@
+"""Models on pools that nobody measured: there is no choice, but the comparison with other instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.measure.tuning.tune import Stores, Tuning, tune
+from inference_blueprints.measure.tuning.tuning_page import tuning_page
+from inference_blueprints.measure.tuning.tuning_text import as_dict, explanation
+from inference_blueprints.spec.types import Blueprint
+from tests.unit.measure.tuning.conftest import Silent
+
+VLLM = ["vllm"]
+
+
+@pytest.fixture(scope="module")
+def tuned(stores: Stores) -> Callable[[str], Tuning]:
+    """Return a function that tunes a shipped blueprint, once."""
+
+    @cache
+    def search(name: str) -> Tuning:
+        return tune(load_blueprint(name).blueprint, 0, Silent(), stores=stores)
+
+    return search
+
+
+def test_a_model_without_speeds_gets_no_choice_and_the_reasons(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
+    unknown = blueprint_of({"Qwen/Qwen3-8B": "Qwen/Qwen3-VL-8B-Instruct"})
+    found = tune(unknown, 0, progress, engines_looked_at=VLLM, stores=stores)
+    assert (found.best, found.covered, progress.replayed) == (None, 0, [])
+    reason = "no latency profile for Qwen/Qwen3-VL-8B-Instruct on 1 x l40s (vllm): not recorded here"
+    assert reason in found.notes
+    assert all(note.startswith("no latency profile for") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "simulated", "published"),
+    [
+        ("inf2", "meta-llama/Llama-3.1-8B-Instruct on inferentia2 (vllmNeuron)", "g6e", "inf2"),
+        ("trn2", "meta-llama/Llama-3.3-70B-Instruct on trainium2 (vllmNeuron)", "p5en", "c8g"),
+        ("graviton-llama-cpp", "Qwen/Qwen3-4B in Q4_K_M on graviton4 (llamaCpp)", "g6e", None),
+    ],
+)
+def test_a_pool_that_nobody_measured_still_shows_the_price_on_other_instances(
+    name: str, missing: str, simulated: str, published: str | None, tuned: Callable[[str], Tuning]
+) -> None:
+    """Bug: the search ended with an error, so whoever has such a pool never saw the comparison."""
+    found = tuned(name)
+    assert found.best is None
+    assert found.notes == (f"no latency profile for {missing}: not recorded here",)
+    speeds = {each.family: each.speed for each in found.others}
+    assert speeds[simulated] == "simulated"
+    assert published is None or speeds[published] == "published"
+    assert explanation(found).startswith("Nothing was replayed and nothing is recommended")
+    assert as_dict(found)["best"] is None
+
+
+def test_the_page_has_no_empty_parts(tuned: Callable[[str], Tuning]) -> None:
+    page = tuning_page(tuned("inf2"))
+    assert "The same model on other instances" in page
+    for part in ("Replayed configurations", "Cost against latency", "0 replays"):
+        assert part not in page
+
+
+def test_the_speed_of_a_model_with_the_same_shape_is_named(tuned: Callable[[str], Tuning]) -> None:
+    """Llama 3.3 70B has the layers and sizes of 3.1, of which there are profiles."""
+    [row] = [each for each in tuned("trn2").others if each.family == "p5en"]
+    assert "at the speed of meta-llama/Llama-3.1-70B-Instruct" in row.origin
+
+
+def test_a_gpu_is_compared_with_the_published_weights(tuned: Callable[[str], Tuning]) -> None:
+    [row] = [each for each in tuned("graviton-llama-cpp").others if each.family == "g6e"]
+    assert "with the weights of Qwen/Qwen3-4B and not those of the GGUF file" in row.origin

@@ -1,0 +1,291 @@
+"""Every check of `doctor` finds its fact wrong: a healthy account, and then the same with one other answer.
+
+A new check without an entry in `WRONG` turns this red. The details of each check have tests of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from inference_blueprints.operate.check_results import CheckResult, Severity
+from inference_blueprints.operate.doctor.doctor_checks import CHECKS, check_environment
+from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from tests.unit.operate.conftest import NOW
+from tests.unit.operate.emulated_account import (
+    BLOCK,
+    CERTIFICATE,
+    SECRET,
+    SUBNETS,
+    VPC,
+    ZONES,
+    Answers,
+    EmulatedAccount,
+    certificate,
+    endpoint_services,
+    failed,
+    offerings,
+    reservation,
+    subnets,
+)
+from tests.unit.operate.test_doctor_account import BATCH
+from tests.unit.stand_in_programs import Printed, StandInPrograms
+
+pytestmark = pytest.mark.usefixtures("cdk")
+
+Make = Callable[..., DoctorContext]
+Change = Callable[[dict[str, Any]], object]
+
+
+@dataclass(frozen=True)
+class WrongFact:
+    """A fact that differs from the blueprint.
+
+    Parameters
+    ----------
+    answers
+        What AWS answers instead.
+    words
+        Part of the line that names it.
+    spec
+        Change of the blueprint that makes the fact matter.
+    now
+        Time of the check, if it is the wrong fact.
+    cdk
+        What the CDK command line prints instead of its version.
+    """
+
+    answers: Answers
+    words: str
+    severity: Severity = "error"
+    spec: Change = field(default=lambda _spec: None)
+    now: datetime = NOW
+    cdk: str = ""
+
+
+def of_account(spec: dict[str, Any]) -> None:
+    spec["environment"]["account"] = "123456789012"
+
+
+def with_batch(spec: dict[str, Any]) -> None:
+    spec.update(BATCH)
+
+
+def on_spot(spec: dict[str, Any]) -> None:
+    spec["pools"][0]["purchase"] = {"spot": {}}
+
+
+def on_block(spec: dict[str, Any]) -> None:
+    spec["pools"][0].update(
+        instanceTypes=["p5.48xlarge"],
+        purchase={"capacityBlock": {"id": BLOCK, "ends": "2026-12-01T11:30:00Z"}},
+        nodes={"max": 2},
+        availabilityZone=ZONES[1],
+    )
+
+
+def with_token(spec: dict[str, Any]) -> None:
+    spec["models"][0]["weights"]["tokenSecretArn"] = SECRET
+
+
+def in_vpc(spec: dict[str, Any]) -> None:
+    spec["environment"]["availabilityZones"] = ZONES[:2]
+    spec["network"] = {"existing": {"vpcId": VPC, "vpcCidr": "10.7.0.0/16", "privateSubnetIds": SUBNETS}}
+
+
+def with_certificate(spec: dict[str, Any]) -> None:
+    spec["network"] = {"certificateArn": CERTIFICATE, "domain": "models.example.com"}
+
+
+_QUOTA = ("service-quotas", "GetServiceQuota")
+_SERVICES = ("ec2", "DescribeVpcEndpointServices")
+_BLOCKS = ("ec2", "DescribeCapacityReservations")
+#: Wrong facts by the name of the check that finds them.
+WRONG: Mapping[str, tuple[WrongFact, ...]] = {
+    "credentials": (
+        WrongFact(
+            {("sts", "GetCallerIdentity"): {"Account": "999999999999"}},
+            "the blueprint names",
+            spec=of_account,
+        ),
+    ),
+    "CDK command line": (WrongFact({}, "got 1.0.0, ", cdk="1.0.0 (build 0)"),),
+    "bootstrap": (
+        WrongFact({("ssm", "GetParameter"): failed("ParameterNotFound")}, "is not bootstrapped"),
+        WrongFact({("ssm", "GetParameter"): {"Parameter": {"Value": "5"}}}, "got version 5"),
+    ),
+    "zones": (
+        WrongFact(
+            {
+                ("ec2", "DescribeAvailabilityZones"): {
+                    "AvailabilityZones": [{"ZoneName": zone, "ZoneId": "use1-az3"} for zone in ZONES]
+                }
+            },
+            "where EKS accepts no control plane",
+        ),
+    ),
+    "Kubernetes": (
+        WrongFact({}, "EKS has not supported 1.35 since", now=datetime(2028, 6, 1, tzinfo=UTC)),
+        WrongFact({}, "standard support of 1.35 ended on", now=datetime(2027, 6, 1, tzinfo=UTC)),
+        WrongFact({}, "standard support of 1.35 ends on", "warning", now=datetime(2027, 3, 1, tzinfo=UTC)),
+    ),
+    "add-ons": (
+        WrongFact(
+            {("eks", "DescribeAddonVersions"): {"addons": []}}, "coredns has no version for Kubernetes 1.35"
+        ),
+    ),
+    "node images": (
+        WrongFact(
+            {
+                ("ssm", "GetParameters"): {
+                    "InvalidParameters": [
+                        "/aws/service/bottlerocket/aws-k8s-1.35-nvidia/x86_64/1.66.0/image_id"
+                    ]
+                }
+            },
+            "so no node of l40s starts",
+        ),
+    ),
+    "VPC endpoints": (
+        WrongFact(
+            {_SERVICES: endpoint_services(ZONES, without="eks-auth")}, "eks-auth is not offered in us-"
+        ),
+        WrongFact({_SERVICES: endpoint_services(ZONES[:2])}, "is not offered in us-west-2c"),
+        WrongFact(
+            {_SERVICES: endpoint_services(ZONES, without="execute-api")},
+            "needs it for the batch API",
+            spec=with_batch,
+        ),
+    ),
+    "quotas": (WrongFact({_QUOTA: {"Quota": {"Value": 0.0}}}, "0 vCPUs are granted"),),
+    "Elastic IPs": (WrongFact({_QUOTA: {"Quota": {"Value": 2.0}}}, "0 of 2 are in use"),),
+    "API logging": (WrongFact({("apigateway", "GetAccount"): {}}, "has no role", spec=with_batch),),
+    "function calls": (
+        WrongFact(
+            {
+                ("lambda", "GetAccountSettings"): {
+                    "AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}
+                }
+            },
+            "the account runs 10 calls",
+            spec=with_batch,
+        ),
+    ),
+    "offerings": (
+        WrongFact({("ec2", "DescribeInstanceTypeOfferings"): offerings(ZONES[3])}, "g6e.2xlarge in none"),
+    ),
+    "Spot role": (WrongFact({("iam", "ListRoles"): {"Roles": []}}, "the account has no role", spec=on_spot),),
+    "reservations": (
+        WrongFact({_BLOCKS: {"CapacityReservations": []}}, "does not exist in this account", spec=on_block),
+        WrongFact(
+            {_BLOCKS: reservation(AvailabilityZone=ZONES[3])}, "the platform has subnets in", spec=on_block
+        ),
+        WrongFact({_BLOCKS: reservation(State="expired")}, "is expired", spec=on_block),
+        WrongFact(
+            {_BLOCKS: reservation(EndDate=datetime(2026, 12, 8, 11, 30, tzinfo=UTC))},
+            "correct 'ends'",
+            "warning",
+            spec=on_block,
+        ),
+    ),
+    "weights": (
+        WrongFact(
+            {("secretsmanager", "DescribeSecret"): failed("ResourceNotFoundException")},
+            "does not exist",
+            spec=with_token,
+        ),
+    ),
+    "network": (
+        WrongFact(
+            {("ec2", "DescribeVpcs"): failed("InvalidVpcID.NotFound")}, "use ids that exist", spec=in_vpc
+        ),
+        WrongFact(
+            {("ec2", "DescribeSubnets"): subnets(ZONES[1], ZONES[0])}, "correct the order", spec=in_vpc
+        ),
+    ),
+    "subnet addresses": (
+        WrongFact(
+            {("ec2", "DescribeSubnets"): subnets(*ZONES[:2], free=5)},
+            "10 addresses are free in 2 subnets",
+            "warning",
+            spec=in_vpc,
+        ),
+    ),
+    "private DNS": (
+        WrongFact(
+            {
+                ("route53", "ListHostedZonesByVPC"): {
+                    "HostedZoneSummaries": [
+                        {
+                            "HostedZoneId": "Z0123456789",
+                            "Name": "quickstart.internal.",
+                            "Owner": {"OwningAccount": "123456789012"},
+                        }
+                    ],
+                    "MaxItems": "100",
+                }
+            },
+            "already has a private zone quickstart.internal",
+            spec=in_vpc,
+        ),
+    ),
+    "certificate": (
+        WrongFact(
+            {("acm", "DescribeCertificate"): certificate(Status="EXPIRED")},
+            "it is EXPIRED",
+            spec=with_certificate,
+        ),
+    ),
+}
+CASES = [(check, fact) for check, facts in WRONG.items() for fact in facts]
+each_fact = pytest.mark.parametrize(
+    ("check", "fact"), CASES, ids=[f"{check}: {fact.words}" for check, fact in CASES]
+)
+
+
+def found(
+    make_context: Make, check: str, spec: Change, wrong: Answers, now: datetime = NOW
+) -> Iterator[CheckResult]:
+    """Yield what one check finds in an account."""
+    context = replace(make_context(spec), account=EmulatedAccount(wrong), now=now)
+    results = check_environment(context) if check == "credentials" else CHECKS[check](context)
+    return (each for each in results if each.check == check)
+
+
+def test_every_check_has_a_fact_that_turns_it() -> None:
+    assert WRONG.keys() == {"credentials", *CHECKS}
+
+
+@each_fact
+def test_a_healthy_account_has_a_line_and_no_other(make_context: Make, check: str, fact: WrongFact) -> None:
+    assert {each.severity for each in found(make_context, check, fact.spec, {})} == {"ok"}
+
+
+@each_fact
+def test_a_wrong_fact_has_its_line_with_a_remedy(
+    make_context: Make, cdk: StandInPrograms, check: str, fact: WrongFact
+) -> None:
+    if fact.cdk:
+        cdk.add("cdk", lambda _: Printed(fact.cdk))
+    results = [
+        each
+        for each in found(make_context, check, fact.spec, fact.answers, fact.now)
+        if each.severity != "ok"
+    ]
+    assert {each.severity for each in results} == {fact.severity}
+    assert any(fact.words in each.message for each in results)
+    assert all(each.command or "; " in each.message for each in results), "each line says what to do"
+
+
+def test_an_add_on_of_the_lock_has_to_run_on_the_cluster_s_kubernetes(make_context: Make) -> None:
+    context = replace(make_context(), account=EmulatedAccount({}))
+    releases = context.blueprint.releases
+    pinned = replace(releases, add_ons={**releases.add_ons, "coredns": "v1.11.1-eksbuild.4"})
+    context = replace(context, blueprint=context.blueprint.with_releases(pinned))
+    (finding,) = CHECKS["add-ons"](context)
+    assert finding.severity == "error"
+    assert "coredns v1.11.1-eksbuild.4 of the lock does not run on Kubernetes 1.35" in finding.message

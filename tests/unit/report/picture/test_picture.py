@@ -1,0 +1,369 @@
+"""The picture: what it shows, that nothing overlaps, that it is drawn from the blueprint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from inference_blueprints.report.picture.blocks import Canvas
+from inference_blueprints.report.picture.drawing import Area, Arrow, Rectangle, Text
+from inference_blueprints.report.picture.picture import WIDTH, draw, picture
+from inference_blueprints.report.picture.scene import Scene
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
+from tests.unit.plan_samples import ChangedScene
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="session")
+def drawing(scene: Scene) -> tuple[Canvas, float]:
+    """Return the canvas of the scene, and its height."""
+    return draw(scene)
+
+
+@pytest.fixture(scope="session")
+def canvas(drawing: tuple[Canvas, float]) -> Canvas:
+    return drawing[0]
+
+
+def _texts(canvas: Canvas) -> list[Text]:
+    return [shape for shape in canvas.shapes if isinstance(shape, Text)]
+
+
+def _all_words(canvas: Canvas) -> str:
+    return "\n".join(text.whole or text.text for text in _texts(canvas))
+
+
+def _words(scene: Scene) -> str:
+    return _all_words(draw(scene)[0])
+
+
+def test_no_two_texts_overlap(canvas: Canvas) -> None:
+    areas = [(text.text, text.area) for text in _texts(canvas)]
+    overlapping = [
+        (one, other) for (one, area), (other, second) in combinations(areas, 2) if area.overlaps(second)
+    ]
+    assert overlapping == []
+
+
+def test_everything_is_inside_the_canvas(drawing: tuple[Canvas, float]) -> None:
+    canvas, height = drawing
+    ground = Area(0, 0, WIDTH, height)
+    areas = [shape.area for shape in canvas.shapes if isinstance(shape, Text | Rectangle)]
+    assert [area for area in areas if not ground.contains(area)] == []
+
+
+def test_texts_stay_inside_the_boxes_in_which_they_begin(canvas: Canvas) -> None:
+    boxes = [shape.area for shape in canvas.shapes if isinstance(shape, Rectangle)]
+    for text in _texts(canvas):
+        around = [box for box in boxes if box.overlaps(Area(text.x, text.y - 5, 1, 1))]
+        assert all(box.contains(text.area) for box in around), text.text
+
+
+def test_arrows_cross_no_text(canvas: Canvas) -> None:
+    words = [(text.text, text.area) for text in _texts(canvas) if not text.text.isdigit()]
+    for arrow in (shape for shape in canvas.shapes if isinstance(shape, Arrow)):
+        (x1, y1), (x2, y2) = arrow.start, arrow.end
+        line = Area(min(x1, x2) - 1, min(y1, y2) - 1, abs(x2 - x1) + 2, abs(y2 - y1) + 2)
+        assert [text for text, area in words if area.overlaps(line)] == []
+
+
+def test_arrows_join_the_borders_of_two_blocks(canvas: Canvas) -> None:
+    borders = {(x, "x") for area in canvas.anchors.values() for x in (area.x, area.right)}
+    borders |= {(y, "y") for area in canvas.anchors.values() for y in (area.y, area.bottom)}
+    legend = canvas.shapes.index(next(shape for shape in canvas.shapes if _is_text(shape, "requests")))
+    drawn = [shape for shape in canvas.shapes[:legend] if isinstance(shape, Arrow)]
+    for arrow in drawn[:-2]:  # the last two are the legend's
+        (x1, y1), (x2, y2) = arrow.start, arrow.end
+        ends = {(y1, "y"), (y2, "y")} if x1 == x2 else {(x1, "x"), (x2, "x")}
+        assert ends <= borders
+        assert x1 == x2 or y1 == y2
+
+
+def _is_text(shape: object, words: str) -> bool:
+    return isinstance(shape, Text) and shape.text == words
+
+
+def test_it_can_be_read_at_page_width(scene: Scene, canvas: Canvas) -> None:
+    assert min(text.size for text in _texts(canvas)) >= 12
+    document = ElementTree.fromstring(picture(scene.blueprint, scene.plan))  # noqa: S314 - our own text
+    assert (document.get("viewBox") or "").split()[2] == "1000"
+    assert document.findtext(f"{_SVG}title")
+    assert document.findtext(f"{_SVG}desc")
+
+
+def test_every_model_pool_and_instance_type_is_named(scene: Scene, canvas: Canvas) -> None:
+    words = _all_words(canvas)
+    spec = scene.blueprint.spec
+    for name in [*(model.name for model in spec.models), *(pool.name for pool in spec.pools)]:
+        assert name in words
+    for pool in spec.pools:
+        assert ", ".join(pool.instance_types) in words
+
+
+def test_every_device_that_a_worker_holds_is_filled(changed: ChangedScene) -> None:
+    def two_models(spec: dict[str, Any]) -> None:
+        spec["pools"][0] = {"name": "l40s", "instanceTypes": ["g6e.12xlarge"], "nodes": {"max": 2}}
+        second = {**spec["models"][0], "name": "second"}
+        spec["models"].append(second)
+
+    canvas, _ = draw(changed(two_models))
+    devices = [
+        shape
+        for shape in canvas.shapes
+        if isinstance(shape, Rectangle) and shape.area.width == 14 and shape.area.height == 14
+    ]
+    assert sorted(device.fill for device in devices) == ["#0072b2"] * 2 + ["#a34a00"] * 2
+
+
+def test_it_follows_the_blueprint(changed: ChangedScene) -> None:
+    quickstart = _words(changed(lambda spec: spec))
+    assert "NAT gateways" in quickstart
+    assert "Hugging Face Hub" in quickstart
+    assert "HTTP, port 80" in quickstart
+    assert "Weights in S3" not in quickstart
+    assert "the blocks in their KV cache" in quickstart
+
+    def other(spec: dict[str, Any]) -> None:
+        spec["environment"]["account"] = "111122223333"
+        spec["network"] = {
+            "existing": {
+                "vpcId": "vpc-0a1b2c3d",
+                "vpcCidr": "10.20.0.0/16",
+                "privateSubnetIds": ["subnet-0a1b2c3d", "subnet-0a1b2c3e"],
+            },
+            "certificateArn": "arn:aws:acm:us-west-2:111122223333:certificate/1",
+            "domain": "models.example",
+        }
+        spec["models"][0]["weights"] = {"s3": "s3://acme/qwen/", "catalog": "Qwen/Qwen3-8B"}
+        spec["models"][0]["routing"] = {"roundRobin": {}}
+
+    words = _words(changed(other))
+    assert "NAT gateways" not in words
+    assert "Hugging Face Hub" not in words
+    assert "HTTPS, port 443" in words
+    assert "https://qwen3-8b.models.example/v1" in words
+    assert "AWS account 111122223333" in words
+    assert "Weights in S3" in words
+    assert "the blocks in their KV cache" not in words
+    assert "in turn" in words
+
+
+def test_an_embedding_model_has_a_vector_where_others_have_answers(changed: ChangedScene) -> None:
+    def embedding(spec: dict[str, Any]) -> None:
+        [model] = spec["models"]
+        model["objectives"] = {}
+        model |= {"task": "embed", "stack": {"llmD": {}}}
+        model["workload"] = {"inputTokens": 500, "peakRequestsPerSecond": 2}
+
+    words = _words(changed(embedding))
+    assert "500 tokens → a vector, 2/s" in words
+    assert "500 → 0 tokens" not in words
+
+
+def test_a_model_without_a_router_is_shown_behind_the_load_balancer(changed: ChangedScene) -> None:
+    words = _words(changed(lambda spec: spec["models"][0].update(stack={"direct": {}})))
+    assert "no router, 2 servers" in words.splitlines()
+    sentences = " ".join(words.split())
+    assert "the worker with the fewest open requests" in sentences
+    assert "passes the request to the model's workers by the host name" in sentences
+
+
+def test_a_platform_on_ecs_without_frontends_has_no_discovery_store(changed: ChangedScene) -> None:
+    def direct(spec: dict[str, Any]) -> None:
+        spec["cluster"] = {"ecs": {}}
+        spec["models"][0].update(stack={"direct": {}})
+
+    words = _words(changed(direct))
+    assert "Capacity providers" in words
+    assert "iscovery" not in words
+
+
+def test_a_picture_of_models_with_and_without_a_router_names_both(changed: ChangedScene) -> None:
+    def both(spec: dict[str, Any]) -> None:
+        [model] = spec["models"]
+        spec["models"] = [model, model | {"name": "direct", "stack": {"direct": {}}}]
+        spec["pools"][0]["nodes"]["max"] = 8
+
+    words = " ".join(_words(changed(both)).split())
+    assert "passes the request to the model's frontends or workers by the host name" in words
+
+
+def test_names_cannot_break_out_of_the_document(changed: ChangedScene) -> None:
+    scene = changed(lambda spec: spec["models"][0]["weights"].update(revision="main"))
+    blueprint = scene.blueprint.model_copy(
+        update={"metadata": scene.blueprint.metadata.model_copy(update={"name": 'a<b>&"c"'})}
+    )
+    document = ElementTree.fromstring(picture(blueprint, scene.plan))  # noqa: S314 - our own text
+    assert document.findtext(f"{_SVG}title") == 'Platform of the blueprint a<b>&"c"'
+
+
+def test_it_is_self_contained_and_the_same_each_time(scene: Scene) -> None:
+    once = picture(scene.blueprint, scene.plan)
+    assert once == picture(scene.blueprint, scene.plan)
+    assert re.findall(r"(?:href|src)=|url\((?!#)|@import|<script", once) == []
+
+
+def test_roles_are_told_apart(shipped_scene: Callable[[str], Scene]) -> None:
+    words = _words(shipped_scene("p5en-disaggregated"))
+    assert "12 prefill workers of 1 GPU" in words
+    assert "1 decode worker of 4 GPUs" in words
+    assert "goes over EFA to the decode worker" in words
+    dots = [
+        shape
+        for shape in draw(shipped_scene("p5en-disaggregated"))[0].shapes
+        if isinstance(shape, Rectangle) and shape.area.width == 6 and shape.fill == "#ffffff"
+    ]
+    assert len(dots) == 4 + 1  # the decode worker's devices, and the sign in the legend
+
+
+def test_without_roles_nothing_is_said_of_them(changed: ChangedScene) -> None:
+    words = _words(changed(lambda spec: spec))
+    assert "decode" not in words
+
+
+def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(
+    shipped_scene: Callable[[str], Scene],
+) -> None:
+    precise = shipped_scene("llm-d-disaggregated")
+    assert "2 llm-d routers" in _words(precise)
+    assert "the blocks in their KV cache" in _words(precise)
+    document = precise.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["spec"]["models"][0]["stack"] = {"llmD": {"prefixScorer": "approximate"}}
+    blueprint = Blueprint.model_validate(document)
+    assert "the blocks in their KV cache" not in _words(Scene(blueprint, build_plan(blueprint)))
+
+
+def test_batch_its_teams_workers_and_store_are_shown(
+    shipped_scene: Callable[[str], Scene], changed: ChangedScene
+) -> None:
+    words = _words(shipped_scene("batch-g6e"))
+    for shown in ("Teams", "ads", "Batch API", "nightly", "2 to 6 per model", "ElastiCache for Valkey"):
+        assert shown in words.splitlines()
+    assert "pods on system nodes" in words
+    assert "Batch API" not in _words(changed(lambda spec: spec))
+
+    def on_fargate(spec: dict[str, Any]) -> None:
+        arn = "arn:aws:iam::111122223333:role/ads"
+        rates = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 0.4}
+        spec["teams"] = [{"name": "ads", "principals": [arn], "monthlyBudgetUsd": 10}]
+        spec["batch"] = {
+            "queues": [{"name": f"q{number}", "model": "qwen3-8b", "rates": rates} for number in range(5)],
+            "workers": {"min": 3, "max": 3, "ecs": {"spotPercent": 50}},
+        }
+
+    tasks = changed(on_fargate)
+    assert {"AWS Fargate, 50 % Spot", "3 per model", "q1", "and 3 more"} <= set(_words(tasks).splitlines())
+    assert "ElastiCache for Valkey" not in _words(tasks)
+    canvas, _ = draw(tasks)
+    test_no_two_texts_overlap(canvas)
+    test_arrows_cross_no_text(canvas)
+
+
+def test_capacity_and_health_are_shown(shipped_scene: Callable[[str], Scene]) -> None:
+    words = _words(shipped_scene("capacity-and-health")).splitlines()
+    shown = {
+        "KEDA",
+        "Kueue",
+        "4 to 12 workers of 1 GPU",
+        "Batch API",
+        "CloudWatch",
+        "GPU health",
+        "Capacity shift",
+    }
+    assert shown <= set(words)
+    assert {"KEDA", "Kueue"}.isdisjoint(_words(shipped_scene("quickstart-g6e")).splitlines())
+
+
+def test_two_deployments_share_the_rate_of_their_model(changed: ChangedScene) -> None:
+    def two_deployments(spec: dict[str, Any]) -> None:
+        spec["pools"][0]["nodes"] = {"max": 4}
+        [main] = spec["models"][0]["deployments"]
+        spec["models"][0]["deployments"].append({**main, "name": "canary"})
+
+    words = _words(changed(two_deployments))
+    assert words.count("tokens, 1 of 2/s") == 2
+    assert "tokens, 2/s" not in words
+
+
+def test_spot_says_what_replaces_it(changed: ChangedScene) -> None:
+    def spot(*, fallback: bool) -> str:
+        purchase = {"spot": {"onDemandFallback": fallback}}
+        return _words(changed(lambda spec: spec["pools"][0].update(purchase=purchase)))
+
+    assert "Spot or on demand, 2 of 2 nodes" in spot(fallback=True)
+    assert "Spot, 2 of 2 nodes" in spot(fallback=False)
+
+
+def test_a_long_name_wraps_and_has_its_whole_as_title(changed: ChangedScene) -> None:
+    name = "a-model-name-of-as-many-as-forty-letters"
+    scene = changed(lambda spec: spec["models"][0].update(name=name))
+    title = [text for text in _texts(draw(scene)[0]) if text.whole == name and text.bold]
+    assert "".join(text.text for text in title).startswith(name)
+    assert not any("…" in text.text for text in title)
+
+
+def test_the_way_from_the_internet_ends_at_the_nodes(changed: ChangedScene) -> None:
+    scene = changed(lambda spec: spec)
+    canvas, _ = draw(scene)
+    gateway, private = canvas.anchors["gateway"], canvas.anchors["private"]
+    arrows = [shape for shape in canvas.shapes if isinstance(shape, Arrow)]
+    assert any(arrow.start[1] == gateway.bottom and arrow.end[1] == private.y for arrow in arrows)
+
+
+def test_fifty_pools_are_a_grid(changed: ChangedScene) -> None:
+    def many(spec: dict[str, Any]) -> None:
+        pool, model = spec["pools"][0], spec["models"][0]
+        spec["pools"] = [{**pool, "name": f"p{number}"} for number in range(50)]
+        [main] = model["deployments"]
+        workers = main["aggregated"]
+        spec["models"] = [
+            {
+                **model,
+                "name": f"m{number}",
+                "deployments": [{"name": "main", "aggregated": {**workers, "pool": f"p{number}"}}],
+            }
+            for number in range(50)
+        ]
+
+    canvas, height = draw(changed(many))
+    assert height < 4 * WIDTH
+    words = set(_all_words(canvas).splitlines())
+    assert {f"p{number}" for number in range(50)} <= words
+    test_no_two_texts_overlap(canvas)
+
+
+def test_kafka_its_topics_jobs_and_the_store_are_shown(
+    shipped_scene: Callable[[str], Scene], changed: ChangedScene
+) -> None:
+    words = _words(shipped_scene("streaming-g6e")).splitlines()
+    for shown in ("Near real time", "3 Express brokers", "clicks", "shopper", "Managed Flink, 1 KPU"):
+        assert shown in words
+    assert "ElastiCache for Valkey" in words
+    assert "Event sources" in words
+    assert "Near real time" not in _words(changed(lambda spec: spec))
+
+
+def test_a_platform_on_neuron_shows_its_scheduler_and_where_compiled_programs_are(
+    shipped_scene: Callable[[str], Scene],
+) -> None:
+    words = " ".join(_words(shipped_scene("trn2")).split())
+    for shown in (
+        "Neuron scheduler",
+        "Compiled programs",
+        "others load the result from S3",
+        "behind the load balancer",
+    ):
+        assert shown in words
+    assert "Frontends and routers" not in words
+    assert "Neuron" not in _words(shipped_scene("inf2")).split("Pools")[0], "its workers have whole nodes"
+
+
+def test_a_platform_with_routers_names_them(scene: Scene, canvas: Canvas) -> None:
+    assert ("Frontends and routers" in _all_words(canvas)) == scene.has_routers

@@ -1,0 +1,137 @@
+"""Near real time and large peaks in the plan: figures, prices and words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+import inference_catalog as catalog
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.report.figures import PlanSummary
+from inference_blueprints.report.plan.summary import as_dict, summarise
+from inference_blueprints.report.plan.tables.plan_tables import plan_tables
+from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.serving.plan import build_plan
+
+TEXT = (blueprints_directory() / "streaming-g6e.yaml").read_text(encoding="utf-8")
+
+
+def summary_of(document: dict[str, Any]) -> PlanSummary:
+    blueprint = parse_blueprint(yaml.safe_dump(document), "own.yaml").blueprint
+    return summarise(blueprint, build_plan(blueprint))
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(TEXT)
+    return found
+
+
+def table(summary: PlanSummary, title: str) -> str:
+    [found] = [each for each in plan_tables(summary) if each.title == title]
+    return "\n".join([*(" | ".join(row) for row in found.rows), *found.notes])
+
+
+def test_the_job_is_sized_priced_and_explained(document: dict[str, Any]) -> None:
+    summary = summary_of(document)
+    [job] = summary.streaming
+    # Two KPUs with the one for management, and 50 GB of running storage.
+    usd = catalog.service_prices().usd
+    assert job.usd_per_day == pytest.approx(24 * 2 * usd("flink_kpu") + 50 * usd("flink_storage") * 24 / 730)
+    text = table(summary, "Near real time")
+    assert "calls in flight = 19.6/s x 0.6 s = 11.8" in text
+    assert "of the whole job with a simulated endpoint" in text
+    assert as_dict(summary)["streaming"][0]["keepsUp"] is True
+
+
+def test_a_model_that_does_not_keep_up_is_named(document: dict[str, Any]) -> None:
+    spec = document["spec"]
+    spec["models"][0]["workload"] |= {"inputTokens": 600, "outputTokens": 200}
+    spec["models"][0]["deployments"][0]["aggregated"]["replicas"] = 2
+    text = table(summary_of(document), "Near real time")
+    assert "It does not keep up" in text
+
+
+def test_the_cluster_is_priced_and_shares_are_shown(document: dict[str, Any]) -> None:
+    summary = summary_of(document)
+    kafka = summary.kafka
+    assert kafka is not None
+    written_gb = kafka.ingress_mb_per_second * 86.4
+    assert kafka.usd_per_day is not None
+    usd, broker = catalog.service_prices().usd, catalog.broker_sizes()[kafka.instance_type or ""].usd_per_hour
+    assert broker is not None
+    assert kafka.usd_per_day == pytest.approx(
+        3 * broker * 24
+        + written_gb * usd("express_broker_data")
+        + kafka.stored_gb * usd("express_broker_storage") * 24 / 730
+    )
+    parts = {item.name: item.usd_per_month for item in summary.platform_cost.items}
+    assert parts["Kafka brokers"] == pytest.approx(kafka.usd_per_day * 730 / 24, abs=0.01)
+    assert parts["streaming job shopper"] is not None
+
+
+def test_an_unknown_price_is_shown_as_unknown(document: dict[str, Any]) -> None:
+    document["spec"]["kafka"]["express"]["instanceType"] = "express.m7g.xlarge"
+    summary = summary_of(document)
+    assert summary.kafka is not None
+    assert summary.kafka.usd_per_day is None
+    assert "unknown" in table(summary, "Kafka")
+    assert "Kafka brokers" in summary.platform_cost.not_priced
+
+
+def test_an_existing_cluster_costs_nothing_here(document: dict[str, Any]) -> None:
+    document["spec"]["kafka"] = {
+        "existing": {
+            "clusterArn": "arn:aws:kafka:us-west-2:111122223333:cluster/shop/0a1b",
+            "bootstrapServers": "b-1.example.com:9098",
+            "securityGroupId": "sg-0a1b2c3d",
+        }
+    }
+    document["spec"]["streaming"][0]["events"]["partitions"] = 12
+    summary = summary_of(document)
+    assert "existing cluster" in table(summary, "Kafka")
+    assert "Kafka brokers" not in {item.name for item in summary.platform_cost.items}
+
+
+def test_without_streaming_there_is_no_table(document: dict[str, Any]) -> None:
+    for key in ("streaming", "kafka", "signalStore"):
+        document["spec"].pop(key)
+    summary = summary_of(document)
+    assert summary.kafka is None
+    assert not {"Near real time", "Kafka", "Real time at a large peak"} & {
+        each.title for each in plan_tables(summary)
+    }
+
+
+@pytest.fixture
+def large(document: dict[str, Any]) -> dict[str, Any]:
+    """A blueprint for 2,000 requests per second."""
+    for key in ("streaming", "kafka", "signalStore"):
+        document["spec"].pop(key)
+    model = document["spec"]["models"][0]
+    model["workload"] = {"inputTokens": 500, "outputTokens": 8, "peakRequestsPerSecond": 2000}
+    model["objectives"] = {"timeToFirstTokenP90Ms": 200, "timePerOutputTokenP90Ms": 25}
+    model["deployments"][0]["aggregated"]["replicas"] = 60
+    document["spec"]["pools"][0]["nodes"]["max"] = 70
+    return document
+
+
+def test_a_large_peak_has_connections_units_and_traffic(large: dict[str, Any]) -> None:
+    summary = summary_of(large)
+    [edge] = summary.edges
+    assert edge.connections == pytest.approx(2000 * 0.4)
+    assert edge.bytes_per_request == 508 * 4 + 1500
+    gb_per_hour = 2000 * edge.bytes_per_request * 3600 / 1e9
+    assert edge.balancer_units == edge.byte_units == pytest.approx(gb_per_hour)
+    both_directions = 2 * catalog.service_prices().usd("cross_zone_data")
+    assert edge.cross_zone_gb_per_day == pytest.approx(gb_per_hour * 24 * 2 / 3)
+    assert edge.cross_zone_usd_per_day == pytest.approx(edge.cross_zone_gb_per_day * both_directions)
+    assert "it costs more than it saves" in table(summary, "Real time at a large peak")
+
+
+def test_frontends_that_do_not_fit_are_named(large: dict[str, Any]) -> None:
+    assert "Divide the traffic" not in table(summary_of(large), "Real time at a large peak")
+    large["spec"]["models"][0]["frontend"] = {"replicas": 60, "cpu": 8, "memoryGib": 8}
+    assert "Divide the traffic among 2 platforms" in table(summary_of(large), "Real time at a large peak")
