@@ -108,10 +108,8 @@ def generate(
 @contextmanager
 def _processes() -> Iterator[Executor]:
     """Yield processes that import everything from this tree, whatever is installed in the environment."""
-    os.environ["PYTHONPATH"] = python_path(TREE)
-    sys.path[:0] = os.environ["PYTHONPATH"].split(
-        os.pathsep
-    )  # a spawned process gets this path, not that of the environment
+    path = os.environ["PYTHONPATH"] = python_path(TREE)
+    sys.path[:0] = path.split(os.pathsep)  # a spawned process gets this path, not that of the environment
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(_PROCESSES, context, initializer=_refuse_other_tree) as executor:
         yield executor

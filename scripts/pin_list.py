@@ -163,14 +163,10 @@ def _add_ons() -> Iterator[VersionPin]:
 
 
 def _python() -> Iterator[VersionPin]:
-    project = _project()
-    groups = [project["project"]["dependencies"], *project["dependency-groups"].values()]
-    # An entry that is no text includes another group.
-    lines = [line for group in groups for line in group if isinstance(line, str)]
-    required = {line.split("==")[0]: line.split("==")[1] for line in lines}
-    required |= dict(line.split("==") for line in project["build-system"]["requires"])
-    for name, version in sorted(required.items(), key=lambda each: each[0].lower()):
-        yield VersionPin("Python packages", name, version, "python", name, reason=_reasons().get(name))
+    """Iterate over the packages that a distribution or a group names, with their locked versions."""
+    locked = _locked_versions()
+    for name in sorted(required_packages(), key=str.lower):
+        yield VersionPin("Python packages", name, locked[name], "python", name, reason=_reasons().get(name))
     layers = _catalogue("parquet_layers.json")
     name = "AWS SDK for pandas, Lambda layer"
     yield VersionPin(
@@ -206,6 +202,38 @@ def _catalogue(file: str) -> dict[str, Any]:
 
 def _project() -> dict[str, Any]:
     return tomllib.loads((resources.root() / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def required_packages() -> set[str]:
+    """Return the packages that the distributions of this project and their groups name, without our own."""
+    root = resources.root()
+    projects = [
+        tomllib.loads(file.read_text("utf-8"))
+        for file in (root / "pyproject.toml", *root.glob("*/pyproject.toml"))
+    ]
+    lines = [
+        line
+        for project in projects
+        for group in (
+            project["project"]["dependencies"],
+            project["build-system"]["requires"],
+            *project.get("dependency-groups", {}).values(),
+        )
+        for line in group
+        if isinstance(line, str)  # an entry that is no text includes another group
+    ]
+    names = {re.split("[=<>]", line)[0] for line in lines}
+    return names - {project["project"]["name"] for project in projects}
+
+
+def _locked_versions() -> dict[str, str]:
+    """Return the locked version of each package, by name."""
+    locks = (
+        resources.root() / "requirements.lock",
+        *resources.root().glob("local/inference_local/serving/*/requirements.txt"),
+    )
+    text = "\n".join(lock.read_text("utf-8") for lock in locks)
+    return dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE))
 
 
 def _reasons() -> dict[str, str]:
