@@ -23,7 +23,7 @@ VLLM_CPU := local/inference_local/serving/vllm_cpu
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs check-templates check-lives programs test-cluster test-scaling test-controllers test-java unit templates charts runtime deflake lint bench generate verify lock outdated clean
+.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs test-experimental check-templates check-lives programs test-cluster test-scaling test-controllers test-java unit templates charts runtime deflake lint bench generate verify lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -41,11 +41,11 @@ test: $(READY) ## run the tests of every commit: unit, charts, runtime and templ
 	@$(BIN)/python scripts/run_tests.py $(OPTIONS)
 
 test-thorough: $(READY) ## run tests that need much processor time: make test-thorough ONLY=FILE
-	$(PYTEST) $(or $(ONLY),$(LAYERS)) -m thorough --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) $(or $(ONLY),$(LAYERS)) -m 'thorough and not experimental' --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-clock: $(READY) ## run tests that start real servers and wait, one after the other: make test-clock ONLY=FILE
 	@$(MAKE) --no-print-directory programs PROGRAMS=etcd,prometheus
-	$(PYTEST) $(or $(ONLY),tests/local $(LAYERS)) -m clock $(REPEAT)
+	$(PYTEST) $(or $(ONLY),tests/local $(LAYERS)) -m 'clock and not experimental' $(REPEAT)
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
 	@$(MAKE) --no-print-directory programs PROGRAMS=prometheus
@@ -57,12 +57,15 @@ test-llama: $(READY) ## test the real llama-server, write docs/graviton.md; buil
 	$(BIN)/python scripts/record_llama_results.py build/test-llama.xml
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
-	$(PYTEST) $(or $(ONLY),tests/runtime tests/local) -m faults --numprocesses 3 --dist loadfile $(REPEAT)
+	$(PYTEST) $(or $(ONLY),tests/runtime tests/local) -m 'faults and not experimental' --numprocesses 3 --dist loadfile $(REPEAT)
 
 test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same cases as on EKS, and faults; about half an hour
 	@$(MAKE) --no-print-directory programs PROGRAMS=etcd,prometheus
 	$(PYTEST) tests/local/conformance -m ecs --junitxml build/test-ecs.xml
 	$(BIN)/python scripts/record_ecs_results.py build/test-ecs.xml
+
+test-experimental: $(READY) ## run what only experimental features need: make test-experimental ONLY=FILE
+	$(PYTEST) $(or $(ONLY),tests/local tests/runtime) -m experimental $(REPEAT)
 
 programs: $(READY) ## build the programs that tests start, once: make programs PROGRAMS=etcd,prometheus KEDA=1 LLAMA=1
 	$(BIN)/python -m inference_local.control_plane $(if $(PROGRAMS),--only "$(PROGRAMS)") $(if $(KEDA),--keda) $(if $(LLAMA),--llama)
@@ -86,7 +89,7 @@ check-templates: $(READY) ## check templates with checkov, and a hundred generat
 	TEMPLATE_EXAMPLES=100 $(PYTEST) tests/templates/generated -m thorough
 
 check-lives: $(READY) ## deploy, change and destroy platforms on the emulator, some at random: make check-lives LIVES=10
-	LIVES=$(LIVES) $(PYTEST) $(or $(ONLY),tests/local) -m lives --timeout 0 $(REPEAT)
+	LIVES=$(LIVES) $(PYTEST) $(or $(ONLY),tests/local) -m 'lives and not experimental' --timeout 0 $(REPEAT)
 
 unit templates charts runtime: $(READY) ## run one layer of the tests of every commit
 	@$(BIN)/python scripts/run_tests.py $@ $(OPTIONS)

@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import inference_catalog as catalog
+
 #: The last results, which `ci.py --record` writes.
 RESULTS = Path(__file__).resolve().parent.parent / "tests" / "suite_results.json"
 
 Tier = Literal["every run", "near a change", "release"]
+
+_PROOFS = [proof for feature in catalog.features() for proof in feature.proofs]
+#: Files of tests that the catalogue runs before a release only. Their tests of the first tier stay there.
+BEFORE_RELEASE = frozenset(
+    name for proof in _PROOFS if proof.before_release for name in proof.files
+) - frozenset(name for proof in _PROOFS if not proof.before_release for name in proof.files)
 
 
 @dataclass(frozen=True)
@@ -38,12 +46,18 @@ class Suite:
             for folder in self.folders
             for path in sorted((root / folder).rglob("test_*.py"))
         ]
-        return [name for name in found if self._has_tests(root, name)]
+        return [name for name in found if self.has(root, name)]
 
-    def _has_tests(self, root: Path, name: str) -> bool:
+    def has(self, root: Path, name: str) -> bool:
         """Whether a file has tests of this suite. Those of tests/local have the mark clock by their place."""
+        if not name.startswith(tuple(f"{folder}/" for folder in self.folders)):
+            return False
         text = (root / name).read_text(encoding="utf-8")
         named = {each for each in MARKS if f"mark.{each}" in text}
+        if name in BEFORE_RELEASE and self.tier != "release":
+            return False
+        if self.mark == "experimental":
+            return name in BEFORE_RELEASE and not named & RELEASE_MARKS
         if self.mark is None:
             return True
         return self.mark in named or (self.mark == "clock" and name.startswith("tests/local/") and not named)
@@ -104,6 +118,14 @@ SUITES = (
         waits=True,
         programs="programs",
     ),
+    Suite(
+        "test-experimental",
+        "tests that only [experimental features](support-levels.md) need",
+        "release",
+        ("tests/local", "tests/runtime"),
+        "experimental",
+        waits=True,
+    ),
     Suite("check-templates", "checkov, and a hundred drawn blueprints", "release"),
     Suite(
         "test-scaling",
@@ -157,3 +179,13 @@ SUITES = (
 
 #: The marks that take a test out of the first tier.
 MARKS = tuple(suite.mark for suite in SUITES if suite.mark)
+RELEASE_MARKS = {suite.mark for suite in SUITES if suite.mark and suite.tier == "release"}
+
+
+def suites_of(root: Path, name: str) -> list[Suite]:
+    """Return the suites that run tests of a file."""
+    found = [suite for suite in SUITES if suite.has(root, name)]
+    text = (root / name).read_text(encoding="utf-8")
+    if name.startswith(tuple(f"{layer}/" for layer in _LAYERS)) and "pytestmark = pytest.mark" not in text:
+        found.insert(0, next(suite for suite in SUITES if suite.target == "test"))
+    return found

@@ -29,6 +29,7 @@ from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint, OnDemand, Purchase
+from inference_catalog import Support
 
 _GIB = 1024**3
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
@@ -98,6 +99,7 @@ def _parts(name: str) -> Iterator[str]:
     summary = summarise(blueprint, build_plan(blueprint))
     tables = {table.title: table for table in plan_tables(summary)}
     yield f"![What {name} builds: its network, cluster, pools and workers](../images/{name}.svg)"
+    yield from _support(summary.support)
     yield "**Sizes**, as the serving plan has them:"
     yield markdown_table(_sizes(summary))
     yield (
@@ -109,6 +111,15 @@ def _parts(name: str) -> Iterator[str]:
     yield from _printed(tables, _PRICES)
     yield " ".join(plan_notes(summary))
     yield from _on_demand(blueprint, summary)
+
+
+def _support(support: Support) -> Iterator[str]:
+    """Yield the support level, and what it follows from."""
+    yield f"**Support level**: [{support.level}](../support-levels.md), the lowest of what it uses."
+    rows = tuple((each.name, each.level, each.proven) for each in support.features)
+    yield markdown_table(TextTable("Support", ("uses", "level", "proven"), (), rows))
+    if not any(each.on_hardware for each in support.features):
+        yield "None of it has run on hardware: in an AWS account, on the accelerators that it uses."
 
 
 def _printed(tables: Mapping[str, TextTable], titles: Sequence[str]) -> Iterator[str]:

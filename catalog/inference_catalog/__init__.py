@@ -31,6 +31,7 @@ from inference_catalog.model import KV_CACHE_BYTES, Model
 from inference_catalog.service_prices import ServicePrice, ServicePrices
 from inference_catalog.start_times import StartTimeFigure
 from inference_catalog.streaming_figures import BrokerSize, JobLoad
+from inference_catalog.support_levels import Feature, Proof, Support
 from inference_catalog.unknown_entry import UnknownEntryError
 from inference_catalog.vision import Vision
 from inference_contracts.request_limits import RequestLimits
@@ -48,6 +49,7 @@ __all__ = [
     "Engine",
     "EnvironmentNames",
     "ExperimentalWay",
+    "Feature",
     "Flag",
     "FleetLimit",
     "FrontendLoad",
@@ -63,10 +65,12 @@ __all__ = [
     "Pipeline",
     "PipelinePart",
     "PriceTable",
+    "Proof",
     "Quota",
     "ServicePrice",
     "ServicePrices",
     "ServiceQuota",
+    "Support",
     "UnknownEntryError",
     "Vision",
     "accelerator",
@@ -81,6 +85,7 @@ __all__ = [
     "engines",
     "environment_names",
     "experimental_ways",
+    "features",
     "fleet_limits",
     "frontend_load",
     "image_speeds",
@@ -188,6 +193,11 @@ def environment_names() -> Mapping[str, EnvironmentNames]:
 def experimental_ways() -> Mapping[str, ExperimentalWay]:
     """Return the ways of serving that upstream projects do not call proven, by name."""
     return shipped().experimental_ways
+
+
+def features() -> tuple[Feature, ...]:
+    """Return what a blueprint can choose, with its support level and what was proven of it."""
+    return shipped().features
 
 
 def frontend_load(stack: str) -> FrontendLoad:

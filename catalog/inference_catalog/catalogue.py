@@ -33,6 +33,7 @@ from inference_catalog.service_prices import ServicePrice, ServicePrices
 from inference_catalog.serving_metrics import DroppedMetrics, ServingMetrics
 from inference_catalog.start_times import StartTimeFigure
 from inference_catalog.streaming_figures import BrokerSize, JobLoad
+from inference_catalog.support_levels import Feature, Proof
 from inference_catalog.vision import Vision
 from inference_contracts.request_limits import StructureLimits
 
@@ -111,6 +112,19 @@ class Catalogue:
     def experimental_ways(self) -> Mapping[str, ExperimentalWay]:
         """Experimental way of serving by name."""
         return self._entries("experimental.json", "ways", ExperimentalWay)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """What a blueprint can choose, with what was proven of it."""
+        path = self.directory / "support_levels.json"
+        return tuple(
+            build_entry(
+                Feature,
+                {**entry, "proofs": [build_entry(Proof, proof, path) for proof in entry["proofs"]]},
+                path,
+            )
+            for entry in self._json(path.name)["features"]
+        )
 
     @cached_property
     def quotas(self) -> Mapping[str, Quota]:

@@ -37,11 +37,19 @@ def register(app: typer.Typer) -> None:
 
 
 def list_blueprints(output: OutputOption = Output.TEXT) -> None:
-    """List the shipped blueprints."""
+    """List the shipped blueprints, with their support levels."""
+    from inference_blueprints.loading import load_blueprint
     from inference_blueprints.spec.shipped import describe, shipped
+    from inference_blueprints.spec.used_features import support_of
 
     rows = [
-        {"name": name, "description": describe(path), "path": str(path)} for name, path in shipped().items()
+        {
+            "name": name,
+            "description": describe(path),
+            "path": str(path),
+            "support": support_of(load_blueprint(name).blueprint.spec).level,
+        }
+        for name, path in shipped().items()
     ]
     if output is Output.JSON:
         print_json(rows)
@@ -49,8 +57,8 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     from inference_blueprints.report.tables.terminal_table import print_rows, table_console
     from inference_blueprints.report.tables.text_table import TextTable
 
-    content = tuple((row["name"], row["description"]) for row in rows)
-    print_rows(TextTable("", ("blueprint", "description"), (), content), table_console())
+    content = tuple((row["name"], row["support"], row["description"]) for row in rows)
+    print_rows(TextTable("", ("blueprint", "support", "description"), (), content), table_console())
 
 
 def show(

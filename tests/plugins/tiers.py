@@ -3,6 +3,8 @@
 A test without a mark belongs to the first tier. It starts no program except those in `ALLOWED_PROGRAMS`, and
 it never sleeps. A test that does one of them fails with the reason.
 Tests of `tests/local` start servers, so each has the mark ``clock`` unless it has the mark of another suite.
+Tests of the second tier that only experimental features need get the mark ``experimental``, which takes them
+out of the suites of every run. The proofs in `support_levels.json` of the catalogue name their files.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import PurePath
 from typing import Any, SupportsIndex
 
 import pytest
-from suites import MARKS
+from suites import BEFORE_RELEASE, MARKS, RELEASE_MARKS
 
 FIRST_TIER = ("tests/unit/", "tests/charts/", "tests/runtime/", "tests/templates/")
 #: Programs that end by themselves in a moment, and CDK's kernel (node). Some tests start `blueprints` itself.
@@ -80,6 +82,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith("tests/local/") and not _has_suite(item):
             item.add_marker("clock")
+        of_release = any(item.get_closest_marker(name) for name in RELEASE_MARKS)
+        if item.nodeid.partition("::")[0] in BEFORE_RELEASE and not of_release and not is_first_tier(item):
+            item.add_marker("experimental")
 
 
 def _has_suite(item: pytest.Item) -> bool:

@@ -25,6 +25,7 @@ from inference_blueprints.report.figures.repair_summary import RepairSummary
 from inference_blueprints.report.figures.scaling_summary import ScalingSummary
 from inference_blueprints.report.figures.shift_summary import ShiftSummary
 from inference_blueprints.report.figures.streaming_summary import KafkaSummary, StreamingSummary
+from inference_catalog import Support
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +70,15 @@ class PlanSummary:
         Workers whose floors the capacity shift sets.
     edges
         What models with a large peak need between clients and workers.
+    support
+        The features that the blueprint uses, with their support levels.
     streaming, kafka
         Streaming jobs, and their Kafka cluster; None without one.
     """
 
     name: str
     region: str
+    support: Support
     pools: tuple[PoolSummary, ...]
     processes: tuple[ProcessSummary, ...]
     frontends: tuple[FrontendSummary, ...]

@@ -48,6 +48,7 @@ from inference_blueprints.serving.nodes.ecs_capacity import EcsHosts, pool_capac
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool, Spec
+from inference_blueprints.spec.used_features import support_of
 from inference_catalog import InstanceType
 from inference_catalog.catalogue import shipped
 from inference_catalog.ecs_hosts import ecs_host_image
@@ -103,6 +104,7 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
     return PlanSummary(
         name=blueprint.metadata.name,
         region=spec.environment.region,
+        support=support_of(spec),
         pools=pools,
         processes=processes,
         frontends=tuple(summarise_frontends(deployments.values())),
@@ -199,10 +201,11 @@ def as_dict(summary: PlanSummary) -> dict[str, Any]:
     -------
     dict
         The same figures; ``prices`` carries its note too, each cold start what dominates it, and each quota
-        of a service its share and whether it is exceeded.
+        of a service its share and whether it is exceeded. ``support`` has levels in place of proofs.
     """
     document: dict[str, Any] = camel_case(dataclasses.asdict(summary))
     document["prices"]["note"] = summary.prices.note
+    document["support"] = summary.support.as_dict()
     for each, start in zip(document["coldStarts"], summary.cold_starts, strict=True):
         each["dominatedBy"] = start.dominated_by
     for each, check in zip(document["objectives"], summary.objectives, strict=True):

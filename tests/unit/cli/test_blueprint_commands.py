@@ -23,9 +23,11 @@ def test_list_names_every_shipped_blueprint_with_its_purpose(tmp_path: Path) -> 
     rows = json.loads(blueprints("list", "--output", "json", folder=tmp_path).out)
     assert [row["name"] for row in rows] == list(shipped())
     heading, _, *lines = text.out.splitlines()
-    assert heading.split() == ["blueprint", "description"]
+    assert heading.split() == ["blueprint", "support", "description"]
     # A long description goes on in the next line.
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(shipped())
+    levels = {row["name"]: row["support"] for row in rows}
+    assert (levels["quickstart-g6e"], levels["trn2"]) == ("supported", "experimental")
     assert all(row["description"] and Path(row["path"]).is_file() for row in rows)
 
 

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from inference_blueprints import tools
+from tests.plugins import tiers
 
 
 def test_a_program_is_refused_with_what_to_do() -> None:
@@ -27,6 +29,42 @@ def test_a_program_of_asyncio_is_refused() -> None:
 
 def test_helm_may_start() -> None:
     assert subprocess.run([tools.helm(), "version"], check=True, capture_output=True).stdout
+
+
+class Item:
+    """A collected test."""
+
+    def __init__(self, file: str, *marks: str) -> None:
+        self.nodeid, self.marks = f"{file}::test_one", list(marks)
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name in self.marks else None
+
+    def add_marker(self, name: str) -> None:
+        self.marks.append(name)
+
+
+def test_only_waiting_tests_of_experimental_features_leave_the_suites_of_every_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A test of the first tier, of a release or of another file that leaves its suite turns this red."""
+    named = ("tests/local/test_a.py", "tests/runtime/test_a.py", "tests/llama/test_a.py")
+    monkeypatch.setattr(tiers, "BEFORE_RELEASE", frozenset(named))
+    items = [
+        Item("tests/local/test_a.py"),
+        Item("tests/runtime/test_a.py", "faults"),
+        Item("tests/runtime/test_a.py"),
+        Item("tests/llama/test_a.py", "llama"),
+        Item("tests/local/test_b.py"),
+    ]
+    tiers.pytest_collection_modifyitems(cast("list[pytest.Item]", items))
+    assert [item.marks for item in items] == [
+        ["clock", "experimental"],
+        ["faults", "experimental"],
+        [],
+        ["llama"],
+        ["clock"],
+    ]
 
 
 def test_sleep_is_refused() -> None:

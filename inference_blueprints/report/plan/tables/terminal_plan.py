@@ -13,6 +13,7 @@ from inference_blueprints.report.tables.terminal_table import print_table
 def print_plan(summary: PlanSummary, console: Console) -> None:
     """Print all tables and notes of a plan; colours appear in a terminal only."""
     console.print(Text(f"{summary.name} in {summary.region}", style="bold"))
+    console.print(Text(summary.support.line))
     for table in plan_tables(summary):
         print_table(table, console)
     console.print()
