@@ -13,7 +13,7 @@ LEVELS: Final[tuple[SupportLevel, ...]] = get_args(SupportLevel)
 HOW: Final = MappingProxyType(
     {
         "hardware": "it has run in an AWS account, on the accelerators that it uses",
-        "real": "the program that does its work on AWS runs in the tests, without an account or accelerators",
+        "real": "a program that does its work on AWS runs in the tests, without an account or accelerators",
         "emulated": "another program answers the same API and keeps the same state",
         "simulated": "times and states are modelled from measurements or documents",
         "scripted": "a program of the tests answers with prepared words or images",
@@ -39,7 +39,7 @@ class Proof:
     tests
         Files of tests, relative to the repository.
     faults
-        The files that break something on purpose.
+        The files that break what runs on purpose.
     before_release
         Whether these tests run before a release only.
     """
