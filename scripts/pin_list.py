@@ -166,7 +166,7 @@ def _python() -> Iterator[VersionPin]:
     """Iterate over the packages that a distribution or a group names, with their locked versions."""
     locked = _locked_versions()
     for name in sorted(required_packages(), key=str.lower):
-        yield VersionPin("Python packages", name, locked[name], "python", name, reason=_reasons().get(name))
+        yield VersionPin("Python packages", name, locked[name.replace(".", "-")], "python", name, reason=_reasons().get(name))
     layers = _catalogue("parquet_layers.json")
     name = "AWS SDK for pandas, Lambda layer"
     yield VersionPin(

@@ -166,7 +166,7 @@ import sys
 opened = []
 sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
 from inference_blueprints import catalog
-data = lambda: sorted({path.rsplit("/", 1)[1] for path in opened if "/catalog/data/" in path})
+data = lambda: sorted({path.rsplit("/", 1)[1] for path in opened if "/inference_catalog/data/" in path})
 assert data() == [], data()
 catalog.model("Qwen/Qwen3-8B")
 assert data() == ["models.json"], data()

@@ -18,7 +18,7 @@ from inference_runtime import runtime_directory
 sys.path.append(str(runtime_directory()))
 from task_start.start_document import PORTS_PER_BLOCK, read_document
 
-EXAMPLE = root() / "tests" / "unit" / "targets" / "ecs" / "task_start.json"
+EXAMPLE = root() / "tests" / "unit" / "render" / "ecs" / "task_start.json"
 DOCUMENT = TaskStart(
     network="host",
     ports={"system": 0, "kv-events": 1, "nixl": 2, "nixl-metrics": 3},

@@ -10,7 +10,7 @@ from inference_catalog.catalogue import shipped
 from tests.local.monitoring.asked import SIGNALS, reported_names, rule_expressions, trigger_expressions
 
 #: Recorded of ai-dynamo 1.6.1 and vLLM 0.31.0, see `serving_metrics.json`.
-_RECORDED = Path(__file__).parents[1] / "catalog/recorded"
+_RECORDED = Path(__file__).parents[2] / "catalog/recorded"
 _STACKS: tuple[dict[str, Any], ...] = ({"dynamo": {}}, {"llmD": {}}, {"direct": {}})
 
 
