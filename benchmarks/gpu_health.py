@@ -2,7 +2,8 @@
 
 Hardware faults come at the rates of Llama 3's training. GPUs that become slow, slow racks, rollouts, load
 spikes, and metrics that are lost, late or doubled come at rates that are assumed
-(`catalog/inference_catalog/data/fleet_faults.json` has each with its source). The decisions are those of the Lambda functions.
+(`catalog/inference_catalog/data/fleet_faults.json` has each with its source). The decisions are those of the
+Lambda functions.
 A false drain is a cordoned node on which nothing was broken or slow. Times to the verdict include the delay
 of metrics; failures that last less than half an hour, and workers with fewer than three peers, are left out
 of them. In the scenarios nothing is broken, a tenth of the racks or releases is hit, or metrics are lost

@@ -166,7 +166,8 @@ def _python() -> Iterator[VersionPin]:
     """Iterate over the packages that a distribution or a group names, with their locked versions."""
     locked = _locked_versions()
     for name in sorted(required_packages(), key=str.lower):
-        yield VersionPin("Python packages", name, locked[name.replace(".", "-")], "python", name, reason=_reasons().get(name))
+        version = locked[_normal(name)]
+        yield VersionPin("Python packages", name, version, "python", name, reason=_reasons().get(name))
     layers = _catalogue("parquet_layers.json")
     name = "AWS SDK for pandas, Lambda layer"
     yield VersionPin(
@@ -224,6 +225,11 @@ def required_packages() -> set[str]:
     ]
     names = {re.split("[=<>]", line)[0] for line in lines}
     return names - {project["project"]["name"] for project in projects}
+
+
+def _normal(name: str) -> str:
+    """Return a name as locks write it (PyPA, "Names and normalization")."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _locked_versions() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """vLLM on AWS's accelerators: the arguments and environment of a worker.
 
 There are two ways, each with its own image of AWS: the vLLM Neuron plug-in on Trainium2, and vLLM with NxD
-Inference on Inferentia2 and Trainium. ``catalog/inference_catalog/data/neuron.json`` has their limits with the sources.
+Inference on Inferentia2 and Trainium. ``neuron.json`` in the catalogue has their limits with the sources.
 Documents named here are those of aws-neuron/aws-neuron-sdk at the commit in that file.
 """
 
