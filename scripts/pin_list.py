@@ -235,8 +235,8 @@ def _normal(name: str) -> str:
 def _locked_versions() -> dict[str, str]:
     """Return the locked version of each package, by name."""
     locks = (
-        resources.root() / "requirements.lock",
         *resources.root().glob("local/inference_local/serving/*/requirements.txt"),
+        resources.root() / "requirements.lock",  # the last one counts
     )
     text = "\n".join(lock.read_text("utf-8") for lock in locks)
     return dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE))
