@@ -21,14 +21,19 @@ from inference_blueprints.spec.types import (
     Team,
     Workload,
 )
-from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
-from inference_constructs.batch.batch_monitoring import BatchMonitoring, MonitoredQueue
-from inference_constructs.batch.batch_rest_api import BatchRestApi
-from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
-from inference_constructs.batch.worker_image import WorkerImage
-from inference_constructs.network.gateway import Gateway
-from inference_constructs.signals.signal_access import SignalAccess
+from inference_constructs.batch import (
+    BatchJobs,
+    BatchMonitoring,
+    BatchRestApi,
+    BatchStore,
+    JobSchedule,
+    ModelWorker,
+    MonitoredQueue,
+    WorkerCount,
+    WorkerImage,
+)
+from inference_constructs.network import Gateway
+from inference_constructs.signals import SignalAccess
 from inference_contracts import batch_environment
 from inference_contracts.batch_limits import (
     LATENCY_PERCENT_BEHIND,

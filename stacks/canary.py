@@ -10,9 +10,9 @@ from aws_cdk import aws_kms as kms
 
 from inference_blueprints.spec.types import Model, Observability
 from inference_catalog.log_groups import canary_log_group
-from inference_constructs.function_code import function_code
-from inference_constructs.network.gateway import Gateway
-from inference_constructs.observability.model_canary import ModelCanary
+from inference_constructs import function_code
+from inference_constructs.network import Gateway
+from inference_constructs.observability import ModelCanary
 from inference_runtime import runtime_directory
 
 

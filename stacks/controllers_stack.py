@@ -9,12 +9,15 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints.spec.types import Alarms
-from inference_constructs.operations.controlled_cluster import ControlledCluster, EcsControlledCluster
-from inference_constructs.operations.controller_alarms import ControllerAlarms
-from inference_constructs.operations.controller_place import ControllerPlace
-from inference_constructs.operations.health_controller import HealthController
-from inference_constructs.operations.operations_dashboard import OperationsDashboard
-from inference_constructs.operations.shift_function import ShiftFunction
+from inference_constructs.operations import (
+    ControlledCluster,
+    ControllerAlarms,
+    ControllerPlace,
+    EcsControlledCluster,
+    HealthController,
+    OperationsDashboard,
+    ShiftFunction,
+)
 from inference_contracts import operations_names
 from inference_contracts.shift_names import SHIFT_CONTROLLER
 from stacks.operations_parts import people_topic

@@ -11,15 +11,14 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.spec.types import Batch, SignalStore, StreamingJob, Team
-from inference_constructs.storage.data_bucket import DataBucket
-from inference_constructs.storage.log_bucket import LogBucket
+from inference_constructs.storage import DataBucket, LogBucket
 from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
 from inference_contracts.batch_limits import MAX_FILE_DAYS, UPLOAD_DAYS
 from inference_contracts.batch_names import batch_role_path
 from inference_contracts.streaming_names import STREAMING_HISTORY_PREFIX
 
 if TYPE_CHECKING:  # only some blueprints need the services that it imports
-    from inference_constructs.batch.batch_store import BatchStore
+    from inference_constructs.batch import BatchStore
 
 
 class DataStack(cdk.Stack):
@@ -76,10 +75,8 @@ class DataStack(cdk.Stack):
 
     def _add_batch(self, batch: Batch, teams: Sequence[Team], platform: str, *, retain: bool) -> BatchStore:
         """Add the tables and bucket of batch jobs. Each team may write manifests below its own prefixes."""
-        from inference_constructs.batch.batch_store import BatchStore
-        from inference_constructs.batch.team_isolation import isolate_teams
-        from inference_constructs.storage.batch_job_table import BatchJobTable
-        from inference_constructs.storage.batch_progress_table import BatchProgressTable
+        from inference_constructs.batch import BatchStore, isolate_teams
+        from inference_constructs.storage import BatchJobTable, BatchProgressTable
 
         bucket = DataBucket(
             self,
@@ -127,7 +124,7 @@ class DataStack(cdk.Stack):
         retain: bool,
     ) -> str:
         """Add the history of signals, and return the name of its bucket."""
-        from inference_constructs.signals.signal_history import SignalHistory
+        from inference_constructs.signals import SignalHistory
 
         history = SignalHistory(
             self,
@@ -155,7 +152,7 @@ class DataStack(cdk.Stack):
         teams: Sequence[Team],
     ) -> None:
         """Keep what streaming jobs write as long as other signals, for them and their team alone."""
-        from inference_constructs.streaming.history_isolation import OwnedHistory, isolate_histories
+        from inference_constructs.streaming import OwnedHistory, isolate_histories
 
         bucket.add_lifecycle_rule(
             prefix=STREAMING_HISTORY_PREFIX, expiration=cdk.Duration.days(signal_store.history_days)

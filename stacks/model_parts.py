@@ -6,7 +6,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.serving.types import ModelPlan, SharedKvCachePlan, WeightsMirrorPlan
-from inference_constructs.storage.cache_bucket import CacheBucket
+from inference_constructs.storage import CacheBucket
 
 
 def add_kv_cache(

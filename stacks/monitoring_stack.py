@@ -18,15 +18,16 @@ from inference_blueprints.render.monitoring.alarm_table import (
 from inference_blueprints.render.monitoring.dashboard_table import DashboardRow, dashboard_rows
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Alarms, Canary
-from inference_constructs.observability.alarm_topic import AlarmTopic
-from inference_constructs.observability.canary_alarms import CanaryAlarms
-from inference_constructs.observability.metric_dashboard import (
+from inference_constructs.observability import (
+    AlarmQuery,
+    AlarmTopic,
+    CanaryAlarms,
     MetricDashboard,
     MetricPanel,
     NamedMetric,
+    PromqlAlarms,
     QueryPanel,
 )
-from inference_constructs.observability.promql_alarms import AlarmQuery, PromqlAlarms
 
 
 class MonitoringStack(cdk.Stack):

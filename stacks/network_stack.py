@@ -12,8 +12,7 @@ from constructs import Construct
 from inference_blueprints.spec.domains import models_domain
 from inference_blueprints.spec.types import ExistingNetwork, Network
 from inference_catalog.addresses import DEFAULT_CIDR
-from inference_constructs.network.cluster_vpc import ClusterVpc
-from inference_constructs.network.model_load_balancer import ModelLoadBalancer
+from inference_constructs.network import ClusterVpc, ModelLoadBalancer
 
 
 class NetworkStack(cdk.Stack):

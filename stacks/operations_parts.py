@@ -12,9 +12,8 @@ import inference_catalog as catalog
 from inference_blueprints.render.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_catalog.gpu_faults import gpu_faults_file
-from inference_constructs.function_code import function_code
-from inference_constructs.observability.alarm_topic import AlarmTopic
-from inference_constructs.observability.promql_alarms import AlarmQuery
+from inference_constructs import function_code
+from inference_constructs.observability import AlarmQuery, AlarmTopic
 from inference_contracts.health_names import FAULTS_FILE
 from inference_runtime import runtime_directory
 

@@ -18,7 +18,7 @@ from stacks.target_stacks import Foundation, TargetStacks, stack_name
 from stacks.worker_compute import WorkerCompute
 
 if TYPE_CHECKING:  # only some blueprints need the services that it imports
-    from inference_constructs.signals.signal_access import SignalAccess
+    from inference_constructs.signals import SignalAccess
 
 #: Days for which logs of streaming are kept without `observability`.
 _LOG_DAYS = 90

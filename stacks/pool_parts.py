@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inference_blueprints.spec.types import Purchase
-from inference_constructs.capacity.reserved_instances import ReservedInstances
+from inference_constructs.capacity import ReservedInstances
 
 
 def reserved_instances(purchase: Purchase) -> ReservedInstances | None:

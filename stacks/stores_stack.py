@@ -10,8 +10,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.spec.types import SignalStore
-from inference_constructs.signals.signal_access import SignalAccess
-from inference_constructs.signals.signal_cache import SignalCache
+from inference_constructs.signals import SignalAccess, SignalCache
 
 
 class StoresStack(cdk.Stack):

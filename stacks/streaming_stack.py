@@ -16,24 +16,26 @@ from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTI
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import Alarms, Kafka, StreamingJob
-from inference_constructs.function_code import function_code
-from inference_constructs.network.gateway import Gateway
-from inference_constructs.observability.alarm_topic import AlarmTopic
-from inference_constructs.signals.signal_access import SignalAccess
-from inference_constructs.signals.signal_cache import PORT
-from inference_constructs.streaming.enrichment_application import (
+from inference_constructs import function_code
+from inference_constructs.network import Gateway
+from inference_constructs.observability import AlarmTopic
+from inference_constructs.signals import PORT, SignalAccess
+from inference_constructs.streaming import (
+    IAM_PORT,
     ApplicationSize,
     EnrichmentApplication,
+    EventCluster,
+    ExpressCluster,
+    JobProgram,
+    JobTools,
     JobTopics,
+    ShownStream,
+    StreamAlarms,
+    StreamDashboard,
+    StreamingSetup,
+    StreamingStore,
+    StreamMetrics,
 )
-from inference_constructs.streaming.event_cluster import IAM_PORT, EventCluster, ExpressCluster
-from inference_constructs.streaming.job_program import JobProgram
-from inference_constructs.streaming.job_tools import JobTools
-from inference_constructs.streaming.stream_alarms import StreamAlarms
-from inference_constructs.streaming.stream_dashboard import ShownStream, StreamDashboard
-from inference_constructs.streaming.stream_metrics import StreamMetrics
-from inference_constructs.streaming.streaming_setup import StreamingSetup
-from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX, JobSignalStore
 from inference_contracts.streaming_names import (
     JOB_FUNCTIONS_OUTPUT,

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 
-from inference_constructs.network.gateway import Gateway
+from inference_constructs.network import Gateway
 
 if TYPE_CHECKING:  # platforms without batch need not import the services that these use
-    from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
-    from inference_constructs.batch.worker_image import WorkerImage
+    from inference_constructs.batch import ModelWorker, WorkerCount, WorkerImage
 
 
 class WorkerCompute(ABC):

@@ -8,11 +8,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 
 from inference_blueprints.spec.types import EcsBatchWorkers
-from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
-from inference_constructs.batch.worker_image import WorkerImage
-from inference_constructs.ecs.worker_cluster import WorkerCluster
-from inference_constructs.ecs.worker_service import WorkerService
-from inference_constructs.network.gateway import Gateway
+from inference_constructs.batch import ModelWorker, WorkerCount, WorkerImage
+from inference_constructs.ecs import WorkerCluster, WorkerService
+from inference_constructs.network import Gateway
 from stacks.worker_compute import WorkerCompute
 
 

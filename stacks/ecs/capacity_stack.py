@@ -14,13 +14,16 @@ import inference_catalog as catalog
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Pool
 from inference_catalog.ecs_hosts import EcsHostImage
-from inference_constructs.capacity.efa_security_group import EfaSecurityGroup
-from inference_constructs.ecs.group_capacity import GroupCapacity
-from inference_constructs.ecs.host_launch_template import HostLaunchTemplate
-from inference_constructs.ecs.host_properties import HostProperties
-from inference_constructs.ecs.host_role import HostRole
-from inference_constructs.ecs.host_user_data import host_user_data
-from inference_constructs.ecs.managed_capacity import ManagedCapacity, ManagedHostRoles
+from inference_constructs.capacity import EfaSecurityGroup
+from inference_constructs.ecs import (
+    GroupCapacity,
+    HostLaunchTemplate,
+    HostProperties,
+    HostRole,
+    ManagedCapacity,
+    ManagedHostRoles,
+    host_user_data,
+)
 from inference_contracts.ecs_names import (
     NEURON_LOCKS_FOLDER,
     POOL_ATTRIBUTE,

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from inference_constructs.ecs.inference_ecs_cluster import InferenceEcsCluster
+from inference_constructs.ecs import InferenceEcsCluster
 
 
 class EcsClusterStack(cdk.Stack):

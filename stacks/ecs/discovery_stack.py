@@ -17,10 +17,13 @@ from inference_blueprints.render.ecs.task_program import (
     program_arguments,
     task_program,
 )
-from inference_constructs.ecs.discovery_certificates import DiscoveryCertificates
-from inference_constructs.ecs.discovery_files import DiscoveryFiles
-from inference_constructs.ecs.discovery_member import DiscoveryMember, MemberPlace
-from inference_constructs.ecs.discovery_roles import DiscoveryRoles
+from inference_constructs.ecs import (
+    DiscoveryCertificates,
+    DiscoveryFiles,
+    DiscoveryMember,
+    DiscoveryRoles,
+    MemberPlace,
+)
 from inference_contracts import ecs_names
 from inference_contracts.discovery_roles import ENDPOINTS, NAMESPACES
 from inference_contracts.discovery_store import DISCOVERY_PEER_PORT

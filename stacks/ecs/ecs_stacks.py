@@ -11,7 +11,7 @@ from inference_blueprints.serving.nodes.ecs_capacity import managed_pools, measu
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.spec.types import EcsBatchWorkers
 from inference_catalog.ecs_hosts import ecs_host_image
-from inference_constructs.serving.model_targets import listener_priorities
+from inference_constructs.serving import listener_priorities
 from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack
 from stacks.ecs.discovery_stack import DiscoveryStack

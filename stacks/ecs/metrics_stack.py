@@ -22,13 +22,17 @@ from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import GpuHealth, Model, Observability, Pool
-from inference_constructs.ecs.host_service import HostService
-from inference_constructs.ecs.serving_service import ServiceNetwork, ServiceProperties, ServingService
-from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
-from inference_constructs.network.gateway import Gateway
-from inference_constructs.observability.kept_log_group import KeptLogGroup
-from inference_constructs.observability.trace_permission import send_traces
-from inference_constructs.policy_statements import Statement
+from inference_constructs import Statement
+from inference_constructs.ecs import (
+    ExecutionRole,
+    HostService,
+    ServiceNetwork,
+    ServiceProperties,
+    ServingService,
+    TaskRole,
+)
+from inference_constructs.network import Gateway
+from inference_constructs.observability import KeptLogGroup, send_traces
 from inference_contracts import ecs_names
 from inference_contracts.task_tags import LABEL_TAGS
 from stacks.canary import add_canary

@@ -23,22 +23,23 @@ from inference_blueprints.serving.types import (
     WeightsMirrorPlan,
 )
 from inference_blueprints.spec.types import Weights
-from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
-from inference_constructs.ecs.serving_service import (
+from inference_constructs import Statement, acknowledge_grants
+from inference_constructs.ecs import (
+    ExecutionRole,
+    LoadTarget,
+    RoleScaling,
     ServiceNetwork,
     ServiceProperties,
     ServiceTarget,
     ServingService,
+    TaskFloor,
+    TaskRole,
+    WeightsMirrorBuild,
 )
-from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
-from inference_constructs.ecs.weights_mirror_build import WeightsMirrorBuild
-from inference_constructs.findings import acknowledge_grants
-from inference_constructs.network.gateway import Gateway
-from inference_constructs.observability.kept_log_group import KeptLogGroup
-from inference_constructs.policy_statements import Statement
-from inference_constructs.serving.model_targets import ModelTarget, ModelTargets
-from inference_constructs.serving.weights_permissions import keep_artefacts, read_weights
-from inference_constructs.storage.cache_bucket import CacheBucket
+from inference_constructs.network import Gateway
+from inference_constructs.observability import KeptLogGroup
+from inference_constructs.serving import ModelTarget, ModelTargets, keep_artefacts, read_weights
+from inference_constructs.storage import CacheBucket
 from inference_contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS
 from inference_runtime import runtime_directory
 from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address

@@ -12,12 +12,9 @@ from constructs import Construct
 
 import inference_catalog as catalog
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
-from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.ecs.service_shift import ServiceShift
-from inference_constructs.operations.controlled_cluster import EcsControlledCluster
-from inference_constructs.operations.health_controller import HealthController
-from inference_constructs.operations.host_access import HostAccess
-from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
+from inference_constructs.batch import BatchStore
+from inference_constructs.ecs import ServiceShift
+from inference_constructs.operations import SHIFT_DOCUMENT, EcsControlledCluster, HealthController, HostAccess
 from inference_contracts import health_names
 from inference_contracts.shift_configuration import ShiftConfiguration
 from stacks.controllers_stack import ControllersStack

@@ -19,17 +19,17 @@ from inference_catalog.catalogue import shipped
 from inference_catalog.charts import Chart
 from inference_catalog.operating_system import SystemName
 from inference_catalog.releases import NodeImage
-from inference_constructs.capacity.efa_security_group import EfaSecurityGroup
-from inference_constructs.capacity.job_queue import JobQueue
-from inference_constructs.capacity.karpenter_pool import KarpenterPool
-from inference_constructs.capacity.pool_manifests import (
+from inference_constructs.capacity import (
+    EfaSecurityGroup,
+    JobQueue,
+    KarpenterPool,
     NodeProperties,
     PoolProperties,
+    QueueProperties,
     node_taints,
 )
-from inference_constructs.capacity.queue_manifests import QueueProperties
-from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.helm.release import HelmRelease
+from inference_constructs.eks import KubectlAccess
+from inference_constructs.helm import HelmRelease
 from inference_contracts.health_names import OVERFLOW_POOL
 from stacks.eks.platform_stack import MODEL_NAMESPACE
 from stacks.pool_parts import reserved_instances

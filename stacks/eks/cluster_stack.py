@@ -10,14 +10,19 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.spec.types import EksCluster
-from inference_constructs.capacity.karpenter_identity import KarpenterIdentity
-from inference_constructs.eks.cluster_add_ons import AFTER_NODES, BEFORE_NODES, SECRETS, ClusterAddOns
-from inference_constructs.eks.inference_cluster import InferenceCluster
-from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.eks.pod_identity import PodIdentity
-from inference_constructs.eks.system_nodegroup import SystemNodegroup
-from inference_constructs.findings import acknowledge_managed_policies
-from inference_constructs.operations.controlled_cluster import ControlledCluster
+from inference_constructs import acknowledge_managed_policies
+from inference_constructs.capacity import KarpenterIdentity
+from inference_constructs.eks import (
+    AFTER_NODES,
+    BEFORE_NODES,
+    SECRETS,
+    ClusterAddOns,
+    InferenceCluster,
+    KubectlAccess,
+    PodIdentity,
+    SystemNodegroup,
+)
+from inference_constructs.operations import ControlledCluster
 
 
 class ClusterStack(cdk.Stack):

@@ -13,8 +13,8 @@ from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster
 from inference_catalog import image_cache
 from inference_catalog.releases import NodeImage
-from inference_constructs.eks.pod_scaler import PodScaler
-from inference_constructs.serving.model_targets import listener_priorities
+from inference_constructs.eks import PodScaler
+from inference_constructs.serving import listener_priorities
 from inference_contracts.shift_configuration import ShiftConfiguration
 from stacks.eks.capacity_stack import CapacityStack
 from stacks.eks.cluster_stack import ClusterStack

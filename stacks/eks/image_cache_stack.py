@@ -12,7 +12,7 @@ import inference_catalog as catalog
 from inference_blueprints.spec.types import Pool
 from inference_catalog import image_cache
 from inference_catalog.releases import NodeImage
-from inference_constructs.capacity.image_baker import ImageBaker
+from inference_constructs.capacity import ImageBaker
 
 
 class ImageCacheStack(cdk.Stack):

@@ -15,14 +15,12 @@ from inference_blueprints.serving import types as plans
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.spec.types import Weights
 from inference_catalog.charts import charts
-from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.findings import acknowledge_grants
-from inference_constructs.helm.release import HelmRelease
-from inference_constructs.network.gateway import Gateway
-from inference_constructs.serving.model_route import Backend, ModelRoute
-from inference_constructs.serving.weights_identity import WeightsIdentity
-from inference_constructs.storage.cache_bucket import CacheBucket
-from inference_constructs.storage.weights_mirror_job import WeightsMirrorJob
+from inference_constructs import acknowledge_grants
+from inference_constructs.eks import KubectlAccess
+from inference_constructs.helm import HelmRelease
+from inference_constructs.network import Gateway
+from inference_constructs.serving import Backend, ModelRoute, WeightsIdentity
+from inference_constructs.storage import CacheBucket, WeightsMirrorJob
 from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 #: Namespace of all models.

@@ -19,10 +19,10 @@ from inference_blueprints.spec.types import GpuHealth, Model, Observability, Poo
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts
 from inference_catalog.releases import Releases
-from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.helm.release import HelmRelease
-from inference_constructs.network.gateway import Gateway
-from inference_constructs.observability.container_insights import ContainerInsights
+from inference_constructs.eks import KubectlAccess
+from inference_constructs.helm import HelmRelease
+from inference_constructs.network import Gateway
+from inference_constructs.observability import ContainerInsights
 from stacks.canary import add_canary
 
 

@@ -12,13 +12,15 @@ from constructs import Construct
 
 import inference_catalog as catalog
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
-from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.operations.controlled_cluster import ControlledCluster
-from inference_constructs.operations.health_controller import HealthController
-from inference_constructs.operations.node_access import NodeAccess
-from inference_constructs.operations.shift_controller import ShiftController
-from inference_constructs.operations.shift_function import SHIFT_DOCUMENT
+from inference_constructs.batch import BatchStore
+from inference_constructs.eks import KubectlAccess
+from inference_constructs.operations import (
+    SHIFT_DOCUMENT,
+    ControlledCluster,
+    HealthController,
+    NodeAccess,
+    ShiftController,
+)
 from inference_contracts import health_names
 from inference_contracts.health_names import RepairOwner
 from inference_contracts.shift_configuration import ShiftConfiguration

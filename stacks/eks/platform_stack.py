@@ -19,11 +19,9 @@ from inference_catalog.charts import Chart, charts
 from inference_catalog.node_images import NEURON_RESOURCE
 from inference_catalog.operating_system import SystemName
 from inference_catalog.placement import NEURON_SCHEDULER
-from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.eks.pod_scaler import SCALER_ACCOUNT, PodScaler
-from inference_constructs.eks.secret_sync import SecretSync
-from inference_constructs.helm.release import HelmRelease
-from inference_constructs.network.load_balancer_controller_identity import LoadBalancerControllerIdentity
+from inference_constructs.eks import SCALER_ACCOUNT, KubectlAccess, PodScaler, SecretSync
+from inference_constructs.helm import HelmRelease
+from inference_constructs.network import LoadBalancerControllerIdentity
 
 MODEL_NAMESPACE = charts()["dynamo-model"].namespace
 

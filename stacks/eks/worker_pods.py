@@ -10,14 +10,12 @@ from aws_cdk import aws_iam as iam
 
 from inference_blueprints.render.eks.batch_worker_values import QueueScaling, batch_worker_values
 from inference_catalog.charts import Chart
-from inference_constructs.eks.kubectl_access import KubectlAccess
-from inference_constructs.eks.pod_scaler import PodScaler
-from inference_constructs.network.gateway import Gateway
+from inference_constructs.eks import KubectlAccess, PodScaler
+from inference_constructs.network import Gateway
 from stacks.worker_compute import WorkerCompute
 
 if TYPE_CHECKING:  # platforms without batch need not import the services that these use
-    from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
-    from inference_constructs.batch.worker_image import WorkerImage
+    from inference_constructs.batch import ModelWorker, WorkerCount, WorkerImage
 
 
 class WorkerPods(WorkerCompute):
@@ -69,7 +67,7 @@ class WorkerPods(WorkerCompute):
         ValueError
             If the number of pods follows the queue and the platform has no KEDA.
         """
-        from inference_constructs.batch.worker_deployment import WorkerDeployment
+        from inference_constructs.batch import WorkerDeployment
 
         stack.add_stack_dependency(self._nodes)
         cluster_name = self._access.cluster_name

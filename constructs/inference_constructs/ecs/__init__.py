@@ -1,1 +1,63 @@
 """Workers that run as Amazon ECS tasks."""
+
+from typing import TYPE_CHECKING
+
+from inference_constructs.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from inference_constructs.ecs.discovery_certificates import DiscoveryCertificates
+    from inference_constructs.ecs.discovery_files import DiscoveryFiles
+    from inference_constructs.ecs.discovery_member import DiscoveryMember, MemberPlace
+    from inference_constructs.ecs.discovery_roles import DiscoveryRoles
+    from inference_constructs.ecs.group_capacity import GroupCapacity
+    from inference_constructs.ecs.host_launch_template import HostLaunchTemplate
+    from inference_constructs.ecs.host_properties import HostProperties
+    from inference_constructs.ecs.host_role import HostRole
+    from inference_constructs.ecs.host_service import HostService
+    from inference_constructs.ecs.host_start import host_user_data
+    from inference_constructs.ecs.inference_ecs_cluster import InferenceEcsCluster
+    from inference_constructs.ecs.managed_capacity import ManagedCapacity, ManagedHostRoles
+    from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
+    from inference_constructs.ecs.service_shift import ServiceShift
+    from inference_constructs.ecs.serving_service import (
+        ServiceNetwork,
+        ServiceProperties,
+        ServiceTarget,
+        ServingService,
+    )
+    from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
+    from inference_constructs.ecs.weights_mirror_build import WeightsMirrorBuild
+    from inference_constructs.ecs.worker_cluster import WorkerCluster
+    from inference_constructs.ecs.worker_service import WorkerService
+else:
+    __getattr__ = lazy_names(__name__, __file__)
+
+__all__ = [
+    "DiscoveryCertificates",
+    "DiscoveryFiles",
+    "DiscoveryMember",
+    "DiscoveryRoles",
+    "ExecutionRole",
+    "GroupCapacity",
+    "HostLaunchTemplate",
+    "HostProperties",
+    "HostRole",
+    "HostService",
+    "InferenceEcsCluster",
+    "LoadTarget",
+    "ManagedCapacity",
+    "ManagedHostRoles",
+    "MemberPlace",
+    "RoleScaling",
+    "ServiceNetwork",
+    "ServiceProperties",
+    "ServiceShift",
+    "ServiceTarget",
+    "ServingService",
+    "TaskFloor",
+    "TaskRole",
+    "WeightsMirrorBuild",
+    "WorkerCluster",
+    "WorkerService",
+    "host_user_data",
+]

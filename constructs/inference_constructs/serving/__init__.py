@@ -1,1 +1,24 @@
 """AWS resources of a served model: its route and its permissions."""
+
+from typing import TYPE_CHECKING
+
+from inference_constructs.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from inference_constructs.serving.model_route import Backend, ModelRoute
+    from inference_constructs.serving.model_targets import ModelTarget, ModelTargets, listener_priorities
+    from inference_constructs.serving.weights_identity import WeightsIdentity
+    from inference_constructs.serving.weights_permissions import keep_artefacts, read_weights
+else:
+    __getattr__ = lazy_names(__name__, __file__)
+
+__all__ = [
+    "Backend",
+    "ModelRoute",
+    "ModelTarget",
+    "ModelTargets",
+    "WeightsIdentity",
+    "keep_artefacts",
+    "listener_priorities",
+    "read_weights",
+]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_constructs.ecs.host_user_data import host_user_data
+from inference_constructs.ecs.host_start import host_user_data
 
 UNITS = Path(__file__).parent / "host_units"
 SYSTEMD = Path("/lib/systemd/systemd")

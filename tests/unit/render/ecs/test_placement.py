@@ -13,7 +13,7 @@ from inference_blueprints.resources import blueprints_directory
 from inference_catalog import InstanceType, instance_type, instance_types
 from inference_catalog.ecs_hosts import host_kind
 from inference_catalog.neuron import device_groups
-from inference_constructs.ecs.host_user_data import RESERVED_MEMORY_MIB
+from inference_constructs.ecs.host_start import RESERVED_MEMORY_MIB
 from inference_contracts.errors import BlueprintError
 from inference_contracts.task_start import NeuronPart
 from inference_local.emulator.ecs.control.task_placement import needs_of
