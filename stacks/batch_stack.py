@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -28,13 +27,20 @@ from inference_constructs.batch import (
     BatchStore,
     JobSchedule,
     ModelWorker,
-    MonitoredQueue,
     WorkerCount,
     WorkerImage,
 )
 from inference_constructs.network import Gateway
 from inference_constructs.signals import SignalAccess
 from inference_contracts import batch_environment
+from inference_contracts.batch_configuration import (
+    BatchTeam,
+    Capacity,
+    Configuration,
+    DeclaredSignal,
+    JobLimits,
+    Queue,
+)
 from inference_contracts.batch_limits import (
     LATENCY_PERCENT_BEHIND,
     PIXEL_SIDE_PER_TOKEN,
@@ -95,23 +101,20 @@ class BatchStack(cdk.Stack):
         super().__init__(scope, construct_id, env=env)
         runtime = runtime_directory()
         by_name = {model.name: model for model in models}
+        configuration = Configuration(
+            platform=platform,
+            queues=tuple(
+                queue_configuration(queue, by_name[queue.model], plan, batch) for queue in batch.queues
+            ),
+            teams=tuple(BatchTeam.from_values(team.model_dump()) for team in teams),
+            signals=_signals(signal_store) if signal_store else (),
+        )
         self.jobs = BatchJobs(
             self,
             "Jobs",
-            platform=platform,
             code=[runtime / "batch", runtime / "signals"],
-            configuration={
-                "platform": platform,
-                "queues": [
-                    queue_document(queue, by_name[queue.model], plan, batch) for queue in batch.queues
-                ],
-                "teams": [team.model_dump(by_alias=True) for team in teams],
-                **({"signals": _signals(signal_store)} if signal_store else {}),
-            },
-            models=list(dict.fromkeys(queue.model for queue in batch.queues)),
-            queues=[queue.name for queue in batch.queues],
+            configuration=configuration,
             limited=limited,
-            data_prefixes=sorted({prefix for team in teams for prefix in team.data_prefixes}),
             schedules=[
                 JobSchedule(
                     name=schedule.name,
@@ -154,9 +157,7 @@ class BatchStack(cdk.Stack):
         BatchMonitoring(
             self,
             "Monitoring",
-            platform=platform,
-            queues=[MonitoredQueue(queue.name, queue.model, queue.deadline_hours) for queue in batch.queues],
-            teams=[team.name for team in teams],
+            configuration=configuration,
             functions=self.jobs.functions,
             state_machine=self.jobs.state_machine,
             shard_queues=self.jobs.shard_queues,
@@ -213,49 +214,47 @@ def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]
     return pacing | marks
 
 
-def queue_document(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> dict[str, Any]:
-    """Return a queue in the format that the functions read."""
-    workload = model.workload
-    return {
-        "name": queue.name,
-        "model": queue.model,
-        "priority": queue.priority,
-        "deadlineHours": queue.deadline_hours,
-        "keepDays": batch.keep_days,
-        "capacity": {
-            **_token_rates(workload),
-            "usdPerMillionInputTokens": queue.rates.usd_per_million_input_tokens,
-            "usdPerMillionOutputTokens": queue.rates.usd_per_million_output_tokens,
-            # Calculated for the maximum number of workers: shards without a worker wait in the queue, which
-            # then scales out the workers.
-            "places": batch.workers.max * SHARDS_PER_WORKER,
-        },
-        "limits": {"requestTokens": _longest_request(plan, model)},
-        "requestLimits": catalog.request_limits(model.engine.chosen).as_record(),
-        **({"imageSteps": images.steps} if (images := workload.images) else {}),
-    }
+def queue_configuration(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> Queue:
+    """Return a queue as the functions read it."""
+    images = model.workload.images
+    return Queue(
+        name=queue.name,
+        model=queue.model,
+        priority=queue.priority,
+        deadline_hours=queue.deadline_hours,
+        keep_days=batch.keep_days,
+        capacity=_capacity(queue, model.workload, batch.workers),
+        limits=JobLimits(request_tokens=_longest_request(plan, model)),
+        request_limits=catalog.request_limits(model.engine.chosen).as_record(),
+        image_steps=images.steps if images else 0,
+    )
 
 
-def _token_rates(workload: Workload) -> dict[str, float]:
-    """Return the rates of a model's workers at the peak. Its images count as tokens."""
+def _capacity(queue: BatchQueue, workload: Workload, workers: BatchWorkers) -> Capacity:
+    """Return prices, and the rates of a model's workers at the peak. Its images count as tokens."""
     peak = workload.peak_requests_per_second
+    reading: float
     if images := workload.images:
         per_image = -(-images.width // PIXEL_SIDE_PER_TOKEN) * -(-images.height // PIXEL_SIDE_PER_TOKEN)
-        rate = peak * images.per_request * per_image
-        return {"inputTokensPerSecond": 0, "outputTokensPerSecond": rate}
-    # At the peak, workers read and write at the same time. Doing only one of them is twice as fast.
-    return {
-        "inputTokensPerSecond": 2 * peak * workload.input_tokens,
-        "outputTokensPerSecond": 2 * peak * workload.output_tokens,
-    }
+        reading, writing = 0, peak * images.per_request * per_image
+    else:
+        # At the peak, workers read and write at the same time. Doing only one of them is twice as fast.
+        reading, writing = 2 * peak * workload.input_tokens, 2 * peak * workload.output_tokens
+    return Capacity(
+        input_tokens_per_second=reading,
+        output_tokens_per_second=writing,
+        usd_per_million_input_tokens=queue.rates.usd_per_million_input_tokens,
+        usd_per_million_output_tokens=queue.rates.usd_per_million_output_tokens,
+        # Calculated for the maximum number of workers: shards without a worker wait in the queue, which
+        # then scales out the workers.
+        places=workers.max * SHARDS_PER_WORKER,
+    )
 
 
-def _signals(store: SignalStore) -> list[dict[str, Any]]:
-    """Return the signals in the format that the functions read."""
-    return [
-        {"name": each.name, "team": each.team, "ttlHours": each.ttl_hours or store.ttl_hours}
-        for each in store.signals
-    ]
+def _signals(store: SignalStore) -> tuple[DeclaredSignal, ...]:
+    return tuple(
+        DeclaredSignal(each.name, each.team, each.ttl_hours or store.ttl_hours) for each in store.signals
+    )
 
 
 def _longest_request(plan: ServingPlan, model: Model) -> int:

@@ -14,7 +14,7 @@ from batch.worker import shard_holder
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_contracts.batch_keys import jobs_of_model
-from stacks.batch_stack import queue_document
+from stacks.batch_stack import queue_configuration
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -99,7 +99,7 @@ def test_functions_know_the_queues_of_models_that_make_images() -> None:
     blueprint = load_blueprint("image-generation").blueprint
     [model], batch = blueprint.spec.models, blueprint.spec.batch
     assert batch is not None
-    known = queue_document(batch.queues[0], model, build_plan(blueprint), batch)
+    known = queue_configuration(batch.queues[0], model, build_plan(blueprint), batch).to_document()
     assert known["imageSteps"] == 9
     # One request per second, of one image with a token per 16 by 16 pixels.
     assert known["capacity"]["outputTokensPerSecond"] == image_tokens("1024x1024") == 4096

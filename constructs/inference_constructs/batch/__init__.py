@@ -7,7 +7,7 @@ from inference_constructs.lazy_names import lazy_names
 if TYPE_CHECKING:
     from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
     from inference_constructs.batch.batch_metrics import BatchMetrics
-    from inference_constructs.batch.batch_monitoring import BatchMonitoring, MonitoredQueue
+    from inference_constructs.batch.batch_monitoring import BatchMonitoring
     from inference_constructs.batch.batch_rest_api import BatchRestApi
     from inference_constructs.batch.batch_shard_queue import BatchShardQueue
     from inference_constructs.batch.batch_store import BatchStore
@@ -28,7 +28,6 @@ __all__ = [
     "BatchStore",
     "JobSchedule",
     "ModelWorker",
-    "MonitoredQueue",
     "TeamInputs",
     "WorkerCount",
     "WorkerDeployment",

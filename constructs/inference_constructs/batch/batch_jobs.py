@@ -34,6 +34,7 @@ from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
 from inference_constructs.undelivered_events import undelivered_events
 from inference_contracts import batch_environment, batch_names
+from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX
 from inference_contracts.batch_limits import SCHEDULE_SECONDS
 
@@ -72,18 +73,12 @@ class BatchJobs(Construct):
 
     Parameters
     ----------
-    platform
-        `metadata.name`.
     code
         Folders of the functions' packages.
     configuration
-        Queues and teams, in the format that the functions read.
-    models, queues
-        Names of the models that have queues, and names of the queues.
+        Queues, teams and signals.
     limited
         Models whose places the capacity shift limits.
-    data_prefixes
-        S3 prefixes, ``s3://bucket/folder/``, that teams allow the platform to read.
     schedules
         Jobs that are created on a schedule.
     store
@@ -97,34 +92,33 @@ class BatchJobs(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        platform: str,
         code: Sequence[Path],
-        configuration: Mapping[str, object],
-        models: Sequence[str],
-        queues: Sequence[str],
+        configuration: Configuration,
         limited: Sequence[str],
-        data_prefixes: Sequence[str],
         schedules: Sequence[JobSchedule],
         store: BatchStore,
         signals: SignalAccess | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
-        self._platform = platform
+        self._configuration = configuration
         self._code = function_code(
-            *code, packages=_PACKAGES, documents={_CONFIGURATION: json.dumps(configuration)}
+            *code, packages=_PACKAGES, documents={_CONFIGURATION: json.dumps(configuration.to_document())}
         )
         self._store = store
         self._bus = events.EventBus.from_event_bus_name(self, "Bus", "default")
         self.undelivered = undelivered_events(self, "UndeliveredEvents")
-        self.inputs = TeamInputs(self._stack, data_prefixes)
-        self._queue_names = queues
-        self.shard_queues = {model: BatchShardQueue(self, f"Shards-{model}") for model in models}
+        self.inputs = TeamInputs(
+            self._stack, sorted({prefix for team in configuration.teams for prefix in team.data_prefixes})
+        )
+        self.shard_queues = {
+            model: BatchShardQueue(self, f"Shards-{model}") for model in configuration.models
+        }
         environment = {
             batch_environment.TABLE: store.table_name,
             batch_environment.BUCKET: store.bucket_name,
             batch_environment.PROGRESS_TABLE: store.progress_table_name,
-            batch_environment.PLATFORM: platform,
+            batch_environment.PLATFORM: configuration.platform,
             batch_environment.CONFIGURATION: _CONFIGURATION,
         }
         layer = parquet_layers().get(self._stack.region)
@@ -194,7 +188,7 @@ class BatchJobs(Construct):
         if properties.lists:
             yield store.grant_list(function, *properties.lists)
         if properties.reads_manifests:
-            patterns = [f"{queue}/*" for queue in self._queue_names]
+            patterns = [f"{queue.name}/*" for queue in self._configuration.queues]
             for pattern in patterns:
                 yield store.grant_objects(function, pattern, "s3:GetObject", "s3:GetObjectVersion")
             # With this permission S3 answers 404 for a missing manifest, not 403.
@@ -262,7 +256,7 @@ class BatchJobs(Construct):
                 destination=logs.LogGroup(
                     self,
                     "StateMachineLog",
-                    log_group_name=state_machine_log_group(self._platform, "batch"),
+                    log_group_name=state_machine_log_group(self._configuration.platform, "batch"),
                     removal_policy=cdk.RemovalPolicy.DESTROY,
                     retention=logs.RetentionDays.THREE_MONTHS,
                 ),
@@ -358,7 +352,9 @@ class BatchJobs(Construct):
                     detail_type=["Object Created"],
                     detail={
                         "bucket": {"name": [self._store.bucket_name]},
-                        "object": {"key": [{"prefix": f"{queue}/"} for queue in self._queue_names]},
+                        "object": {
+                            "key": [{"prefix": f"{queue.name}/"} for queue in self._configuration.queues]
+                        },
                     },
                 ),
                 "object",

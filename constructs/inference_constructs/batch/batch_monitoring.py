@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
@@ -16,6 +15,7 @@ from constructs import Construct
 from inference_constructs.batch.batch_metrics import BatchMetrics
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_contracts import batch_names
+from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_states import ENDS
 
 _WIDTH, _HEIGHT = 12, 6
@@ -27,34 +27,13 @@ _MISSING_IS_WELL = cloudwatch.TreatMissingData.NOT_BREACHING
 _MISSING_IS_BAD = cloudwatch.TreatMissingData.BREACHING
 
 
-@dataclass(frozen=True)
-class MonitoredQueue:
-    """A queue of jobs.
-
-    Parameters
-    ----------
-    name, model
-        Name of the queue, and of the model that answers its requests.
-    deadline_hours
-        Shortest deadline of its jobs, in hours after submission.
-    """
-
-    name: str
-    model: str
-    deadline_hours: float
-
-
 class BatchMonitoring(Construct):
     """A dashboard and alarms. The alarms have no actions: each account decides who is notified.
 
     Parameters
     ----------
-    platform
-        `metadata.name`.
-    queues
-        The queues.
-    teams
-        Names of teams.
+    configuration
+        Queues and teams.
     functions
         The functions by name.
     state_machine
@@ -72,9 +51,7 @@ class BatchMonitoring(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        platform: str,
-        queues: Sequence[MonitoredQueue],
-        teams: Sequence[str],
+        configuration: Configuration,
         functions: Mapping[str, lambda_.IFunction],
         state_machine: sfn.IStateMachine,
         shard_queues: Mapping[str, BatchShardQueue],
@@ -82,8 +59,8 @@ class BatchMonitoring(Construct):
         undelivered: sqs.IQueue,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._metrics = BatchMetrics(platform)
-        self._queues = queues
+        self._metrics = BatchMetrics(configuration.platform)
+        self._configuration = configuration
         self._shard_queues = shard_queues
         alarms = [*self._add_alarms(), self._add_alarm_of_events(undelivered)]
         rows: list[list[cloudwatch.IWidget]] = [
@@ -93,7 +70,7 @@ class BatchMonitoring(Construct):
                 )
             ],
             self._jobs(),
-            [self._waiting(), self._money(teams)],
+            [self._waiting(), self._money()],
             *self._shards(),
             self._workers(),
             self._machinery(functions, state_machine, api),
@@ -118,14 +95,14 @@ class BatchMonitoring(Construct):
                 above=0,
             ),
         ]
-        for queue in self._queues:
+        for queue in self._configuration.queues:
             metric = self._metrics.metric_queue(batch_names.WAITED_PERCENT, queue.name)
             description = f"A job in {queue.name} has waited for over {_WAITED_PERCENT} % of its time."
             alarms.append(
                 self._alarm(f"Waiting-{queue.name}", metric, description, above=_WAITED_PERCENT, periods=3)
             )
         for model, shards in self._shard_queues.items():
-            hours = min(queue.deadline_hours for queue in self._queues if queue.model == model)
+            hours = self._configuration.shortest_deadline(model)
             age = shards.metric_oldest_shard_age()
             description = f"A shard of {model} is older than its shortest deadline, {hours:g} h."
             alarms.append(self._alarm(f"Shards-{model}", age, description, above=hours * _HOUR_SECONDS))
@@ -169,7 +146,7 @@ class BatchMonitoring(Construct):
     def _jobs(self) -> list[cloudwatch.IWidget]:
         """Return graphs of jobs by state."""
         metrics = self._metrics
-        names = [queue.name for queue in self._queues]
+        names = [queue.name for queue in self._configuration.queues]
         return [
             *(
                 _graph(f"Jobs {title}", [metrics.metric_queue(metric, name) for name in names], width=6)
@@ -188,16 +165,19 @@ class BatchMonitoring(Construct):
 
     def _waiting(self) -> cloudwatch.IWidget:
         """Return a graph of the longest wait, and its share of the time until the deadline."""
-        names = [queue.name for queue in self._queues]
+        names = [queue.name for queue in self._configuration.queues]
         return _graph(
             "Longest wait, seconds (left) and % of the time until the deadline (right)",
             [self._metrics.metric_queue(batch_names.OLDEST_WAITING_SECONDS, name) for name in names],
             [self._metrics.metric_queue(batch_names.WAITED_PERCENT, name) for name in names],
         )
 
-    def _money(self, teams: Sequence[str]) -> cloudwatch.IWidget:
+    def _money(self) -> cloudwatch.IWidget:
         """Return a graph of the cost of ended jobs."""
-        return _graph("Cost of ended jobs, USD", [self._metrics.metric_team_cost(team) for team in teams])
+        return _graph(
+            "Cost of ended jobs, USD",
+            [self._metrics.metric_team_cost(team.name) for team in self._configuration.teams],
+        )
 
     def _shards(self) -> list[list[cloudwatch.IWidget]]:
         """Return graphs of the shard queues and their dead-letter queues."""

@@ -13,8 +13,8 @@ import multipart
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
 from batch.api.api_errors import ApiError, invalid
-from batch.jobs.configuration import BatchTeam, Configuration
 from batch.jobs.fields import Fields, read_object
+from inference_contracts.batch_configuration import BatchTeam, Configuration
 from inference_contracts.batch_limits import MAX_REQUEST_BYTES
 
 # A form has a file and a few short fields. The fields beside the file stay far below this.

@@ -15,18 +15,17 @@ from batch.api.queue_choice import BEGINNING_BYTES, choose_queue
 from batch.completion.redriving import NotRedrivableError, Redriver
 from batch.contracts.request import Input
 from batch.jobs import identifiers
-from batch.jobs.configuration import Queue
 from batch.jobs.fields import Fields
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import KeyReusedError, Once
-from batch.jobs.manifest import JobManifest, read_priority
+from batch.jobs.manifest import JobManifest, requested_manifest
 from batch.jobs.record_table import StateConflictError, UnknownCursorError
 from batch.jobs.settings import BatchPlatform
-from batch.jobs.signal_choice import read_signal
 from batch.jobs.submitting import SubmittedJob, Submitter
 from batch.objects import Objects
 from batch.scheduling.admissions import AdmissionTable
 from inference_contracts.batch_body_fields import BODY_FIELDS
+from inference_contracts.batch_configuration import Queue
 from inference_contracts.batch_limits import MAX_LISTED_JOBS
 from inference_contracts.batch_states import FINAL
 
@@ -151,16 +150,14 @@ class Batches:
         if endpoint and endpoint not in queue.endpoints:
             allowed = ", ".join(queue.endpoints)
             fields.wrong("endpoint", f"got {endpoint}, must be one of {allowed} in queue {queue.name}")
-        most_usd = request.team.monthly_budget_usd
-        manifest = JobManifest(
+        manifest = requested_manifest(
+            options,
+            queue=queue,
+            team=request.team,
+            signals=self._configuration.signals_of(request.team.name),
             inputs=inputs,
             endpoint=endpoint,
-            priority=read_priority(options, queue, request.team),
-            deadline_hours=min(hours, queue.deadline_hours),
-            budget_usd=options.number("budget_usd", default=most_usd, least=0, most=most_usd),
-            skip_invalid=options.flag("skip_invalid"),
-            accept_late=options.flag("accept_late"),
-            signal=read_signal(options, self._configuration.signals_of(request.team.name), endpoint=endpoint),
+            hours=hours,
             metadata=metadata,
             output_seconds=output_seconds,
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from batch.jobs.configuration import Configuration, Queue
 from batch.jobs.fields import Fields
+from inference_contracts.batch_configuration import Configuration, Queue
 
 #: Bytes of a file that are read to find its model. A longer first line does not tell the model.
 BEGINNING_BYTES = 2**20

@@ -30,10 +30,9 @@ import urllib3
 
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.token import TokenError, read_token
-from batch.jobs import principals
-from batch.jobs.configuration import Configuration
 from batch.jobs.settings import read_configuration
-from inference_contracts import batch_environment
+from inference_contracts import batch_environment, principals
+from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_names import sts_host, token_audience
 
 _logger = logging.getLogger(__name__)

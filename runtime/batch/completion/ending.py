@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from batch.completion.merging import Outcome, merge
 from batch.completion.shard_results import Unrun
-from batch.contracts.request import Capacity, JobRequest
+from batch.contracts.request import JobRequest
 from batch.jobs import identifiers
 from batch.jobs.deletions import DeletionTable, intermediate_objects
 from batch.jobs.file_records import FileRecord
@@ -21,6 +21,7 @@ from batch.objects import Objects
 from batch.preparation.planning import Plan
 from batch.publication.listing import published, unpublished, write_publications
 from batch.scheduling.admissions import AdmissionTable
+from inference_contracts.batch_configuration import Capacity
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_states import FINAL, JobState
 

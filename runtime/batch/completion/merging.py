@@ -11,9 +11,9 @@ from typing import Any
 from batch.completion.gradual_joining import join_gradually
 from batch.completion.shard_results import ShardResults, Unrun, read_results
 from batch.contracts.shard import Usage
-from batch.json_record import JsonRecord
 from batch.objects import Objects
 from inference_contracts.batch_keys import JobKeys
+from inference_contracts.json_record import JsonRecord
 
 _READS_AT_ONCE = 16
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from batch.json_record import JsonRecord
+from inference_contracts.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from batch.json_record import JsonRecord
+from inference_contracts.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from batch.json_record import JsonRecord
+from inference_contracts.batch_configuration import Capacity, JobLimits
+from inference_contracts.json_record import JsonRecord
 
 #: Input formats: one request or row per line as JSON, rows as CSV, or Parquet.
 InputFormat = Literal["jsonl", "csv", "parquet"]
@@ -27,60 +28,6 @@ class Input(JsonRecord):
     bucket: str
     key: str
     format: InputFormat = "jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class JobLimits(JsonRecord):
-    """Limits of a job, checked before any money is spent.
-
-    Parameters
-    ----------
-    line_bytes
-        Largest size of a line, in bytes.
-    lines
-        Largest number of lines over all inputs.
-    request_tokens
-        Most tokens of one request, input and output together: the model's limit.
-    """
-
-    line_bytes: int = 8 * 2**20
-    lines: int = 50_000_000
-    request_tokens: int = 131_072
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity(JsonRecord):
-    """Planned throughput and prices of a queue's model. All figures are estimates.
-
-    Parameters
-    ----------
-    input_tokens_per_second, output_tokens_per_second
-        Rates of all workers that the queue may use, each without load of the other kind. The first is 0 if
-        prompts take no time that counts, as for images.
-    usd_per_million_input_tokens, usd_per_million_output_tokens
-        Price of a million tokens, in dollars.
-    places
-        Shards that those workers run at the same time.
-    """
-
-    input_tokens_per_second: float
-    output_tokens_per_second: float
-    usd_per_million_input_tokens: float
-    usd_per_million_output_tokens: float
-    places: int = 1
-
-    def seconds(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the time that these tokens take."""
-        reading = input_tokens / self.input_tokens_per_second if self.input_tokens_per_second else 0.0
-        return reading + output_tokens / self.output_tokens_per_second
-
-    def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the cost of these tokens, in dollars."""
-        million = 1_000_000
-        return (
-            input_tokens * self.usd_per_million_input_tokens
-            + output_tokens * self.usd_per_million_output_tokens
-        ) / million
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +110,7 @@ class JobRequest(JsonRecord):
     deadline: float
     budget_usd: float
     capacity: Capacity
-    limits: JobLimits = JobLimits()
+    limits: JobLimits = field(default_factory=JobLimits)
     skip_invalid: bool = False
     default_output_tokens: int = 1024
     image_tokens: int = 1280

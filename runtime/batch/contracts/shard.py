@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from batch.json_record import JsonRecord
+from inference_contracts.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True)

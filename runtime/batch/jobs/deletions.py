@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from batch.jobs.record_table import Table
-from batch.json_record import JsonRecord
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_names import (
     EXPIRY_ATTRIBUTE,
@@ -20,6 +19,7 @@ from inference_contracts.batch_names import (
     ORDER_ATTRIBUTE,
     STATE_INDEX_KEY,
 )
+from inference_contracts.json_record import JsonRecord
 
 #: Value of the index for deletions. No job has such a state.
 _STATE: Final = "deletion"

@@ -1,7 +1,7 @@
 """Reads documents that people write, field by field, and reports all errors at once.
 
 No validation library: each error needs a code and a parameter of the OpenAI API, and compiled libraries
-cannot ship with the functions (`batch.json_record`).
+cannot ship with the functions (`inference_contracts.json_record`).
 """
 
 from __future__ import annotations

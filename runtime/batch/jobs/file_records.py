@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from batch.json_record import JsonRecord
+from inference_contracts.json_record import JsonRecord
 
 Purpose = Literal["batch", "batch_output"]
 UploadStatus = Literal["pending", "completed", "cancelled"]

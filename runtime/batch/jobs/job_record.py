@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, Self
 from batch.contracts.publication import Published
 from batch.contracts.request import Input, Publication
 from batch.contracts.shard import Usage
-from batch.json_record import JsonRecord
 from inference_contracts.batch_states import JobState
+from inference_contracts.json_record import JsonRecord
 
 #: The ways to submit a job.
 Source = Literal["api", "object", "schedule"]

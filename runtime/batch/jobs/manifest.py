@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from typing import Final, cast, get_args
 
 from batch.contracts.request import Input, InputFormat, RequestTemplate
-from batch.jobs.configuration import BatchTeam, DeclaredSignal, Queue
 from batch.jobs.fields import Fields, read_object
 from batch.jobs.job_record import JobError
 from batch.jobs.signal_choice import read_signal
+from inference_contracts.batch_configuration import BatchTeam, DeclaredSignal, Queue
 
 #: Formats whose lines may be complete requests.
 LINES: Final = ("jsonl",)
@@ -33,6 +33,7 @@ LINES: Final = ("jsonl",)
 LEAST_PRIORITY: Final = 0
 _LONGEST_TEMPLATE: Final = 256 * 1024
 _MOST_INPUTS: Final = 1000
+_SECONDS_PER_HOUR: Final = 3600
 _INPUT: Final = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})"
 
 
@@ -79,6 +80,64 @@ class JobManifest:
     output_seconds: int | None = None
     accept_late: bool = False
 
+    @property
+    def completion_window(self) -> str:
+        """Hours until the deadline as the API writes them, such as ``24h``."""
+        return f"{self.deadline_hours:g}h"
+
+    def expires_at(self, submitted_at: int) -> int:
+        """Return the deadline of a job, in seconds since 1970 as the time of its submission."""
+        return submitted_at + round(self.deadline_hours * _SECONDS_PER_HOUR)
+
+
+def unread_manifest(queue: Queue) -> JobManifest:
+    """Return what is known of the manifest of a queue if it cannot be read."""
+    return JobManifest(
+        inputs=(),
+        endpoint=queue.endpoints[0],
+        priority=queue.priority,
+        deadline_hours=queue.deadline_hours,
+        budget_usd=0,
+    )
+
+
+def requested_manifest(
+    options: Fields,
+    *,
+    queue: Queue,
+    team: BatchTeam,
+    signals: Mapping[str, DeclaredSignal],
+    inputs: tuple[Input, ...],
+    endpoint: str,
+    hours: float,
+    metadata: Mapping[str, str],
+    output_seconds: int | None,
+) -> JobManifest:
+    """Return the manifest of a request to the API, and note the problems of its options.
+
+    Parameters
+    ----------
+    options
+        The metadata of the request, which hold what OpenAI's API has no fields for.
+    signals
+        Signals that the team may write, by name.
+    hours
+        Hours until the deadline as requested. The queue's deadline may be earlier.
+    """
+    most_usd = team.monthly_budget_usd
+    return JobManifest(
+        inputs=inputs,
+        endpoint=endpoint,
+        priority=_read_priority(options, queue, team),
+        deadline_hours=min(hours, queue.deadline_hours),
+        budget_usd=options.number("budget_usd", default=most_usd, least=0, most=most_usd),
+        skip_invalid=options.flag("skip_invalid"),
+        accept_late=options.flag("accept_late"),
+        signal=read_signal(options, signals, endpoint=endpoint),
+        metadata=metadata,
+        output_seconds=output_seconds,
+    )
+
 
 def read_manifest(
     text: str | bytes, *, queue: Queue, team: BatchTeam, signals: Mapping[str, DeclaredSignal]
@@ -107,7 +166,7 @@ def read_manifest(
     manifest = JobManifest(
         inputs=inputs,
         endpoint=endpoint,
-        priority=read_priority(fields, queue, team),
+        priority=_read_priority(fields, queue, team),
         deadline_hours=fields.number(
             "deadlineHours", default=queue.deadline_hours, least=0.01, most=queue.deadline_hours
         ),
@@ -130,7 +189,7 @@ def read_manifest(
     return manifest
 
 
-def read_priority(fields: Fields, queue: Queue, team: BatchTeam) -> int:
+def _read_priority(fields: Fields, queue: Queue, team: BatchTeam) -> int:
     """Read the priority of a job: by default the queue's, and never above the team's highest."""
     default = min(queue.priority, team.max_priority)
     most = team.max_priority

@@ -7,8 +7,8 @@ Variable                    Meaning
 ``BATCH_PROGRESS_TABLE``    DynamoDB table of the progress of jobs (`batch.contracts.progress_items`)
 ``BATCH_BUCKET``            bucket of files and jobs (`inference_contracts.batch_keys`)
 ``BATCH_STATE_MACHINE_ARN`` ARN of the state machine that runs a job
-``BATCH_CONFIGURATION``     file of queues and teams (`batch.jobs.configuration`), a path from the folder
-                            that holds this package; a function's variables have 4 KB together
+``BATCH_CONFIGURATION``     file of queues and teams (`inference_contracts.batch_configuration`), a path from
+                            the folder that holds this package; a function's variables have 4 KB together
 =========================== ==============================================================================
 """
 
@@ -22,7 +22,6 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Executions
 from batch.jobs.file_table import FileTable, UploadTable
 from batch.jobs.job_progress import ProgressTable
@@ -31,6 +30,7 @@ from batch.jobs.record_table import Table
 from batch.jobs.storage import Storage
 from batch.variables import require
 from inference_contracts import batch_environment
+from inference_contracts.batch_configuration import Configuration
 
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 5})
 # Some regions accept presigned addresses only with signature version 4 and a regional host name.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from batch.jobs.configuration import DeclaredSignal
 from batch.jobs.fields import Fields
+from inference_contracts.batch_configuration import DeclaredSignal
 
 #: Answers of other API paths are not text.
 _WITH_TEXT: Final = ("/v1/chat/completions", "/v1/completions")

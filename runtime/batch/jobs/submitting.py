@@ -10,12 +10,12 @@ import time
 from dataclasses import dataclass
 
 from batch.contracts.request import JobRequest, Publication
-from batch.jobs.configuration import BatchTeam, DeclaredSignal, Queue
 from batch.jobs.executions import Executions
 from batch.jobs.job_record import Job, JobError, Source
 from batch.jobs.job_table import JobTable, Once, plain
 from batch.jobs.manifest import JobManifest
 from batch.jobs.storage import Storage
+from inference_contracts.batch_configuration import BatchTeam, DeclaredSignal, Queue
 from inference_contracts.batch_keys import JobKeys, new_job
 
 _SECONDS_PER_HOUR = 3600
@@ -109,7 +109,7 @@ def _job(submission: SubmittedJob, *, now: int) -> Job:
         source=submission.source,
         principal=submission.principal,
         created_at=now,
-        expires_at=now + round(manifest.deadline_hours * _SECONDS_PER_HOUR),
+        expires_at=manifest.expires_at(now),
         completion_window=submission.completion_window,
         priority=manifest.priority,
         budget_usd=manifest.budget_usd,

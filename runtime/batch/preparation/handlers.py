@@ -15,7 +15,6 @@ from typing import Any
 
 from batch.aws_failures import repeatable
 from batch.contracts.request import Input, JobRequest
-from batch.jobs.configuration import Configuration
 from batch.jobs.settings import read_configuration
 from batch.objects import InputFaultError, Objects
 from batch.preparation.checking import check_segment
@@ -24,6 +23,7 @@ from batch.preparation.parquet import ParquetReader
 from batch.preparation.plan_job import plan_job
 from batch.preparation.segments import Segment, Span, byte_ranges, number, row_group_ranges
 from inference_contracts import batch_environment
+from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from batch.contracts.request import JobRequest
-from batch.json_record import JsonRecord
 from batch.preparation.segment_report import SegmentReport, ShardEntry
+from inference_contracts.json_record import JsonRecord
 
 _SECONDS_PER_HOUR = 3600
 # S3 joins the shards' results from this many parts at most, and a map has this many children at most.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from batch.json_record import JsonRecord
+from inference_contracts.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from batch.contracts.request import Input
-from batch.json_record import JsonRecord
 from inference_contracts.batch_limits import SEGMENT_BYTES
+from inference_contracts.json_record import JsonRecord
 
 #: Start and end of a part of an input.
 Span = tuple[int, int]

@@ -8,8 +8,8 @@ from typing import Any
 
 from batch.jobs.job_record import Job
 from batch.jobs.record_table import Table
-from batch.json_record import JsonRecord
 from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
+from inference_contracts.json_record import JsonRecord
 
 # Longer than any job lives. DynamoDB deletes the item after that.
 _KEPT_SECONDS = 30 * 24 * 3600

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Executions
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable
@@ -26,6 +25,7 @@ from batch.scheduling.judging import ModelState, judge
 from batch.scheduling.open_jobs import OpenJob
 from batch.scheduling.scheduling_candidates import SchedulingCandidate
 from batch.scheduling.speed import SpeedTable
+from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_contracts.batch_names import SHARD_MAP_LABEL

@@ -14,14 +14,14 @@ from functools import cache
 from typing import Any, Final
 
 from batch.jobs import identifiers
-from batch.jobs.configuration import BatchTeam, Configuration, Queue
 from batch.jobs.fields import InvalidError
 from batch.jobs.job_record import Job, JobError, Source
 from batch.jobs.job_table import KeyReusedError, Once
-from batch.jobs.manifest import JobManifest, read_manifest
+from batch.jobs.manifest import JobManifest, read_manifest, unread_manifest
 from batch.jobs.settings import BatchPlatform, read_platform
 from batch.jobs.storage import Storage
 from batch.jobs.submitting import SubmittedJob, Submitter
+from inference_contracts.batch_configuration import BatchTeam, Configuration, Queue
 
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
@@ -115,14 +115,9 @@ class Submissions:
         except KeyReusedError as error:
             message = f"idempotencyKey: {error} came with another manifest before"
             problems = (JobError("idempotency_key_reused", message, param="idempotencyKey"),)
-        unread = JobManifest(
-            inputs=(),
-            endpoint=queue.endpoints[0],
-            priority=queue.priority,
-            deadline_hours=queue.deadline_hours,
-            budget_usd=0,
+        return self._submitter.refuse(
+            _submission(unread_manifest(queue), queue, team, source, once), problems
         )
-        return self._submitter.refuse(_submission(unread, queue, team, source, once), problems)
 
 
 def handle_object(event: Mapping[str, Any], _context: Any) -> dict[str, str | None]:
@@ -169,5 +164,5 @@ def _submission(
         source=source,
         principal="",
         once=once,
-        completion_window=f"{manifest.deadline_hours:g}h",
+        completion_window=manifest.completion_window,
     )

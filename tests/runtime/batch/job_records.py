@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from batch.contracts.request import Capacity, Input, JobRequest
+from batch.contracts.request import Input, JobRequest
 from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.preparation.planning import Plan
+from inference_contracts.batch_configuration import Capacity
 from inference_contracts.batch_keys import JobKeys, new_job
 from tests.runtime.batch import resources
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from batch.json_record import JsonRecord
+from inference_contracts.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True)

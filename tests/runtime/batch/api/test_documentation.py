@@ -15,7 +15,6 @@ import pytest
 
 from batch.api.handler import build
 from batch.contracts.generated_image import GeneratedImage
-from batch.jobs.configuration import Configuration
 from batch.jobs.file_records import FileRecord
 from batch.jobs.identifiers import result_file
 from batch.jobs.manifest import read_manifest
@@ -23,6 +22,7 @@ from batch.jobs.settings import BatchPlatform
 from batch.preparation.line_checks import CheckedLine, check_request
 from inference_blueprints.resources import root
 from inference_contracts.batch_body_fields import IMAGES_PATH
+from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
 from inference_contracts.batch_states import STATES, TRANSITIONS

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from batch.jobs import principals
-from batch.jobs.configuration import Configuration, ConfigurationError
 from batch.jobs.settings import read_configuration, read_platform
 from batch.variables import BatchSettingsError
+from inference_contracts import principals
+from inference_contracts.batch_configuration import Configuration, ConfigurationError
 from tests.runtime.batch.resources import CONFIGURATION, write_configuration
 
+#: Of the blueprints batch-g6e and image-generation, as the stack of commit 07d33550 wrote them by hand.
+RECORDED = Path(__file__).with_name("recorded_configurations.jsonl").read_text("utf-8").splitlines()
 ROLE = "arn:aws:iam::123456789012:role/Search"
 
 
@@ -93,6 +95,16 @@ def changed(change: Callable[[dict[str, Any]], object]) -> str:
 def test_a_wrong_document_is_refused(document: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         Configuration.from_json(document)
+
+
+@pytest.mark.parametrize("text", RECORDED)
+def test_a_recorded_document_is_read_and_written_with_the_same_keys(text: str) -> None:
+    """Red if a key is renamed, added or lost: code and document of different releases could not meet."""
+    document = json.loads(text)
+    written = Configuration.from_json(text).to_document()
+    assert written == document
+    assert [*written["queues"][0]] == [*document["queues"][0]]
+    assert [*written["teams"][0]] == [*document["teams"][0]]
 
 
 def test_the_document_is_a_file(tmp_path: Path) -> None:

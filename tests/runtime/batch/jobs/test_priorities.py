@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from batch.jobs.configuration import Configuration
 from batch.jobs.fields import InvalidError
 from batch.jobs.manifest import read_manifest
+from inference_contracts.batch_configuration import Configuration
 from tests.runtime.batch.resources import configuration_text
 
 CONFIGURATION = Configuration.from_json(configuration_text())

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from botocore.client import BaseClient
 
-from batch.contracts.request import Input
+from batch.contracts.request import Input, RequestTemplate
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import Once
 from batch.jobs.manifest import JobManifest
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.submitting import SubmittedJob, Submitter
+from inference_contracts.batch_configuration import DeclaredSignal
 from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 
@@ -96,3 +97,26 @@ def test_a_submission_that_breaks_off_is_made_whole(
     assert platform_in_process.jobs.of_team("search", after=None, limit=9).jobs == (job,)
     assert [each["name"] for each in resources.executions(aws)] == [f"{job.id}-1"]
     assert resources.list_keys("") == [JobKeys(job.id).request]
+
+
+def test_a_manifest_is_fingerprinted_as_in_earlier_releases() -> None:
+    """Red if a field is renamed: a request that a client repeats across an upgrade becomes a second job."""
+    manifest = JobManifest(
+        inputs=(Input("b", "k"),),
+        endpoint="/v1/chat/completions",
+        priority=10,
+        deadline_hours=24,
+        budget_usd=1000.0,
+        template=RequestTemplate("t"),
+        signal=DeclaredSignal("s", "t", 72.0),
+        metadata={"run": "x"},
+    )
+
+    # Recorded with commit 07d33550. The idempotency keys of requests and manifests hold a hash of it.
+    assert repr(manifest) == (
+        "JobManifest(inputs=(Input(bucket='b', key='k', format='jsonl'),), endpoint='/v1/chat/completions', "
+        "priority=10, deadline_hours=24, budget_usd=1000.0, skip_invalid=False, idempotency_key='', "
+        "template=RequestTemplate(text='t', image_fields=(), parameters={}), "
+        "signal=DeclaredSignal(name='s', team='t', ttl_hours=72.0), metadata={'run': 'x'}, "
+        "output_seconds=None, accept_late=False)"
+    )

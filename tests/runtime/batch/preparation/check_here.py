@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
-from batch.contracts.request import Capacity, Input, InputFormat, JobRequest, RequestTemplate
+from batch.contracts.request import Input, InputFormat, JobRequest, RequestTemplate
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.segments import Segment
+from inference_contracts.batch_configuration import Capacity
 
 
 class Folder:

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from batch.contracts.request import Capacity, Input, JobRequest, RequestTemplate
+from batch.contracts.request import Input, JobRequest, RequestTemplate
 from batch.preparation import prompt_renderer
 from batch.preparation.prompt_renderer import CostlyTemplateError, PromptRenderer, RenderingLimits
+from inference_contracts.batch_configuration import Capacity
 from inference_contracts.prompt_template import RenderingError
 from inference_runtime import runtime_directory
 from tests.runtime.batch import resources

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
+from batch.contracts.request import Input, JobRequest, RequestTemplate
 from batch.preparation import segments
+from inference_contracts.batch_configuration import Capacity, JobLimits
 from tests.runtime.batch import resources
 from tests.runtime.batch.preparation.preparing import Prepared, prepare
 

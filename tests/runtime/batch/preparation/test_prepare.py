@@ -19,9 +19,10 @@ from moto import mock_aws
 
 import inference_catalog as catalog
 from batch.aws_failures import AwsBusyError
-from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
+from batch.contracts.request import Input, JobRequest, RequestTemplate
 from batch.objects import Objects
 from batch.preparation import checking, handlers, segments
+from inference_contracts.batch_configuration import Capacity, JobLimits
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import OBJECTS_PER_SEGMENT
 from tests.runtime.batch.resources import CONFIGURATION, write_configuration

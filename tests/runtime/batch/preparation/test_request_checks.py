@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.contracts.request import Capacity, Input, JobLimits, JobRequest
+from batch.contracts.request import Input, JobRequest
 from batch.preparation.estimate import input_tokens, output_tokens
 from batch.preparation.line_checks import BadLine, CheckedLine, check_request
 from inference_contracts.batch_body_fields import BODY_FIELDS
+from inference_contracts.batch_configuration import Capacity, JobLimits
 
 REQUEST = JobRequest(
     job="j",

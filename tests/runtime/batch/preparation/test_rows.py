@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.contracts.request import Capacity, Input, JobLimits, JobRequest, RequestTemplate
+from batch.contracts.request import Input, JobRequest, RequestTemplate
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.csv_rows import rows
@@ -24,6 +24,7 @@ from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.line_checks import BadLine, CheckedLine
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segments import Segment
+from inference_contracts.batch_configuration import Capacity, JobLimits
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.prompt_template import RenderingError
 from tests.runtime.batch import resources

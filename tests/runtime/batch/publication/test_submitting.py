@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from batch.contracts.request import JobRequest
-from batch.jobs.configuration import Configuration
 from batch.jobs.fields import InvalidError
 from batch.jobs.manifest import read_manifest
 from batch.jobs.settings import BatchPlatform
 from batch.submission.handlers import build as build_submissions
+from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.jobs.configuration import BatchTeam
 from batch.scheduling.allotment import WaitingOrRunning, allot
+from inference_contracts.batch_configuration import BatchTeam
 
 HOUR = 3600.0
 JOB = WaitingOrRunning(

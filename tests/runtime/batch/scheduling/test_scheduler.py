@@ -13,7 +13,6 @@ from botocore.exceptions import ClientError
 
 from batch.completion.ending import Ends
 from batch.contracts.shard import ShardDone
-from batch.jobs.configuration import Configuration
 from batch.jobs.executions import Executions
 from batch.jobs.job_record import Job
 from batch.jobs.job_table import JobTable
@@ -26,6 +25,7 @@ from batch.scheduling.ceilings import Ceilings
 from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler
 from batch.scheduling.speed import SpeedTable
+from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_contracts.shift_names import ceiling_identifier

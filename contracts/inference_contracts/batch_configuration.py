@@ -1,4 +1,4 @@
-"""Queues and teams of the platform, as one JSON document.
+"""Queues, teams and signals of batch: one JSON document, which the stack writes and the functions read.
 
 .. code-block:: json
 
@@ -23,10 +23,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from batch.contracts.request import Capacity, JobLimits
-from batch.jobs import principals
-from batch.json_record import JsonRecord
+from inference_contracts import principals
 from inference_contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH
+from inference_contracts.json_record import OPTIONAL, JsonRecord
 from inference_contracts.request_limits import RequestLimits
 
 _IMAGES: Final = (IMAGES_PATH,)
@@ -38,6 +37,60 @@ class ConfigurationError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class JobLimits(JsonRecord):
+    """Limits of a job, checked before any money is spent.
+
+    Parameters
+    ----------
+    line_bytes
+        Largest size of a line, in bytes.
+    lines
+        Largest number of lines over all inputs.
+    request_tokens
+        Most tokens of one request, input and output together: the model's limit.
+    """
+
+    line_bytes: int = field(default=8 * 2**20, metadata=OPTIONAL)
+    lines: int = field(default=50_000_000, metadata=OPTIONAL)
+    request_tokens: int = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity(JsonRecord):
+    """Planned throughput and prices of a queue's model. All figures are estimates.
+
+    Parameters
+    ----------
+    input_tokens_per_second, output_tokens_per_second
+        Rates of all workers that the queue may use, each without load of the other kind. The first is 0 if
+        prompts take no time that counts, as for images.
+    usd_per_million_input_tokens, usd_per_million_output_tokens
+        Price of a million tokens, in dollars.
+    places
+        Shards that those workers run at the same time.
+    """
+
+    input_tokens_per_second: float
+    output_tokens_per_second: float
+    usd_per_million_input_tokens: float
+    usd_per_million_output_tokens: float
+    places: int = 1
+
+    def seconds(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the time that these tokens take."""
+        reading = input_tokens / self.input_tokens_per_second if self.input_tokens_per_second else 0.0
+        return reading + output_tokens / self.output_tokens_per_second
+
+    def usd(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the cost of these tokens, in dollars."""
+        million = 1_000_000
+        return (
+            input_tokens * self.usd_per_million_input_tokens
+            + output_tokens * self.usd_per_million_output_tokens
+        ) / million
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Queue(JsonRecord):
     """A queue of jobs for one model.
 
@@ -51,26 +104,26 @@ class Queue(JsonRecord):
         Longest deadline, in hours.
     capacity
         Throughput and prices of its model.
-    limits
-        Limits of a job.
     keep_days
         Days after which the results of a job are deleted.
-    image_steps
-        Steps of an image whose line names none; 0 if its model makes no images.
+    limits
+        Limits of a job.
     request_limits
         Limits of a request, beyond which it ends an engine or is compiled for minutes, as `RequestLimits`
         records them. None if the engine has none.
+    image_steps
+        Steps of an image whose line names none; 0 if its model makes no images.
     """
 
     name: str
     model: str
     priority: int
     deadline_hours: float
+    keep_days: int = 30
     capacity: Capacity
     limits: JobLimits = field(default_factory=JobLimits)
-    keep_days: int = 30
-    image_steps: int = 0
     request_limits: Mapping[str, Any] | None = None
+    image_steps: int = field(default=0, metadata=OPTIONAL)
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -88,20 +141,20 @@ class BatchTeam(JsonRecord):
         ARNs of the team's roles and users.
     monthly_budget_usd
         Monthly cost limit of the team's jobs, in dollars.
-    data_prefixes
-        Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images.
     max_priority
         Highest priority of its jobs.
     max_places_percent
         Largest share of a model's places that its jobs hold, in percent.
+    data_prefixes
+        Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images.
     """
 
     name: str
     principals: tuple[str, ...]
     monthly_budget_usd: float
-    data_prefixes: tuple[str, ...] = ()
     max_priority: int = 100
     max_places_percent: int = 100
+    data_prefixes: tuple[str, ...] = ()
 
     def most_places(self, places: int) -> int:
         """Return the number of a model's places that the team's jobs may hold; at least one."""
@@ -140,13 +193,24 @@ class Configuration(JsonRecord):
     platform: str
     queues: tuple[Queue, ...]
     teams: tuple[BatchTeam, ...]
-    signals: tuple[DeclaredSignal, ...] = ()
+    signals: tuple[DeclaredSignal, ...] = field(default=(), metadata=OPTIONAL)
 
     def queue(self, name: str) -> Queue | None:
+        """Return the queue of a name; None if there is none."""
         return next((queue for queue in self.queues if queue.name == name), None)
 
     def team(self, name: str) -> BatchTeam | None:
+        """Return the team of a name; None if there is none."""
         return next((team for team in self.teams if team.name == name), None)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Models that have a queue, each once."""
+        return tuple(dict.fromkeys(queue.model for queue in self.queues))
+
+    def shortest_deadline(self, model: str) -> float:
+        """Return the shortest deadline of a model's jobs, in hours after submission."""
+        return min(queue.deadline_hours for queue in self.queues if queue.model == model)
 
     def places(self, model: str) -> int:
         """Return the shards that a model's workers run at the same time; 0 if no queue has the model."""
@@ -181,25 +245,13 @@ class Configuration(JsonRecord):
     def from_json(cls, text: str | bytes) -> Self:
         """Read the document. Raises ConfigurationError if it is invalid."""
         try:
-            # `super()` without arguments fails in a data class with slots, because `slots=True` replaces the
-            # class.
-            found = super(Configuration, cls).from_values(_snake_case(json.loads(text)))
+            found = cls.from_document(json.loads(text))
         except (ValueError, TypeError) as error:
             raise ConfigurationError(f"the queues and teams cannot be read: {error!r}") from error
         problems = _problems(found)
         if problems:
             raise ConfigurationError("; ".join(problems))
         return found
-
-
-def _snake_case(value: Any) -> Any:
-    """Convert the keys of a document from camelCase, as the blueprint writes them, to snake_case."""
-    if isinstance(value, dict):
-        return {
-            re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", key): _snake_case(each)
-            for key, each in value.items()
-        }
-    return [_snake_case(each) for each in value] if isinstance(value, list) else value
 
 
 def _problems(configuration: Configuration) -> list[str]:
