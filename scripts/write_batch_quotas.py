@@ -13,8 +13,8 @@ from typing import Final
 
 from generated_files import filled, rewrite
 
-from inference_blueprints.report.plan.tables.batch_tables import day_row, figure, share
-from inference_blueprints.report.sizing.batch_day import BatchDay, summarise_days
+from inference_blueprints.report.plan.sections.batch import day_row, figure, share, summarise_days
+from inference_blueprints.report.sizing.batch_day import BatchDay
 from inference_blueprints.report.sizing.batch_quotas import service_quota_uses
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "batch.md"

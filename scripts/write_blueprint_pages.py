@@ -18,11 +18,14 @@ from pathlib import Path
 from generated_files import filled, rewrite, write_all
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.report.figures import MemorySummary, PlanSummary, ProcessSummary
+from inference_blueprints.report.figures import ProcessSummary
 from inference_blueprints.report.picture.picture import picture
+from inference_blueprints.report.plan.plan_tables import plan_notes, plan_tables
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.memory import MEMORY, MemorySummary, kv_cells
+from inference_blueprints.report.plan.sections.pools import POOLS, TOTALS
+from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.plan.tables.node_tables import kv_cells
-from inference_blueprints.report.plan.tables.plan_tables import plan_notes, plan_tables
 from inference_blueprints.report.tables.markdown_table import markdown_table
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.resources import root
@@ -132,8 +135,8 @@ def _printed(tables: Mapping[str, TextTable], titles: Sequence[str]) -> Iterator
 
 def _sizes(summary: PlanSummary) -> TextTable:
     """Return one row per process."""
-    memory = {(each.model, each.deployment): each for each in summary.memory}
-    devices = {pool.name: pool.accelerator or "-" for pool in summary.pools}
+    memory = {(each.model, each.deployment): each for each in summary[MEMORY]}
+    devices = {pool.name: pool.accelerator or "-" for pool in summary[POOLS]}
     return TextTable(
         "Sizes",
         ("process", "on"),
@@ -146,7 +149,7 @@ def _sizes(summary: PlanSummary) -> TextTable:
             "KV cache per worker, tokens",
             "concurrent requests",
         ),
-        tuple(_row(process, memory, devices) for process in summary.processes),
+        tuple(_row(process, memory, devices) for process in summary[PROCESSES]),
     )
 
 
@@ -172,14 +175,14 @@ def _row(
 
 def _on_demand(blueprint: Blueprint, summary: PlanSummary) -> Iterator[str]:
     """Yield the on-demand cost of nodes without a known price."""
-    if not summary.totals.without_used:
+    if not summary[TOTALS].without_used:
         return
     pools = [
         pool.model_copy(update={"purchase": Purchase(on_demand=OnDemand())}) for pool in blueprint.spec.pools
     ]
     spec = blueprint.spec.model_copy(update={"pools": pools})
     on_demand = blueprint.model_copy(update={"spec": spec})
-    totals = summarise(on_demand, build_plan(on_demand)).totals
+    totals = summarise(on_demand, build_plan(on_demand))[TOTALS]
     if totals.usd_per_hour_used is not None and not totals.without_used:
         yield f"On demand the used nodes would cost {totals.usd_per_hour_used:,.2f} USD an hour."
 

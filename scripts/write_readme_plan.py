@@ -13,8 +13,8 @@ from generated_files import filled, rewrite
 from rich.console import Console
 
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.report.plan.plan_tables import plan_tables
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.plan.tables.plan_tables import plan_tables
 from inference_blueprints.report.tables.terminal_table import print_table
 from inference_blueprints.serving.plan import build_plan
 

@@ -13,12 +13,15 @@ from typing import Final
 from generated_files import filled, rewrite
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.report.figures import EdgeSummary
-from inference_blueprints.report.plan.edge_summaries import worker_usd_per_hour
-from inference_blueprints.report.plan.tables.edge_table import EDGE_FIGURES, edge_cells, edge_sentences
-from inference_blueprints.report.pricing.edge_price import edge_summary
+from inference_blueprints.report.plan.sections.edges import (
+    EDGE_FIGURES,
+    EdgeSummary,
+    edge_cells,
+    edge_sentences,
+    edge_summary,
+    worker_usd_per_hour,
+)
 from inference_blueprints.report.pricing.rates import prices_for
-from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.types import Objectives, Workload
 from inference_blueprints.spec.zones import platform_zones
@@ -45,7 +48,6 @@ def edge_of(peak: float) -> EdgeSummary:
     prices = prices_for(spec.environment.region, None)
     return edge_summary(
         model,
-        tuple(frontend_size(model, each) for each in model.deployments),
         rules=len(spec.models),
         zones=len(platform_zones(spec.environment)),
         is_zonal=False,

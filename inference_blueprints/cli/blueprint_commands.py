@@ -12,11 +12,12 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrInput, Output, OutputOption
+from inference_blueprints.report.plan.sections.batch import SERVICE_QUOTAS
 from inference_contracts.errors import BlueprintError, Problem, UserError
 
 if TYPE_CHECKING:
     from inference_blueprints.loading import LoadedBlueprint
-    from inference_blueprints.report.figures import PlanSummary
+    from inference_blueprints.report.plan.section import PlanSummary
     from inference_blueprints.spec.types import Spec
 
 
@@ -216,15 +217,15 @@ def plan(
         print(f"wrote {page}", file=sys.stderr)
     if output is Output.JSON:
         print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
-        if hard_limits(summary.service_quotas):
+        if hard_limits(summary[SERVICE_QUOTAS]):
             raise typer.Exit(1)
         return
     from rich.console import Console
 
-    from inference_blueprints.report.plan.tables.terminal_plan import print_plan
+    from inference_blueprints.report.plan.plan_tables import print_plan
 
     print_plan(summary, Console())
-    refuse_exceeded(summary.service_quotas)
+    refuse_exceeded(summary[SERVICE_QUOTAS])
 
 
 def _print_fleet(spec: Spec, summary: PlanSummary, gpus: int, output: Output) -> None:

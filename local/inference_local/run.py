@@ -12,8 +12,8 @@ from rich.console import Console
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.measure.statistics.figure_text import amount
+from inference_blueprints.report.plan.plan_tables import print_plan
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.plan.tables.terminal_plan import print_plan
 from inference_blueprints.serving.plan import build_plan
 from inference_contracts.errors import UserError
 from inference_local.batch.batch_outcome import BatchOutcome

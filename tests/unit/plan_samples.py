@@ -12,8 +12,8 @@ import yaml
 
 from benchmarks.harness.generated import generated_blueprint
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.report.figures.plan_summary import PlanSummary
 from inference_blueprints.report.picture.scene import Scene
+from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan

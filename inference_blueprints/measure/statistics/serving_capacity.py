@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from inference_blueprints.report.figures import PlanSummary
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.pools import POOLS, PRICES
+from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.deployment_share import share_of
 
 
@@ -63,7 +65,7 @@ def capacity_of(models: Collection[str], summary: PlanSummary) -> ServingCapacit
         Over all pools.
     """
     deployments = {
-        (process.model, process.deployment) for process in summary.processes if process.model in models
+        (process.model, process.deployment) for process in summary[PROCESSES] if process.model in models
     }
-    accelerators, usd_per_hour = share_of(deployments, summary.pools, summary.processes)
-    return ServingCapacity(accelerators, usd_per_hour, summary.prices.note)
+    accelerators, usd_per_hour = share_of(deployments, summary[POOLS], summary[PROCESSES])
+    return ServingCapacity(accelerators, usd_per_hour, summary[PRICES].note)

@@ -13,7 +13,7 @@ from typing import Any
 
 import inference_catalog as catalog
 from inference_blueprints.measure.tuning.candidates import RoleShape, TuningCandidate, WorkerShape
-from inference_blueprints.report.plan.tables.cells import counted
+from inference_blueprints.report.plan.cells import counted
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.engines import ENGINES

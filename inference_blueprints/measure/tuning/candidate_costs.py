@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from inference_blueprints.measure.tuning.candidates import TuningCandidate
-from inference_blueprints.report.plan.summary import summarise_pool, summarise_processes
+from inference_blueprints.report.plan.sections.pools import summarise_pool
+from inference_blueprints.report.plan.sections.processes import summarise_processes
 from inference_blueprints.report.pricing.deployment_share import share_of
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.sizing.node_packing import cheapest_placement, workers_of_pool

@@ -33,6 +33,7 @@ from inference_blueprints.measure.tuning.replayed_workload import (
 )
 from inference_blueprints.measure.tuning.search import Bounded, Search
 from inference_blueprints.measure.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
+from inference_blueprints.report.plan.sections.pools import PRICES
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates, prices_for
 from inference_blueprints.serving.plan import build_plan
@@ -272,7 +273,7 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
         )
     else:
         plan = build_plan(blueprint)
-        yield summarise(blueprint, plan, costing.prices.rates).prices.note
+        yield summarise(blueprint, plan, costing.prices.rates)[PRICES].note
 
 
 def _longest_request(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> int:

@@ -8,6 +8,7 @@ import inference_catalog as catalog
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.doctor.capacity_checks import granted_quota
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.zones import platform_zones
@@ -51,7 +52,7 @@ def subnet_addresses(context: DoctorContext) -> Iterator[CheckResult]:
     ec2 = context.account.client("ec2")
     subnets = ec2.describe_subnets(SubnetIds=network.private_subnet_ids)["Subnets"]
     free = sum(subnet["AvailableIpAddressCount"] for subnet in subnets)
-    needed = summarise(context.blueprint, build_plan(context.blueprint)).addresses.needed
+    needed = summarise(context.blueprint, build_plan(context.blueprint))[ADDRESSES].needed
     message = (
         f"{free:,} addresses are free in {len(subnets)} subnets; the platform's nodes and pods need up to "
         f"{needed:,}"

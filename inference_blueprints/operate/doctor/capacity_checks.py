@@ -7,7 +7,7 @@ from typing import Any
 
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
-from inference_blueprints.report.figures import QuotaNeed
+from inference_blueprints.report.plan.sections.quotas import QUOTAS, QuotaNeed
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Pool
@@ -19,7 +19,7 @@ _SERVICE = "ec2"
 def quotas(context: DoctorContext) -> Iterator[CheckResult]:
     """Compare the vCPUs of the used and of the maximum number of nodes with the account's quotas."""
     client = context.account.client("service-quotas")
-    for need in summarise(context.blueprint, build_plan(context.blueprint)).quotas:
+    for need in summarise(context.blueprint, build_plan(context.blueprint))[QUOTAS]:
         if not need.code:
             message = f"the quota for {need.purchase} instances of {', '.join(need.pools)} is not known"
             yield CheckResult("quotas", "unknown", message)

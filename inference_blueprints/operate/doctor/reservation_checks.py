@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.check_results import CheckResult, Severity
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.capacity_dates import moment, spelled
@@ -36,7 +37,7 @@ def reservations(context: DoctorContext) -> Iterator[CheckResult]:
     if not reserved:
         return
     summary = summarise(context.blueprint, build_plan(context.blueprint))
-    used = {pool.name: pool.nodes_used for pool in summary.pools}
+    used = {pool.name: pool.nodes_used for pool in summary[POOLS]}
     for pool, section in reserved:
         yield from _of_pool(context, pool, section, used[pool.name])
 

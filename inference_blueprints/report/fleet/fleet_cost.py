@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from inference_blueprints.report.figures import CostItem, PlanSummary
+from inference_blueprints.report.figures import CostItem
 from inference_blueprints.report.fleet.fleet_split import FleetSplit
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_contracts.health_names import WORKER_SERIES
 from inference_contracts.operations_names import NAMES_PER_QUERY
 
@@ -28,12 +31,12 @@ def fleet_cost(split: FleetSplit, summary: PlanSummary) -> tuple[CostItem, ...]:
 
 
 def _nodes(split: FleetSplit, summary: PlanSummary) -> Iterator[CostItem]:
-    total = sum(pool.nodes_max for pool in summary.pools)
-    priced = {item.name: item for item in summary.platform_cost.items}
-    for pool in summary.pools:
+    total = sum(pool.nodes_max for pool in summary[POOLS])
+    priced = {item.name: item for item in summary[PLATFORM_COST].items}
+    for pool in summary[POOLS]:
         nodes = split.nodes * pool.nodes_max / total
         hourly = None if pool.usd_per_hour_max is None else pool.usd_per_hour_max / pool.nodes_max
-        usd = None if hourly is None else nodes * hourly * summary.platform_cost.hours
+        usd = None if hourly is None else nodes * hourly * summary[PLATFORM_COST].hours
         kinds = " or ".join(pool.instance_types)
         yield CostItem(f"nodes of pool {pool.name}", f"{nodes:,.0f} x {kinds}, {pool.purchase}", usd)
         volumes = priced[f"EBS volumes of pool {pool.name}"]
@@ -45,7 +48,7 @@ def _nodes(split: FleetSplit, summary: PlanSummary) -> Iterator[CostItem]:
 
 
 def _cells(split: FleetSplit, summary: PlanSummary) -> Iterator[CostItem]:
-    for item in summary.platform_cost.items:
+    for item in summary[PLATFORM_COST].items:
         if not item.name.startswith(_OF_POOLS):
             usd = None if item.usd_per_month is None else item.usd_per_month * split.cells
             yield CostItem(

@@ -12,20 +12,22 @@ import math
 from dataclasses import dataclass
 
 import inference_catalog as catalog
-from inference_blueprints.report.figures import PlanSummary
 from inference_blueprints.report.fleet.fleet_use import (
     FleetUse,
     cell_use,
     elastic_addresses,
     platform_use,
 )
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.addresses import ADDRESSES
+from inference_blueprints.report.plan.sections.quotas import QUOTAS
 from inference_blueprints.spec.types import Spec
 from inference_catalog import FleetLimit
 from inference_contracts.errors import UserError
 from inference_contracts.operations_names import QUERIES_AT_ONCE
 
 #: The network's limit. The range is the blueprint's.
-ADDRESSES = "addresses"
+_ADDRESSES = "addresses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +215,10 @@ def _reckoned(limit: FleetLimit, value: float, per_node: float, fixed: float, gp
 
 
 def _room(summary: PlanSummary, node: FleetUse, fixed: FleetUse) -> CellLimit:
-    available = summary.addresses.available
+    available = summary[ADDRESSES].available
     limit = FleetLimit(
-        name=ADDRESSES,
-        limit=f"IPv4 addresses for nodes in {summary.addresses.cidr}, the blueprint's range",
+        name=_ADDRESSES,
+        limit=f"IPv4 addresses for nodes in {summary[ADDRESSES].cidr}, the blueprint's range",
         scope="cell",
         counts="ip_addresses",
         unit="addresses",
@@ -257,6 +259,6 @@ def _vcpus(summary: PlanSummary, platform: FleetUse, nodes: int) -> tuple[Accoun
             None,
             None,
         )
-        for need in summary.quotas
+        for need in summary[QUOTAS]
         if set(need.pools) != {"system nodes"}
     )

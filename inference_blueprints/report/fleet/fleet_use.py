@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import inference_catalog as catalog
-from inference_blueprints.report.figures import PlanSummary, PoolSummary
+from inference_blueprints.report.figures import PoolSummary
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.addresses import ADDRESSES
+from inference_blueprints.report.plan.sections.pools import POOLS
+from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.spec.rules.subnet_addresses import SYSTEM_PODS
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.zones import platform_zones
@@ -91,13 +95,13 @@ def platform_use(spec: Spec, summary: PlanSummary) -> FleetUse:
         Its plan.
     """
     total = FleetUse()
-    for pool, figures in zip(spec.pools, summary.pools, strict=True):
+    for pool, figures in zip(spec.pools, summary[POOLS], strict=True):
         total = total.plus(_pool_use(pool, figures, summary))
-    ranges = [each for each in summary.processes if each.pool]
+    ranges = [each for each in summary[PROCESSES] if each.pool]
     return total.plus(
         FleetUse(
             workers=sum(each.replicas for each in ranges),
-            frontends=sum(each.replicas for each in summary.processes if not each.pool),
+            frontends=sum(each.replicas for each in summary[PROCESSES] if not each.pool),
         )
     )
 
@@ -132,7 +136,7 @@ def elastic_addresses(spec: Spec) -> int:
 
 def _pool_use(pool: Pool, figures: PoolSummary, summary: PlanSummary) -> FleetUse:
     types = [catalog.instance_type(name) for name in pool.instance_types]
-    each = next(row for row in summary.addresses.pools if row.pool == pool.name)
+    each = next(row for row in summary[ADDRESSES].pools if row.pool == pool.name)
     efa = max(kind.efa_interfaces or 0 for kind in types) if pool.efa else 0
     interfaces = 1 + efa
     nodes = figures.nodes_max

@@ -6,10 +6,10 @@ import base64
 from collections.abc import Sequence
 from pathlib import Path
 
-from inference_blueprints.report.figures import PlanSummary
 from inference_blueprints.report.pages.render import render_page
 from inference_blueprints.report.picture.picture import picture
-from inference_blueprints.report.plan.tables.plan_tables import plan_notes, plan_tables
+from inference_blueprints.report.plan.plan_tables import plan_notes, plan_tables
+from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 

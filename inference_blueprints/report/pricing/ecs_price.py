@@ -1,17 +1,22 @@
-"""Price of what a platform on ECS has instead of a control plane and system nodes."""
+"""Prices of AWS Fargate, and of what a platform on ECS has instead of a control plane and system nodes.
+
+Prices of us-east-1, Linux on x86 (https://aws.amazon.com/fargate/pricing/, 2026-06). Those of Fargate Spot
+change and are lower.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from inference_blueprints.report.figures import CostItem
-from inference_blueprints.report.pricing.batch_worker_price import USD_PER_GIB_HOUR, USD_PER_VCPU_HOUR
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_catalog.fargate_sizes import fargate_size
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
 
+USD_PER_VCPU_HOUR = 0.04048
+USD_PER_GIB_HOUR = 0.004445
 _UNITS, _MIB = 1024, 1024
 # Size of a member of the discovery store.
 _MEMBER_VCPU, _MEMBER_GIB = 0.5, 1

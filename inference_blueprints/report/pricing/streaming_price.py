@@ -8,10 +8,8 @@ alarm is billed per metric that it asks for, and each asks for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from inference_blueprints.report.figures import CostItem, KafkaSummary, StreamingSummary
 from inference_blueprints.serving.streaming.broker_load import BrokerLoad
 from inference_blueprints.serving.streaming.job_size import KPU_DISK_GB, StreamingJobSize
 from inference_catalog import BrokerSize, ServicePrices
@@ -23,7 +21,6 @@ _HOURS_A_MONTH: Final = 730
 _SECONDS_A_DAY: Final = 86_400
 _MB_IN_GB: Final = 1000
 _DAYS_A_MONTH: Final = _HOURS_A_MONTH / _HOURS_A_DAY
-_DECIMALS: Final = 2
 
 
 def job_usd_per_day(size: StreamingJobSize, services: ServicePrices) -> float:
@@ -60,34 +57,3 @@ def brokers_usd_per_day(
     written = load.ingress_mb_per_second / _MB_IN_GB * _SECONDS_A_DAY * services.usd("express_broker_data")
     kept = load.stored_gb * services.usd("express_broker_storage") / _DAYS_A_MONTH
     return brokers * size.usd_per_hour * _HOURS_A_DAY + written + kept
-
-
-def streaming_items(
-    kafka: KafkaSummary | None, jobs: tuple[StreamingSummary, ...], services: ServicePrices
-) -> Iterator[CostItem]:
-    """Yield the parts of a month's cost.
-
-    Parameters
-    ----------
-    kafka
-        The cluster; None without streaming.
-    jobs
-        The jobs.
-    services
-        Prices of services.
-    """
-    if kafka and kafka.brokers is not None:
-        written = f"{kafka.ingress_mb_per_second:,.2g} MB/s written"
-        assumption = f"{kafka.brokers} x {kafka.instance_type}, {written}, all month"
-        yield CostItem("Kafka brokers", assumption, _month(kafka.usd_per_day))
-    for job in jobs:
-        kpus = f"{job.kpus} {'KPU' if job.kpus == 1 else 'KPUs'} and one for management, all month"
-        yield CostItem(f"streaming job {job.job}", kpus, _month(job.usd_per_day))
-    if jobs:
-        alarms = ALARMS_PER_STREAM * len(jobs)
-        usd = alarms * services.usd("metric_alarm") + services.usd("dashboard")
-        yield CostItem("alarms of streaming", f"{alarms} alarms, 1 dashboard", round(usd, _DECIMALS))
-
-
-def _month(usd_per_day: float | None) -> float | None:
-    return None if usd_per_day is None else round(usd_per_day * _DAYS_A_MONTH, _DECIMALS)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from inference_blueprints.report.figures import BatchDaySummary
-from inference_blueprints.report.sizing.model_capacity import ModelCapacity
 from inference_blueprints.spec.types import Batch, Model
 from inference_contracts import batch_limits as limits
 
@@ -132,48 +130,3 @@ def batch_days(batch: Batch, models: Sequence[Model], *, publishes: bool) -> tup
         for queue in batch.queues
         if queue.load
     )
-
-
-def summarise_days(
-    days: Sequence[BatchDay], capacities: Mapping[str, ModelCapacity]
-) -> tuple[BatchDaySummary, ...]:
-    """Return the figures of the days for the plan.
-
-    Parameters
-    ----------
-    capacities
-        Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
-    """
-    in_flight = {day.model: _in_flight(day, capacities.get(day.model)) for day in days}
-    rates = {
-        model: sum(day.requests_per_second for day in days if day.model == model)
-        for model in {day.model for day in days}
-    }
-    return tuple(
-        BatchDaySummary(
-            queue=day.queue,
-            model=day.model,
-            requests_per_second=day.requests_per_second,
-            jobs=day.jobs,
-            segments=day.segments,
-            shards=day.shards,
-            in_flight=in_flight[day.model],
-            seconds_per_request=in_flight[day.model] / rates[day.model],
-            requests_per_job=day.requests_per_job,
-            deadline_hours=day.deadline_hours,
-            full_requests_per_second=_full_speed(capacities.get(day.model)),
-            load_requests_per_second=rates[day.model],
-        )
-        for day in days
-    )
-
-
-def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
-    """Return what the workers have memory for and send, or what the engines run if that is less."""
-    held = limits.WORKER_LINE_BYTES // (limits.LINE_COPIES * day.line_bytes)
-    sent = day.workers * max(1, min(limits.REQUESTS_PER_WORKER, held))
-    return sent if capacity is None else min(sent, capacity.concurrent_requests)
-
-
-def _full_speed(capacity: ModelCapacity | None) -> float | None:
-    return None if capacity is None else capacity.full_requests_per_second

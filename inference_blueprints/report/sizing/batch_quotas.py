@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import inference_catalog as catalog
-from inference_blueprints.report.figures import ServiceQuotaUse
 from inference_blueprints.report.sizing.batch_day import SECONDS_A_DAY, BatchDay
 from inference_contracts import batch_limits as limits
 from inference_contracts.errors import UserError
@@ -36,6 +36,47 @@ _INVOCATIONS_A_JOB: Final = 4
 _ECPUS_A_SCRIPT: Final = 3
 _BYTES_AN_ECPU: Final = 1024
 _BYTES_BESIDE_A_SIGNAL: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceQuotaUse:
+    """Use of one service quota by batch.
+
+    Parameters
+    ----------
+    name
+        Key of the quota in the catalogue.
+    service, quota_name, unit
+        Service, AWS's name of the quota, and its unit.
+    basis
+        What is counted.
+    used, quota
+        Maximum use, and the default quota of the region.
+    adjustable
+        Whether AWS raises it on request.
+    code
+        Code in Service Quotas; empty if unknown.
+    """
+
+    name: str
+    service: str
+    quota_name: str
+    unit: str
+    basis: str
+    used: float
+    quota: float
+    adjustable: bool
+    code: str
+
+    @property
+    def share(self) -> float:
+        """Used over quota."""
+        return self.used / self.quota
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the use is above the quota."""
+        return self.used > self.quota
 
 
 def service_quota_uses(days: Sequence[BatchDay], region: str) -> tuple[ServiceQuotaUse, ...]:

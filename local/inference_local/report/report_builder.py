@@ -17,7 +17,8 @@ from inference_blueprints.measure.replay.replay_result import ReplayResult
 from inference_blueprints.measure.statistics.figure_text import amount
 from inference_blueprints.measure.statistics.request_statistics import Basis, Measurement, measure
 from inference_blueprints.measure.statistics.serving_capacity import ServingCapacity, capacity_of
-from inference_blueprints.report.figures import PlanSummary
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.summary import as_dict as plan_as_dict
 from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
 from inference_local.batch.batch_outcome import BatchOutcome
@@ -187,7 +188,7 @@ def _capacity(
         unused = float(
             sum(
                 (process.replicas - process.replicas_least) * process.accelerators
-                for process in summary.processes
+                for process in summary[PROCESSES]
                 if process.model in models
             )
         )

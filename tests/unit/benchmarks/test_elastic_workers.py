@@ -9,6 +9,7 @@ from benchmarks.harness.load_spikes import LoadSpike, drawn_spikes, with_spikes
 from benchmarks.harness.planned_worker import PlannedWorker, planned_worker
 from benchmarks.harness.scaling_ways import ScalingWays
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.report.plan.sections.cold_starts import COLD_STARTS
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.serving.plan import build_plan
@@ -25,7 +26,7 @@ def worker() -> PlannedWorker:
 
 def test_the_worker_starts_as_long_as_the_plan_says(worker: PlannedWorker) -> None:
     blueprint = load_blueprint("elastic-g6e").blueprint
-    (start,) = summarise(blueprint, build_plan(blueprint)).cold_starts
+    (start,) = summarise(blueprint, build_plan(blueprint))[COLD_STARTS]
     assert worker.model.cold_start_seconds == pytest.approx(start.known_seconds)
     assert worker.model.objective_seconds == 2.0
     assert worker.prompt_tokens == 3000

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
+from inference_blueprints.report.plan.sections.tokens import EMBEDDING, TOKEN_PRICES, WITHOUT_PROFILE
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
@@ -83,8 +84,8 @@ def test_the_speeds_of_answers_are_not_those_of_embeddings(make_blueprint: Make)
 def test_the_plan_names_embedding_models_and_prices_no_tokens(make_blueprint: Make) -> None:
     blueprint = embedding(make_blueprint, "llmD")
     summary = summarise(blueprint, build_plan(blueprint))
-    assert summary.embedding == (f"{blueprint.spec.models[0].name}/main",)
-    assert (summary.token_prices, summary.without_profile) == ((), ())
+    assert summary[EMBEDDING] == (f"{blueprint.spec.models[0].name}/main",)
+    assert (summary[TOKEN_PRICES], summary[WITHOUT_PROFILE]) == ((), ())
 
 
 @pytest.mark.parametrize("stack", STACK_SETTINGS)

@@ -10,6 +10,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints import resources
+from inference_blueprints.report.plan.sections.frontends import FRONTENDS
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
@@ -92,9 +93,9 @@ def test_the_plan_shows_the_frontends_of_dynamo_only(make_blueprint: Make) -> No
     [blueprint, other] = [
         make_blueprint(workload=workload(100), stack={name: {}}) for name in ("dynamo", "llmD")
     ]
-    [shown] = summarise(blueprint, build_plan(blueprint)).frontends
+    [shown] = summarise(blueprint, build_plan(blueprint))[FRONTENDS]
     assert (shown.replicas, shown.cpu, shown.memory_mib, shown.busy_cpu) == (2, 4, 8192, 3.28)
-    assert summarise(other, build_plan(other)).frontends == ()
+    assert summarise(other, build_plan(other))[FRONTENDS] == ()
 
 
 def test_the_figures_are_those_of_the_benchmark() -> None:

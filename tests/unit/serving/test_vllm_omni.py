@@ -9,8 +9,9 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.report.plan.plan_tables import plan_notes, plan_tables
+from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.plan.tables.plan_tables import plan_notes, plan_tables
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.resources import blueprints_directory, root
 from inference_blueprints.serving.command_line import flag_values
@@ -239,7 +240,7 @@ class TestPlan:
         summary = summarise(blueprint, build_plan(blueprint))
         [row] = table(SHIPPED, "Memory per device").rows
         assert row[-4:] == ("-", "-", "-", "1")
-        assert summary.token_prices == ()
+        assert summary[TOKEN_PRICES] == ()
         assert not [note for note in plan_notes(summary) if "token" in note]
 
     def test_workers_scale_by_waiting_requests(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.report.figures.plan_summary import PlanSummary
+from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.resources import blueprints_directory
 from inference_local.report import ModelRun, Report, build_report
 from inference_local.serving.platform_parts import PlatformPart

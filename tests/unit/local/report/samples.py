@@ -9,7 +9,7 @@ from inference_blueprints.measure.completions.request_outcome import RequestOutc
 from inference_blueprints.measure.replay.recorded_trace import shipped_trace
 from inference_blueprints.measure.replay.replay_result import ReplayResult
 from inference_blueprints.measure.replay.scaled_trace import scale
-from inference_blueprints.report.figures.plan_summary import PlanSummary
+from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint, Objectives, Workload

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from inference_blueprints.measure.statistics.serving_capacity import capacity_of
-from inference_blueprints.report.figures.plan_summary import PlanSummary
+from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.spec.types import Objectives
 from inference_local.report import as_dict, curl_line

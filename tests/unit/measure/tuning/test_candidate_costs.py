@@ -16,6 +16,7 @@ from inference_blueprints.measure.tuning.candidates import (
     engines,
     shapes,
 )
+from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates, prices_for
 from inference_blueprints.serving.plan import build_plan
@@ -36,7 +37,7 @@ def test_a_configuration_costs_what_the_plan_says(blueprint_of: Callable[..., Bl
     blueprint = blueprint_of()
     both = TuningCandidate(WorkerShape("vllm", (L40S, H200)), (3, 2))
     tuned = both.within(blueprint, 0)
-    pools = summarise(tuned, build_plan(tuned)).pools
+    pools = summarise(tuned, build_plan(tuned))[POOLS]
     cost = costing_of(blueprint).cost(both)
     assert all(pool.usd_per_hour_used for pool in pools)
     assert cost.usd_per_hour == pytest.approx(sum(pool.usd_per_hour_used or 0 for pool in pools))

@@ -13,6 +13,8 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.fleet.fleet_cost import fleet_cost
 from inference_blueprints.report.fleet.fleet_split import FleetSplit, fleet_split
 from inference_blueprints.report.fleet.fleet_tables import fleet_tables
+from inference_blueprints.report.plan.sections.addresses import ADDRESSES
+from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 
@@ -55,7 +57,7 @@ def test_network_address_usage() -> None:
 
 def test_addresses_of_the_range() -> None:
     # The private subnets' addresses hold whole prefixes and one address of the node: EFA has none of its own.
-    available = SUMMARY.addresses.zones * SUMMARY.addresses.addresses_in_a_zone
+    available = SUMMARY[ADDRESSES].zones * SUMMARY[ADDRESSES].addresses_in_a_zone
     each = PREFIXES * 16 + 1
     assert cell_nodes("addresses") == (available - SYSTEM_NODES * each) // each
 
@@ -66,7 +68,7 @@ def test_instances_that_start_within_ten_minutes() -> None:
 
 def test_targets_of_the_load_balancer() -> None:
     frontends = sum(each.replicas for each in SUMMARY.processes if each.pool is None)
-    nodes = sum(pool.nodes_max for pool in SUMMARY.pools)
+    nodes = sum(pool.nodes_max for pool in SUMMARY[POOLS])
     assert cell_nodes("elb.targets") == 1000 * nodes // frontends
 
 
@@ -107,11 +109,11 @@ def test_use_of_an_account() -> None:
     assert used("eks.clusters", 10_000) == used("vpc.vpcs", 10_000) == 2
     assert used("ec2.L-417A185B", 10_000) == 1250 * 192
     workers = sum(each.replicas for each in SUMMARY.processes if each.pool)
-    per_node = workers / sum(pool.nodes_max for pool in SUMMARY.pools)
+    per_node = workers / sum(pool.nodes_max for pool in SUMMARY[POOLS])
     assert used("cloudwatch.queries", 10_000) == pytest.approx(
         (1250 * per_node * 6 + 1250 + 2 * SYSTEM_NODES) / 120 / 60
     )
-    disk = SUMMARY.pools[0].root_volume_gib + BLUEPRINT.spec.pools[0].disk.size_gib
+    disk = SUMMARY[POOLS][0].root_volume_gib + BLUEPRINT.spec.pools[0].disk.size_gib
     system = SYSTEM_NODES * (80 + catalog.catalogue.shipped().bottlerocket.root_volume_gib)
     assert used("ebs.gp3", 10_000) == pytest.approx((1250 * disk + 2 * system) / 1024)
 
@@ -125,7 +127,7 @@ def test_an_exceeded_default_is_asked_for() -> None:
 
 def test_the_cost_grows_by_node_and_by_cell_and_unknown_prices_stay_unknown() -> None:
     items = {item.name: item.usd_per_month for item in fleet_cost(split(10_000), SUMMARY)}
-    pool = SUMMARY.pools[0]
+    pool = SUMMARY[POOLS][0]
     assert pool.usd_per_hour_max is not None
     assert items["nodes of pool h200"] == pytest.approx(1250 * 730 * pool.usd_per_hour_max / pool.nodes_max)
     assert items["EKS control plane"] == pytest.approx(2 * 730 * catalog.service_prices().usd("eks_cluster"))

@@ -14,7 +14,14 @@ import yaml
 
 import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.report.figures import PlanSummary
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.addresses import ADDRESSES
+from inference_blueprints.report.plan.sections.cold_starts import COLD_STARTS
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.report.plan.sections.objectives import OBJECTIVES
+from inference_blueprints.report.plan.sections.pools import POOLS, TOTALS
+from inference_blueprints.report.plan.sections.quotas import QUOTAS
+from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, WITHOUT_PROFILE
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates
 from inference_blueprints.serving.plan import build_plan
@@ -46,7 +53,7 @@ def _plan(document: dict[str, Any], changes: dict[str, Any], rates: CustomRates 
 
 
 def _quotas(summary: PlanSummary) -> list[tuple[str, int, int]]:
-    return [(need.code, need.vcpu_used, need.vcpu_max) for need in summary.quotas]
+    return [(need.code, need.vcpu_used, need.vcpu_max) for need in summary[QUOTAS]]
 
 
 def _pool(name: str, instance_types: list[str], most: int, **keys: Any) -> dict[str, Any]:
@@ -56,20 +63,20 @@ def _pool(name: str, instance_types: list[str], most: int, **keys: Any) -> dict[
 def test_quickstart(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(quickstart_document, {})
     two_nodes = 2 * _usd("g6e.2xlarge")
-    assert summary.totals.usd_per_hour_used == pytest.approx(two_nodes)
-    (price,) = summary.token_prices
+    assert summary[TOTALS].usd_per_hour_used == pytest.approx(two_nodes)
+    (price,) = summary[TOKEN_PRICES]
     # 2 requests/s * (3,000 + 200) = 6,400 tokens/s = 23.04 million an hour.
     assert price.usd_per_million_tokens == pytest.approx(two_nodes / 23.04)
     # 2 requests/s * 200 = 400 tokens/s = 1.44 million an hour.
     assert price.usd_per_million_output_tokens == pytest.approx(two_nodes / 1.44)
     # 2 nodes of 8 vCPUs.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 16, 16)]
-    (start,) = summary.cold_starts
+    (start,) = summary[COLD_STARTS]
     # 5,000 Mbit/s = 625 MB/s: 16.381452288 GB take 26.2103 s, and 1 GB 1.6 s.
     assert start.weights_seconds == pytest.approx(26.2103, abs=1e-4)
     assert start.image_seconds_per_gb == 1.6
     # 759 + 2 * 33 = 825 of 3 * 16,345.
-    assert (summary.addresses.needed, summary.addresses.available) == (_SYSTEM_ADDRESSES + 66, 49_035)
+    assert (summary[ADDRESSES].needed, summary[ADDRESSES].available) == (_SYSTEM_ADDRESSES + 66, 49_035)
 
 
 def test_two_workers_a_node_share_its_network(quickstart_document: dict[str, Any]) -> None:
@@ -85,22 +92,22 @@ def test_two_workers_a_node_share_its_network(quickstart_document: dict[str, Any
         },
     )
     # 4 * 4 = 16 devices at 8 a node: 2 nodes, at most 3.
-    totals = summary.totals
+    totals = summary[TOTALS]
     assert (totals.nodes_used, totals.accelerators_used) == (2, 16)
     assert totals.usd_per_hour_used == pytest.approx(2 * _usd("p5en.48xlarge"))
     assert totals.usd_per_hour_max == pytest.approx(3 * _usd("p5en.48xlarge"))
     # 8 * 5,000 = 40,000 tokens/s = 144 million an hour.
-    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(2 * _usd("p5en.48xlarge") / 144)
+    assert summary[TOKEN_PRICES][0].usd_per_million_tokens == pytest.approx(2 * _usd("p5en.48xlarge") / 144)
     # 2 * 192 = 384, 3 * 192 = 576.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-417A185B", 384, 576)]
-    (start,) = summary.cold_starts
+    (start,) = summary[COLD_STARTS]
     # 2 workers * 236.445407232 GB = 472.890814464 GB. One of 16 cards of 3,200 Gbit/s has 25 GB/s, and one
     # NAT gateway 100 Gbit/s = 12.5 GB/s: 37.8313 s.
     assert (start.workers_on_the_node, start.weights_bytes) == (2, 472_890_814_464)
     assert start.weights_seconds == pytest.approx(37.8313, abs=1e-4)
     assert start.weights_from == "from the Hub by NAT gateway"
     # 8 devices and 8 daemons: 16 pods, 1 + 2 * 16 = 33; 759 + 3 * 33 = 858.
-    assert summary.addresses.needed == 858
+    assert summary[ADDRESSES].needed == 858
 
 
 def test_spot_with_own_rates_and_a_fall_back(quickstart_document: dict[str, Any]) -> None:
@@ -115,24 +122,24 @@ def test_spot_with_own_rates_and_a_fall_back(quickstart_document: dict[str, Any]
         "workers": {"pool": "quad", "replicas": 2, "tensorParallelSize": 4},
     }
     unknown = _plan(quickstart_document, copy.deepcopy(changes))
-    assert [pool.usd_per_hour_used for pool in unknown.pools] == [None]
+    assert [pool.usd_per_hour_used for pool in unknown[POOLS]] == [None]
     # At most on demand: 2 nodes of the type that is used now, 4 of the one that costs most.
     four_nodes = 4 * _usd("g6e.24xlarge")
-    assert unknown.totals.usd_per_hour_used_at_most == pytest.approx(2 * _usd("g6e.12xlarge"))
-    assert unknown.totals.usd_per_hour_max == pytest.approx(four_nodes)
-    assert unknown.token_prices[0].usd_per_million_tokens is None
+    assert unknown[TOTALS].usd_per_hour_used_at_most == pytest.approx(2 * _usd("g6e.12xlarge"))
+    assert unknown[TOTALS].usd_per_hour_max == pytest.approx(four_nodes)
+    assert unknown[TOKEN_PRICES][0].usd_per_million_tokens is None
     rates = CustomRates(
         "us-west-2", "2026-11", "a test", {("g6e.12xlarge", "spot"): 4.5, ("g6e.24xlarge", "spot"): 6.5}
     )
     summary = _plan(quickstart_document, changes, rates)
     # 2 * 4.5 = 9 USD/h; at most 4 nodes on demand. 1 * 2,500 tokens/s = 9 million an hour: 1 USD a million.
-    assert summary.totals.usd_per_hour_used == 9.0
-    assert summary.totals.usd_per_hour_max == pytest.approx(four_nodes)
-    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(1.0)
+    assert summary[TOTALS].usd_per_hour_used == 9.0
+    assert summary[TOTALS].usd_per_hour_max == pytest.approx(four_nodes)
+    assert summary[TOKEN_PRICES][0].usd_per_million_tokens == pytest.approx(1.0)
     # Spot: 2 * 48 = 96, 4 * 96 = 384; on demand stands in for as many, and for none now.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-3819A6DF", 96, 384), ("L-DB2E81BA", 0, 384)]
     # 100,000 Mbit/s = 12.5 GB/s: 65.52421376 GB take 5.2419 s.
-    assert summary.cold_starts[0].weights_seconds == pytest.approx(5.2419, abs=1e-4)
+    assert summary[COLD_STARTS][0].weights_seconds == pytest.approx(5.2419, abs=1e-4)
 
 
 def test_images_on_a_snapshot_leave_nvme_unused(quickstart_document: dict[str, Any]) -> None:
@@ -142,7 +149,7 @@ def test_images_on_a_snapshot_leave_nvme_unused(quickstart_document: dict[str, A
         quickstart_document,
         {"pools": [pool], "workers": {"pool": "l40s", "replicas": 4, "tensorParallelSize": 1}},
     )
-    (start,) = summary.cold_starts
+    (start,) = summary[COLD_STARTS]
     # 300 MiB/s = 314.5728 MB/s: 1 GB takes 3.17891 s. EBS: 20,000 Mbit/s, a gp3 volume of 1,000 MiB/s =
     # 1,048.576 MB/s; network 100,000 Mbit/s. 4 workers * 16.381452288 GB = 65.525809152 GB: 62.4903 s.
     assert start.image_from == "snapshot"
@@ -159,13 +166,13 @@ def test_an_image_s_size_decides_what_takes_longest(
     name = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1"
     sizes = {name: catalog.Image(name, compressed_bytes=8_000_000_000, unpacked_bytes=20_000_000_000)}
     monkeypatch.setattr(catalog, "images", lambda: sizes)
-    (pulled,) = _plan(quickstart_document, {}).cold_starts
+    (pulled,) = _plan(quickstart_document, {})[COLD_STARTS]
     # 5,000 Mbit/s = 625 MB/s: 8 GB take 12.8 s, less than the weights' 26.2 s.
     assert (pulled.image_seconds, pulled.dominated_by) == (12.8, "weights")
     snapshot = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
     (baked,) = _plan(
         quickstart_document, {"pools": [_pool("l40s", ["g6e.2xlarge"], 2, imageAcceleration=snapshot)]}
-    ).cold_starts
+    )[COLD_STARTS]
     # 20 GB / 314.5728 MB/s = 63.578 s.
     assert baked.image_seconds == pytest.approx(63.578, abs=1e-3)
     assert baked.dominated_by == "image"
@@ -183,12 +190,12 @@ def test_images_and_weights_on_ebs(quickstart_document: dict[str, Any]) -> None:
             "workers": {"pool": "t4g", "replicas": 2, "tensorParallelSize": 1},
         },
     )
-    assert summary.totals.usd_per_hour_used == pytest.approx(2 * _usd("g5g.4xlarge"))
+    assert summary[TOTALS].usd_per_hour_used == pytest.approx(2 * _usd("g5g.4xlarge"))
     # No latency profile of a T4G: no price of tokens.
-    assert (summary.token_prices, summary.without_profile) == ((), ("qwen3-8b/main",))
+    assert (summary[TOKEN_PRICES], summary[WITHOUT_PROFILE]) == ((), ("qwen3-8b/main",))
     # EBS: 4,750 Mbit/s = 593.75 MB/s = 566 MiB/s, which the volume is made for: 593,494,016 bytes/s; the
     # network's 5,000 Mbit/s = 625 MB/s are faster. 1,192,085,504 bytes take 2.0086 s, 1 GB 1.6849 s.
-    (start,) = summary.cold_starts
+    (start,) = summary[COLD_STARTS]
     assert start.weights_seconds == pytest.approx(2.0086, abs=1e-4)
     assert start.image_seconds_per_gb == pytest.approx(1.6849, abs=1e-4)
     assert start.weights_from == "from the Hub by EBS"
@@ -209,7 +216,7 @@ def test_streamed_weights_touch_no_disk(quickstart_document: dict[str, Any]) -> 
             "workers": {"pool": "t4g", "replicas": 2, "tensorParallelSize": 1},
         },
     )
-    (start,) = summary.cold_starts
+    (start,) = summary[COLD_STARTS]
     # 1,192,085,504 bytes over the network's 5,000 Mbit/s = 625 MB/s.
     assert start.weights_seconds == pytest.approx(1.9073, abs=1e-4)
 
@@ -229,15 +236,15 @@ def test_a_small_network_and_streamed_weights(quickstart_document: dict[str, Any
     )
     # 16 * 2 = 32 devices at 8 a node.
     four_nodes = 4 * _usd("g6e.48xlarge")
-    assert summary.totals.usd_per_hour_used == pytest.approx(four_nodes)
+    assert summary[TOTALS].usd_per_hour_used == pytest.approx(four_nodes)
     # 40 * 1,100 = 44,000 tokens/s = 158.4 million an hour.
-    assert summary.token_prices[0].usd_per_million_tokens == pytest.approx(four_nodes / 158.4)
+    assert summary[TOKEN_PRICES][0].usd_per_million_tokens == pytest.approx(four_nodes / 158.4)
     # 4 * 192 = 768, 10 * 192 = 1,920.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-DB2E81BA", 768, 1920)]
     # 4 workers * 16.381452288 GB = 65.525809152 GB over one of 4 cards of 400 Gbit/s: 12.5 GB/s: 5.2421 s.
-    assert summary.cold_starts[0].weights_seconds == pytest.approx(5.2421, abs=1e-4)
+    assert summary[COLD_STARTS][0].weights_seconds == pytest.approx(5.2421, abs=1e-4)
     # /22 a zone: 1,024 - 39 = 985, 3 * 985 = 2,955; 759 + 10 * 33 = 1,089; 985 / 33 = 29 nodes a subnet.
-    use = summary.addresses
+    use = summary[ADDRESSES]
     assert (use.needed, use.available, use.pools[1].nodes_in_a_subnet) == (1_089, 2_955, 29)
 
 
@@ -246,8 +253,8 @@ def test_efa_interfaces_that_karpenter_attaches_have_addresses(quickstart_docume
         pools = [_pool("h200", instance_types, 3, efa=True, availabilityZone="us-west-2a")]
         workers = {"pool": "h200", "replicas": 2, "tensorParallelSize": 4}
         summary = _plan(quickstart_document, {"pools": pools, "workers": workers})
-        assert summary.addresses is not None
-        return summary.addresses.needed
+        assert summary[ADDRESSES] is not None
+        return summary[ADDRESSES].needed
 
     # 8 devices and 8 daemons, 2 /28. Where cards differ, 32 interfaces of a p5e: 759 + 3 * (32 + 32) = 951.
     assert addresses(["p5e.48xlarge", "p5en.48xlarge"]) == 951
@@ -256,7 +263,7 @@ def test_efa_interfaces_that_karpenter_attaches_have_addresses(quickstart_docume
 
 
 def _month(summary: PlanSummary) -> dict[str, float | None]:
-    return {item.name: item.usd_per_month for item in summary.platform_cost.items}
+    return {item.name: item.usd_per_month for item in summary[PLATFORM_COST].items}
 
 
 def test_a_month_of_quickstart(quickstart_document: dict[str, Any]) -> None:
@@ -282,7 +289,7 @@ def test_a_month_of_quickstart(quickstart_document: dict[str, Any]) -> None:
     unknown = ("load balancer capacity", "logs", "data transfer")
     cent = 0.01
     assert _month(summary) == pytest.approx({**expected, **dict.fromkeys(unknown)}, abs=cent)
-    cost = summary.platform_cost
+    cost = summary[PLATFORM_COST]
     assert cost.usd_per_month == pytest.approx(sum(expected.values()), abs=len(expected) * cent)
     assert cost.not_priced == unknown
 
@@ -291,7 +298,7 @@ def test_a_month_says_from_when_extended_support_costs_more(quickstart_document:
     quickstart_document["spec"]["cluster"]["eks"] = {"version": "1.34", "extendedSupport": True}
     [item] = [
         each
-        for each in _plan(quickstart_document, {}).platform_cost.items
+        for each in _plan(quickstart_document, {})[PLATFORM_COST].items
         if each.name == "EKS control plane"
     ]
     standard = _service("eks_cluster")
@@ -326,7 +333,7 @@ def test_a_month_in_a_vpc_that_exists_with_mirrored_weights(quickstart_document:
 def test_kept_nodes_without_workers_are_stranded(quickstart_document: dict[str, Any]) -> None:
     pool = _pool("l40s", ["g6e.12xlarge"], 5)
     pool["nodes"]["min"] = 4
-    (summary,) = _plan(quickstart_document, {"pools": [pool]}).pools
+    (summary,) = _plan(quickstart_document, {"pools": [pool]})[POOLS]
     # 2 workers fill 2 of the 4 devices of one node: 3 nodes and 4 * 4 - 2 = 14 devices hold none.
     assert (summary.nodes_idle, summary.accelerators_idle) == (3, 14)
 
@@ -334,10 +341,10 @@ def test_kept_nodes_without_workers_are_stranded(quickstart_document: dict[str, 
 def test_objectives_are_compared_with_the_plan_s_figures(quickstart_document: dict[str, Any]) -> None:
     objectives = {"timePerOutputTokenP90Ms": 0.1, "timeToFirstTokenP90Ms": 5000}
     summary = _plan(quickstart_document, {"model": {"objectives": objectives}})
-    checks = {check.objective: check for check in summary.objectives}
+    checks = {check.objective: check for check in summary[OBJECTIVES]}
     each, first = checks["timePerOutputTokenP90Ms"], checks["timeToFirstTokenP90Ms"]
     assert (each.is_missed, first.is_missed) == (True, False)
-    assert each.planned_ms == summary.token_prices[0].time_per_output_token_ms
+    assert each.planned_ms == summary[TOKEN_PRICES][0].time_per_output_token_ms
 
 
 def test_without_a_profile_nothing_is_said_of_objectives(quickstart_document: dict[str, Any]) -> None:
@@ -350,5 +357,5 @@ def test_without_a_profile_nothing_is_said_of_objectives(quickstart_document: di
         },
         "workers": {"pool": "t4g", "replicas": 2, "tensorParallelSize": 1},
     }
-    (check,) = _plan(quickstart_document, changes).objectives
+    (check,) = _plan(quickstart_document, changes)[OBJECTIVES]
     assert (check.planned_ms, check.is_missed) == (None, None)

@@ -8,8 +8,11 @@ import yaml
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.report.picture.picture import picture
+from inference_blueprints.report.plan.plan_tables import plan_tables
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.report.plan.sections.scaling import SCALING
+from inference_blueprints.report.plan.sections.shift import SHIFT
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.plan.tables.plan_tables import plan_tables
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint
@@ -35,14 +38,14 @@ def test_plan_picture_and_price_show_the_section() -> None:
     summary = summarise(blueprint, plan)
     (table,) = (each for each in plan_tables(summary) if each.title == "Capacity shift")
     ((workers, _, floor, carried, places),) = table.rows
-    (scaling,) = (each for each in summary.scaling if each.name in workers)
+    (scaling,) = (each for each in summary[SCALING] if each.name in workers)
     assert floor == f"{scaling.workers_least} to {scaling.workers_most}"
     assert float(carried) > 1
     assert places == "0 to 16"
     assert "carried out" in table.notes[0]
     assert "25 %" in table.notes[0]
     assert "lends idle capacity to batch" in picture(blueprint, plan)
-    assert "capacity shift" in summary.platform_cost.not_priced
+    assert "capacity shift" in summary[PLATFORM_COST].not_priced
 
 
 def test_observing_is_said() -> None:
@@ -56,5 +59,5 @@ def test_observing_is_said() -> None:
 def test_without_the_section_nothing_is_said() -> None:
     blueprint = with_shift(None)
     plan = build_plan(blueprint)
-    assert summarise(blueprint, plan).shift == ()
+    assert summarise(blueprint, plan)[SHIFT] == ()
     assert "Capacity shift" not in picture(blueprint, plan)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from inference_blueprints.report.figures.plan_summary import PlanSummary
 from inference_blueprints.report.picture.scene import Scene
 from inference_blueprints.report.plan.plan_page import plan_page
+from inference_blueprints.report.plan.plan_tables import plan_tables
+from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.plan.tables.plan_tables import plan_tables
 from tests.unit.plan_samples import ChangedScene
 
 

@@ -11,9 +11,10 @@ import yaml
 import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.report.picture.picture import picture
-from inference_blueprints.report.plan.repair_summaries import summarise_repairs
+from inference_blueprints.report.plan.plan_tables import plan_tables
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.report.plan.sections.repairs import summarise_repairs
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.plan.tables.plan_tables import plan_tables
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint
@@ -100,7 +101,7 @@ def test_broken_and_slow_nodes_have_their_own_columns() -> None:
 def test_the_price_counts_the_dashboard_of_operations() -> None:
     def dashboards(health: dict[str, Any] | None) -> float | None:
         blueprint = changed(health)
-        items = summarise(blueprint, build_plan(blueprint)).platform_cost.items
+        items = summarise(blueprint, build_plan(blueprint))[PLATFORM_COST].items
         return next(item.usd_per_month for item in items if item.name == "dashboards")
 
     observed, watched = dashboards(None), dashboards({})
@@ -113,9 +114,9 @@ def test_plan_and_picture_show_the_section() -> None:
     plan = build_plan(blueprint)
     summary = summarise(blueprint, plan)
     assert "Broken and slow GPUs" in {table.title for table in plan_tables(summary)}
-    items = {item.name: item for item in summary.platform_cost.items}
+    items = {item.name: item for item in summary[PLATFORM_COST].items}
     assert items["GPU health"].usd_per_month is None
-    assert "GPU health" in summary.platform_cost.not_priced
+    assert "GPU health" in summary[PLATFORM_COST].not_priced
     key = items["key of the topic of operations"]
     assert key.usd_per_month == pytest.approx(catalog.service_prices().usd("kms_key"), abs=0.01)
     assert "broken and slow GPUs" in picture(blueprint, plan)
@@ -124,7 +125,7 @@ def test_plan_and_picture_show_the_section() -> None:
 def test_the_price_counts_the_series_of_workers() -> None:
     def recorded(blueprint: Blueprint) -> str:
         summary = summarise(blueprint, build_plan(blueprint))
-        return next(i.assumption for i in summary.platform_cost.items if i.name == "metrics in CloudWatch")
+        return next(i.assumption for i in summary[PLATFORM_COST].items if i.name == "metrics in CloudWatch")
 
     assert recorded(changed({})) != recorded(changed({"slowGpus": False}))
     assert recorded(changed({"slowGpus": False})) == recorded(changed(None))

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.report.figures import PlanSummary
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.cold_starts import COLD_STARTS
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 
@@ -51,7 +53,7 @@ def test_the_cold_start_counts_what_a_node_fetches(
     expected: tuple[int, float, str],
 ) -> None:
     weights_bytes, seconds, source = expected
-    (start,) = _plan(quickstart_document, weights, **disk).cold_starts
+    (start,) = _plan(quickstart_document, weights, **disk)[COLD_STARTS]
     assert (start.workers_on_the_node, start.weights_bytes) == (2, weights_bytes)
     assert start.weights_seconds == pytest.approx(seconds, abs=1e-4)
     assert start.weights_from == source
@@ -62,7 +64,7 @@ def test_the_cold_start_counts_what_a_node_fetches(
 def test_the_price_of_traffic_counts_a_copy_per_node(
     quickstart_document: dict[str, Any], disk: dict[str, int], gigabytes: str
 ) -> None:
-    cost = _plan(quickstart_document, REPOSITORY, **disk).platform_cost
+    cost = _plan(quickstart_document, REPOSITORY, **disk)[PLATFORM_COST]
     assert cost is not None
     [downloads] = [each for each in cost.items if each.name == "NAT gateway data"]
     assert gigabytes in downloads.assumption
@@ -87,8 +89,8 @@ def test_each_worker_fetches_its_draft(quickstart_document: dict[str, Any]) -> N
     ]
     blueprint = parse_blueprint(yaml.safe_dump(document), "by-hand.yaml").blueprint
     summary = summarise(blueprint, build_plan(blueprint), None)
-    [start] = summary.cold_starts
+    [start] = summary[COLD_STARTS]
     assert start.weights_bytes == 16_060_522_496 + 2 * 1_900_052_480
-    assert summary.platform_cost is not None
-    [downloads] = [each for each in summary.platform_cost.items if each.name == "NAT gateway data"]
+    assert summary[PLATFORM_COST] is not None
+    [downloads] = [each for each in summary[PLATFORM_COST].items if each.name == "NAT gateway data"]
     assert "20 GB" in downloads.assumption

@@ -9,9 +9,13 @@ import yaml
 
 import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.report.figures import PlanSummary
+from inference_blueprints.report.plan.plan_tables import plan_tables
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.report.plan.sections.edges import EDGES
+from inference_blueprints.report.plan.sections.kafka import KAFKA
+from inference_blueprints.report.plan.sections.streaming import STREAMING
 from inference_blueprints.report.plan.summary import as_dict, summarise
-from inference_blueprints.report.plan.tables.plan_tables import plan_tables
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
 
@@ -36,7 +40,7 @@ def table(summary: PlanSummary, title: str) -> str:
 
 def test_the_job_is_sized_priced_and_explained(document: dict[str, Any]) -> None:
     summary = summary_of(document)
-    [job] = summary.streaming
+    [job] = summary[STREAMING]
     # Two KPUs with the one for management, and 50 GB of running storage.
     usd = catalog.service_prices().usd
     assert job.usd_per_day == pytest.approx(24 * 2 * usd("flink_kpu") + 50 * usd("flink_storage") * 24 / 730)
@@ -56,7 +60,7 @@ def test_a_model_that_does_not_keep_up_is_named(document: dict[str, Any]) -> Non
 
 def test_the_cluster_is_priced_and_shares_are_shown(document: dict[str, Any]) -> None:
     summary = summary_of(document)
-    kafka = summary.kafka
+    kafka = summary[KAFKA]
     assert kafka is not None
     written_gb = kafka.ingress_mb_per_second * 86.4
     assert kafka.usd_per_day is not None
@@ -67,7 +71,7 @@ def test_the_cluster_is_priced_and_shares_are_shown(document: dict[str, Any]) ->
         + written_gb * usd("express_broker_data")
         + kafka.stored_gb * usd("express_broker_storage") * 24 / 730
     )
-    parts = {item.name: item.usd_per_month for item in summary.platform_cost.items}
+    parts = {item.name: item.usd_per_month for item in summary[PLATFORM_COST].items}
     assert parts["Kafka brokers"] == pytest.approx(kafka.usd_per_day * 730 / 24, abs=0.01)
     assert parts["streaming job shopper"] is not None
 
@@ -75,10 +79,11 @@ def test_the_cluster_is_priced_and_shares_are_shown(document: dict[str, Any]) ->
 def test_an_unknown_price_is_shown_as_unknown(document: dict[str, Any]) -> None:
     document["spec"]["kafka"]["express"]["instanceType"] = "express.m7g.xlarge"
     summary = summary_of(document)
-    assert summary.kafka is not None
-    assert summary.kafka.usd_per_day is None
+    kafka = summary[KAFKA]
+    assert kafka is not None
+    assert kafka.usd_per_day is None
     assert "unknown" in table(summary, "Kafka")
-    assert "Kafka brokers" in summary.platform_cost.not_priced
+    assert "Kafka brokers" in summary[PLATFORM_COST].not_priced
 
 
 def test_an_existing_cluster_costs_nothing_here(document: dict[str, Any]) -> None:
@@ -92,14 +97,14 @@ def test_an_existing_cluster_costs_nothing_here(document: dict[str, Any]) -> Non
     document["spec"]["streaming"][0]["events"]["partitions"] = 12
     summary = summary_of(document)
     assert "existing cluster" in table(summary, "Kafka")
-    assert "Kafka brokers" not in {item.name for item in summary.platform_cost.items}
+    assert "Kafka brokers" not in {item.name for item in summary[PLATFORM_COST].items}
 
 
 def test_without_streaming_there_is_no_table(document: dict[str, Any]) -> None:
     for key in ("streaming", "kafka", "signalStore"):
         document["spec"].pop(key)
     summary = summary_of(document)
-    assert summary.kafka is None
+    assert summary[KAFKA] is None
     assert not {"Near real time", "Kafka", "Real time at a large peak"} & {
         each.title for each in plan_tables(summary)
     }
@@ -120,7 +125,7 @@ def large(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_large_peak_has_connections_units_and_traffic(large: dict[str, Any]) -> None:
     summary = summary_of(large)
-    [edge] = summary.edges
+    [edge] = summary[EDGES]
     assert edge.connections == pytest.approx(2000 * 0.4)
     assert edge.bytes_per_request == 508 * 4 + 1500
     gb_per_hour = 2000 * edge.bytes_per_request * 3600 / 1e9

@@ -11,9 +11,13 @@ import pytest
 from rich.console import Console
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.report.figures.plan_summary import PlanSummary
+from inference_blueprints.report.plan.plan_tables import print_plan
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.cold_starts import COLD_STARTS
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.report.plan.sections.memory import MEMORY
+from inference_blueprints.report.plan.sections.pools import POOLS, TOTALS
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.plan.tables.terminal_plan import print_plan
 from inference_blueprints.serving.plan import build_plan
 from tests.unit.plan_samples import ChangedScene
 
@@ -42,10 +46,10 @@ def test_every_figure_stays_whole_and_every_line_fits(summary: PlanSummary, widt
     assert "\x1b" not in text
     assert "…" not in text
     words = text.split()
-    for pool in summary.pools:
+    for pool in summary[POOLS]:
         price = "unknown" if pool.usd_per_hour_used is None else f"{pool.usd_per_hour_used:,.2f}"
         assert price in words
-    for memory in summary.memory:
+    for memory in summary[MEMORY]:
         assert f"{memory.kv_cache_tokens:,}" in words
 
 
@@ -94,12 +98,13 @@ def test_an_unknown_price_is_shown_as_unknown(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     summary = summarise(scene.blueprint, scene.plan)
     pool = dataclasses.replace(
-        summary.pools[0], usd_per_hour_used=None, usd_per_hour_max=None, usd_per_hour_used_at_most=None
+        summary[POOLS][0], usd_per_hour_used=None, usd_per_hour_max=None, usd_per_hour_used_at_most=None
     )
     totals = dataclasses.replace(
-        summary.totals, without_used=("l40s",), without_max=("l40s",), usd_per_hour_used_at_most=None
+        summary[TOTALS], without_used=("l40s",), without_max=("l40s",), usd_per_hour_used_at_most=None
     )
-    text = " ".join(_printed(dataclasses.replace(summary, pools=(pool,), totals=totals), 80).split())
+    figures = {**summary.figures, POOLS.key: (pool,), TOTALS.key: totals}
+    text = " ".join(_printed(dataclasses.replace(summary, figures=figures), 80).split())
     assert "unknown unknown" in text
     assert f"at least {totals.usd_per_hour_used:.2f} at least {totals.usd_per_hour_max:.2f}" in text
     assert "The price is unknown for l40s. Sums with it say 'at most' or 'at least'." in text
@@ -128,7 +133,7 @@ def test_the_schedule_of_elastic_workers_is_shown(shipped_plan: Callable[[str], 
 
 
 def test_a_start_is_the_sum_of_its_known_parts(shipped_plan: Callable[[str], PlanSummary]) -> None:
-    (start,) = shipped_plan("elastic-g6e").cold_starts
+    (start,) = shipped_plan("elastic-g6e")[COLD_STARTS]
     assert start.image_seconds is None
     assert start.launch_seconds is not None
     assert start.weights_seconds is not None
@@ -149,5 +154,5 @@ def test_a_start_is_the_sum_of_its_known_parts(shipped_plan: Callable[[str], Pla
 def test_the_price_of_a_month_says_how_many_elastic_workers_run(
     shipped_plan: Callable[[str], PlanSummary], name: str, assumption: str
 ) -> None:
-    items = {item.name: item.assumption for item in shipped_plan(name).platform_cost.items}
+    items = {item.name: item.assumption for item in shipped_plan(name)[PLATFORM_COST].items}
     assert items["pool l40s"] == assumption

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from inference_blueprints.report.figures import PlanSummary
+from inference_blueprints.report.plan.plan_tables import print_plan
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.addresses import ADDRESSES
+from inference_blueprints.report.plan.sections.batch_workers import BATCH_WORKERS
 from inference_blueprints.report.plan.summary import as_dict, summarise
-from inference_blueprints.report.plan.tables.terminal_plan import print_plan
 
 RATES = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 1}
 TEAM = {"name": "ads", "principals": ["arn:aws:iam::111122223333:role/Ads"], "monthlyBudgetUsd": 10}
@@ -46,21 +48,21 @@ def test_tasks_cost_their_vcpus_and_memory(changed: Any) -> None:
 
 def test_a_task_has_an_address_and_its_successor_another(changed: Any) -> None:
     pods, tasks = planned(changed, max=20), planned(changed, max=20, ecs={})
-    assert tasks.addresses.needed == pods.addresses.needed + 2 * 20
-    [row] = [each for each in tasks.addresses.pools if each.pool == "batch tasks"]
+    assert tasks[ADDRESSES].needed == pods[ADDRESSES].needed + 2 * 20
+    [row] = [each for each in tasks[ADDRESSES].pools if each.pool == "batch tasks"]
     assert (row.addresses_per_node, row.nodes_max) == (1, 40)
 
 
 def test_pods_run_on_nodes_that_are_there(changed: Any) -> None:
     summary = planned(changed)
-    assert summary.batch_workers is not None
-    assert (summary.batch_workers.workers_min, summary.batch_workers.workers_max) == (1, 4)
-    assert summary.batch_workers.usd_per_hour_max is None
+    workers = summary[BATCH_WORKERS]
+    assert workers is not None
+    assert (workers.workers_min, workers.workers_max, workers.usd_per_hour_max) == (1, 4, None)
     assert "pods on system nodes" in text(summary)
 
 
 def test_without_batch_there_are_no_workers(changed: Any) -> None:
     scene = changed(lambda spec: spec)
     summary = summarise(scene.blueprint, scene.plan)
-    assert summary.batch_workers is None
+    assert summary[BATCH_WORKERS] is None
     assert "Batch workers" not in text(summary)

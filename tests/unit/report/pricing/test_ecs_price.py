@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.report.figures import CostItem, PlanSummary
+from inference_blueprints.report.figures import CostItem
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
@@ -19,7 +22,7 @@ def _summary(cluster: str, name: str = "quickstart-g6e") -> PlanSummary:
 
 
 def _items(cluster: str, name: str = "quickstart-g6e") -> dict[str, CostItem]:
-    return {item.name: item for item in _summary(cluster, name).platform_cost.items}
+    return {item.name: item for item in _summary(cluster, name)[PLATFORM_COST].items}
 
 
 def test_frontends_and_the_discovery_store_are_tasks() -> None:
@@ -45,8 +48,8 @@ def test_an_unknown_price_is_shown_as_unknown() -> None:
 
 def test_hosts_boot_an_image_of_ecs_and_not_that_of_eks() -> None:
     """Bug: the plan named Bottlerocket's release for EKS, and counted the size of its volume."""
-    [managed] = _summary("{ecs: {}}").pools
-    [group] = _summary("{ecs: {managedInstances: never}}").pools
+    [managed] = _summary("{ecs: {}}")[POOLS]
+    [group] = _summary("{ecs: {managedInstances: never}}")[POOLS]
     assert (managed.node_image, managed.root_volume_gib) == ("chosen by ECS", 0)
     assert group.node_image == f"ECS-optimized AL2023 {ecs_host_image().version}"
     assert group.root_volume_gib == ecs_host_image().root_volume_gib

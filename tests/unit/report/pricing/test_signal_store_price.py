@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from inference_blueprints.report.plan.plan_tables import print_plan
+from inference_blueprints.report.plan.sections.signal_store import SIGNAL_STORE
 from inference_blueprints.report.plan.summary import as_dict, summarise
-from inference_blueprints.report.plan.tables.terminal_plan import print_plan
 
 RATES = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 1}
 
@@ -42,5 +43,5 @@ def test_a_store_costs_what_it_holds_and_what_is_read_and_written(changed: Any) 
 def test_without_a_store_there_is_no_price(changed: Any) -> None:
     scene = changed(lambda spec: spec)
     summary = summarise(scene.blueprint, scene.plan)
-    assert summary.signal_store is None
+    assert summary[SIGNAL_STORE] is None
     assert "Valkey" not in words(summary)

@@ -9,7 +9,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.report.picture.scene import Scene
-from inference_blueprints.report.sizing.pod_fit import pod_fit
+from inference_blueprints.report.plan.sections.fits import pod_fit
 from tests.unit.plan_samples import ChangedScene
 
 

@@ -1,0 +1,146 @@
+"""What a section of the plan is, and what sections are computed from.
+
+Each file in `sections/` holds the figures of a part of the plan, how they follow from the blueprint and the
+serving plan, and their tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Generic, TypeVar
+
+import inference_catalog as catalog
+from inference_blueprints.report.pricing.rates import CustomRates, prices_for
+from inference_blueprints.report.sizing.batch_day import BatchDay, batch_days
+from inference_blueprints.report.sizing.model_capacity import ModelCapacity, model_capacities
+from inference_blueprints.report.sizing.node_packing import PackedNode, cheapest_placement, workers_of_pool
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.types import Process, ServingPlan
+from inference_blueprints.spec.types import Blueprint
+from inference_catalog import ServicePrices, Support
+
+FiguresT_co = TypeVar("FiguresT_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSection(Generic[FiguresT_co]):
+    """A section of the plan.
+
+    Parameters
+    ----------
+    key
+        Its key in JSON.
+    summarise
+        Computes its figures: a record, several of them, or None.
+    tables
+        Return its tables. A plan shows those that have rows.
+    computed
+        Properties of each record that JSON shows after the record's fields.
+    """
+
+    key: str
+    summarise: Callable[[PlanBasis], FiguresT_co]
+    tables: tuple[Callable[[PlanSummary], TextTable], ...] = ()
+    computed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """All results of `blueprints plan`: ``summary[SECTION]`` returns the figures of a section.
+
+    Parameters
+    ----------
+    name, region
+        Those of the platform.
+    support
+        The features that the blueprint uses, with their support levels.
+    figures
+        Figures of each section, by its key. A figure without a source is None, never guessed.
+    """
+
+    name: str
+    region: str
+    support: Support
+    figures: Mapping[str, Any]
+
+    def __getitem__(self, section: PlanSection[FiguresT_co]) -> FiguresT_co:
+        figures: FiguresT_co = self.figures[section.key]
+        return figures
+
+
+class PlanBasis:
+    """What the sections of a plan are computed from: ``basis[SECTION]`` returns the figures of another one.
+
+    Parameters
+    ----------
+    plan
+        The serving plan computed from the blueprint.
+    rates
+        The user's own rates. Without them, only on-demand prices are known.
+    """
+
+    def __init__(self, blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None = None) -> None:
+        self.blueprint = blueprint
+        self.spec = blueprint.spec
+        self.plan = plan
+        self.prices = prices_for(self.spec.environment.region, rates)
+        self._figures: dict[str, Any] = {}
+
+    def __getitem__(self, section: PlanSection[FiguresT_co]) -> FiguresT_co:
+        if section.key not in self._figures:
+            self._figures[section.key] = section.summarise(self)
+        figures: FiguresT_co = self._figures[section.key]
+        return figures
+
+    @cached_property
+    def services(self) -> ServicePrices:
+        """Prices of services in the platform's region."""
+        return catalog.service_prices(self.spec.environment.region)
+
+    @cached_property
+    def roles(self) -> tuple[tuple[ResolvedWorkers, Process], ...]:
+        """The workers of each role of each deployment with their process, in the blueprint's order."""
+        return tuple(
+            pair
+            for model_index, model in enumerate(self.plan.models)
+            for deployment_index, deployment in enumerate(model.deployments)
+            for pair in zip(
+                resolve(self.blueprint, model_index, deployment_index), deployment.workers, strict=True
+            )
+        )
+
+    @cached_property
+    def workers(self) -> tuple[ResolvedWorkers, ...]:
+        """The workers of each role of each deployment."""
+        return tuple(resolved for resolved, _ in self.roles)
+
+    @cached_property
+    def deployments(self) -> Mapping[str, tuple[ResolvedWorkers, ...]]:
+        """The workers of every role of a deployment, by ``model/deployment``."""
+        groups = (tuple(group) for _, group in groupby(self.workers, key=lambda each: each.release))
+        return {f"{group[0].model.name}/{group[0].deployment.name}": group for group in groups}
+
+    @cached_property
+    def placed(self) -> Mapping[str, list[PackedNode]]:
+        """The nodes of each pool, with the workers on them."""
+        return {
+            pool.name: cheapest_placement(workers_of_pool(self.plan, pool.name), self.prices.types_of(pool))
+            for pool in self.spec.pools
+        }
+
+    @cached_property
+    def capacities(self) -> Mapping[str, ModelCapacity]:
+        """What each model can serve."""
+        return model_capacities(self.workers)
+
+    @cached_property
+    def batch_days(self) -> tuple[BatchDay, ...]:
+        """The days of the queues that declare a load, in the blueprint's order."""
+        spec = self.spec
+        if spec.batch is None:
+            return ()
+        return batch_days(spec.batch, spec.models, publishes=spec.signal_store is not None)

@@ -1,0 +1,151 @@
+"""IPv4 addresses of the network, and the addresses that nodes need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.spec.rules.subnet_addresses import (
+    SYSTEM_PODS,
+    pool_node_addresses,
+    room_for_nodes,
+    task_addresses,
+)
+from inference_blueprints.spec.types import Spec
+from inference_catalog import system_nodes
+from inference_catalog.addresses import NodeAddresses, node_addresses
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAddresses:
+    """Use of the network's IPv4 addresses by a pool.
+
+    Parameters
+    ----------
+    pool
+        Whose nodes; the platform's own are ``system nodes``.
+    pods, prefixes, interfaces
+        Per node: pods with an address, /28 prefixes including a spare one, interfaces with an address.
+    addresses_per_node
+        Addresses per node in total.
+    nodes_max
+        Maximum number of nodes.
+    nodes_in_a_subnet
+        Nodes of this pool that fit one zone's subnet if it is otherwise empty.
+    """
+
+    pool: str
+    pods: int
+    prefixes: int
+    interfaces: int
+    addresses_per_node: int
+    nodes_max: int
+    nodes_in_a_subnet: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddressUse:
+    """The network's IPv4 addresses.
+
+    Parameters
+    ----------
+    cidr, zones
+        The range, and the number of zones that share it.
+    addresses_in_a_zone
+        Addresses for nodes per zone; in an existing VPC, whose subnets are unknown, its share of the range.
+    is_exact
+        Whether the subnets are known.
+    needed, available
+        Addresses of the maximum number of nodes, and available addresses in all zones.
+    """
+
+    cidr: str
+    zones: int
+    addresses_in_a_zone: int
+    is_exact: bool
+    needed: int
+    available: int
+    pools: tuple[PoolAddresses, ...]
+
+
+def _summarise(spec: Spec) -> AddressUse:
+    """Return the available addresses, and the most that nodes need.
+
+    Parameters
+    ----------
+    spec
+        Section of a valid blueprint. Its range can be divided.
+    """
+    room = room_for_nodes(spec.network, spec.environment)
+    if room is None:
+        raise ValueError("the network's range cannot be divided, which a valid blueprint excludes")
+    system_maximum = system_nodes.MAXIMUM_NODES + system_nodes.OVERFLOW_MAXIMUM_NODES
+    nodes = []
+    if spec.cluster.eks:
+        nodes.append(("system nodes", node_addresses(SYSTEM_PODS), system_maximum))
+    for pool in spec.pools:
+        types = [catalog.instance_type(name) for name in pool.instance_types]
+        nodes.append((pool.name, pool_node_addresses(types, efa=pool.efa), pool.nodes.max))
+    if spec.batch and (tasks := task_addresses(spec.batch)):
+        nodes.append(("batch tasks", NodeAddresses(pods=1, prefixes=0, interfaces=1), tasks))
+    return AddressUse(
+        cidr=room.cidr,
+        zones=room.zones,
+        addresses_in_a_zone=room.in_a_zone,
+        is_exact=room.is_exact,
+        needed=sum(each.total * most for _, each, most in nodes),
+        available=room.total,
+        pools=tuple(
+            PoolAddresses(
+                pool=name,
+                pods=each.pods,
+                prefixes=each.prefixes,
+                interfaces=each.interfaces,
+                addresses_per_node=each.total,
+                nodes_max=most,
+                nodes_in_a_subnet=room.in_a_zone // each.total,
+            )
+            for name, each, most in nodes
+        ),
+    )
+
+
+def addresses(summary: PlanSummary) -> TextTable:
+    use = summary[ADDRESSES]
+    left = f"{use.zones} subnets with {use.addresses_in_a_zone:,} addresses for nodes each"
+    shared = f"at most {use.addresses_in_a_zone:,} addresses per zone, because the subnets are not known"
+    return TextTable(
+        "IPv4 addresses",
+        ("nodes of",),
+        (
+            "pods per node",
+            "/28 prefixes per node",
+            "interfaces per node",
+            "addresses per node",
+            "nodes, maximum",
+            "nodes per subnet",
+        ),
+        tuple(map(_address_row, use.pools)),
+        (
+            f"{use.cidr}: {left if use.is_exact else shared}; the maximum number of nodes takes "
+            f"{use.needed:,} of "
+            f"{use.available:,}.",
+        ),
+    )
+
+
+def _address_row(pool: PoolAddresses) -> tuple[str, ...]:
+    return (
+        pool.pool,
+        str(pool.pods),
+        str(pool.prefixes),
+        str(pool.interfaces),
+        str(pool.addresses_per_node),
+        f"{pool.nodes_max:,}",
+        f"{pool.nodes_in_a_subnet:,}",
+    )
+
+
+ADDRESSES = PlanSection("addresses", lambda basis: _summarise(basis.spec), (addresses,))

@@ -1,0 +1,265 @@
+"""The day of each queue of batch, and what it takes of the quotas of services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.sizing.batch_day import BatchDay
+from inference_blueprints.report.sizing.batch_quotas import ServiceQuotaUse, service_quota_uses
+from inference_blueprints.report.sizing.model_capacity import ModelCapacity
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_contracts import batch_limits as limits
+
+#: From here on, figures have no decimals.
+_WHOLE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDaySummary:
+    """A day of one queue, computed from its declared load.
+
+    Parameters
+    ----------
+    queue, model
+        The queue, and the model of its jobs.
+    requests_per_second
+        Mean over the day.
+    jobs, segments, shards
+        Numbers per day; shards at most.
+    in_flight
+        Most requests in flight: what the model's engines run at once, or what the batch workers send at once
+        if
+        that is less.
+    seconds_per_request
+        Longest mean duration of a request with which a day's requests are finished in a day.
+    requests_per_job
+        Mean requests of a job.
+    deadline_hours
+        Maximum hours of a job.
+    full_requests_per_second
+        Requests per second that the model completes at its highest load (simulated); None without a latency
+        profile.
+    load_requests_per_second
+        Mean requests per second of all queues of the model.
+    """
+
+    queue: str
+    model: str
+    requests_per_second: float
+    jobs: int
+    segments: int
+    shards: int
+    in_flight: int
+    seconds_per_request: float
+    requests_per_job: int
+    deadline_hours: float
+    full_requests_per_second: float | None
+    load_requests_per_second: float
+
+    @property
+    def job_hours(self) -> float | None:
+        """Hours of a job if the model answers nothing else; None if the model's speed is unknown."""
+        if self.full_requests_per_second is None:
+            return None
+        return self.requests_per_job / self.full_requests_per_second / 3600
+
+    @property
+    def deadline_can_hold(self) -> bool | None:
+        """Whether a job can end before its deadline; None if the model's speed is unknown."""
+        return None if self.job_hours is None else self.job_hours <= self.deadline_hours
+
+    @property
+    def keeps_up(self) -> bool | None:
+        """Whether the model completes as many requests as its queues get; None if its speed is unknown."""
+        full = self.full_requests_per_second
+        return None if full is None else self.load_requests_per_second <= full
+
+
+def summarise_days(
+    days: Sequence[BatchDay], capacities: Mapping[str, ModelCapacity]
+) -> tuple[BatchDaySummary, ...]:
+    """Return the figures of the days for the plan.
+
+    Parameters
+    ----------
+    capacities
+        Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
+    """
+    in_flight = {day.model: _in_flight(day, capacities.get(day.model)) for day in days}
+    rates = {
+        model: sum(day.requests_per_second for day in days if day.model == model)
+        for model in {day.model for day in days}
+    }
+    return tuple(
+        BatchDaySummary(
+            queue=day.queue,
+            model=day.model,
+            requests_per_second=day.requests_per_second,
+            jobs=day.jobs,
+            segments=day.segments,
+            shards=day.shards,
+            in_flight=in_flight[day.model],
+            seconds_per_request=in_flight[day.model] / rates[day.model],
+            requests_per_job=day.requests_per_job,
+            deadline_hours=day.deadline_hours,
+            full_requests_per_second=_full_speed(capacities.get(day.model)),
+            load_requests_per_second=rates[day.model],
+        )
+        for day in days
+    )
+
+
+def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
+    """Return what the workers have memory for and send, or what the engines run if that is less."""
+    held = limits.WORKER_LINE_BYTES // (limits.LINE_COPIES * day.line_bytes)
+    sent = day.workers * max(1, min(limits.REQUESTS_PER_WORKER, held))
+    return sent if capacity is None else min(sent, capacity.concurrent_requests)
+
+
+def _full_speed(capacity: ModelCapacity | None) -> float | None:
+    return None if capacity is None else capacity.full_requests_per_second
+
+
+def batch_days(summary: PlanSummary) -> TextTable:
+    """Return the table of days."""
+    return TextTable(
+        "Batch load per day",
+        ("queue (model)",),
+        (
+            "requests per second",
+            "jobs",
+            "segments",
+            "shards, maximum",
+            "concurrent requests, maximum",
+            "seconds per request, maximum",
+        ),
+        tuple(map(day_row, summary[BATCH_DAYS])),
+        (
+            "Means of the declared load. Concurrent requests: the most that the model's engines run at "
+            "once and "
+            "the batch workers send. Seconds per request: if requests take longer, a day's requests are not "
+            "finished in a day.",
+            *map(_deadline, summary[BATCH_DAYS]),
+            *dict.fromkeys(note for day in summary[BATCH_DAYS] if (note := _backlog(day))),
+        ),
+    )
+
+
+def _deadline(day: BatchDaySummary) -> str:
+    """Say whether a job of the queue can end before its deadline."""
+    deadline = f"deadline of {day.deadline_hours:g} h"
+    if day.job_hours is None:
+        return (
+            f"Queue {day.queue}: whether its {deadline} can hold is unknown. The catalogue has no latency "
+            f"profile for {day.model}."
+        )
+    verdict = "can hold" if day.deadline_can_hold else "cannot hold: add replicas, or make its jobs smaller"
+    return (
+        f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes at least "
+        f"{day.job_hours:.1f} h if "
+        f"{day.model} answers nothing else ({day.full_requests_per_second:.3g} requests per second at full "
+        f"load, simulated). Its {deadline} {verdict}."
+    )
+
+
+def _backlog(day: BatchDaySummary) -> str | None:
+    """Say that a model gets more requests than it answers; None if it does not, or if this is unknown."""
+    if day.keeps_up is not False:
+        return None
+    return (
+        f"{day.model} does not keep up: its queues get {day.load_requests_per_second:.3g} requests per "
+        f"second, "
+        f"and it answers at most {day.full_requests_per_second:.3g} (simulated). Add replicas."
+    )
+
+
+def day_row(day: BatchDaySummary) -> tuple[str, ...]:
+    """Return the cells of a day."""
+    return (
+        f"{day.queue} ({day.model})",
+        f"{day.requests_per_second:,.1f}",
+        f"{day.jobs:,}",
+        f"{day.segments:,}",
+        f"{day.shards:,}",
+        f"{day.in_flight:,}",
+        f"{day.seconds_per_request:,.1f}",
+    )
+
+
+def service_quotas(summary: PlanSummary) -> TextTable:
+    """Return the table of quotas."""
+    return TextTable(
+        "AWS quotas for batch",
+        ("quota",),
+        ("use, maximum", "default quota", "share", "adjustable"),
+        tuple(map(_use_row, summary[SERVICE_QUOTAS])),
+        (
+            f"Default quotas of {summary.region}. Adjustable: AWS raises the quota on request; a code "
+            "is its code "
+            "in Service Quotas. docs/batch.md explains each calculation.",
+            *_exceeded(summary),
+        ),
+    )
+
+
+def _use_row(use: ServiceQuotaUse) -> tuple[str, ...]:
+    return (
+        f"{use.service}: {use.quota_name}",
+        figure(use.used, _rate(use)),
+        figure(use.quota, _rate(use)),
+        share(use),
+        (use.code or "yes") if use.adjustable else "no",
+    )
+
+
+def _rate(use: ServiceQuotaUse) -> str:
+    """Return the unit where it is time; what else is counted, its name says, and the terminal is narrow."""
+    return use.unit if use.unit in {"/s", "s"} else ""
+
+
+def _exceeded(summary: PlanSummary) -> Iterator[str]:
+    for use in summary[SERVICE_QUOTAS]:
+        if use.is_exceeded and use.adjustable:
+            yield f"Request an increase before you run this load: {use.service}, {use.quota_name}."
+
+
+def figure(value: float, unit: str) -> str:
+    """Return a figure with its unit, as short as it may be.
+
+    Parameters
+    ----------
+    value, unit
+        As a quota's use has them.
+    """
+    number = f"{value:,.0f}" if value >= _WHOLE or value == int(value) else f"{value:,.3g}"
+    return f"{number}{unit}" if unit == "/s" else f"{number} {unit}".rstrip()
+
+
+def share(use: ServiceQuotaUse) -> str:
+    """Return the share of a quota that is taken, in percent, or that it is above.
+
+    Parameters
+    ----------
+    use
+        What is taken of it.
+    """
+    percent = use.share * 100
+    if use.is_exceeded:
+        return f"{percent:,.0f} %, exceeded"
+    return f"{percent:,.0f} %" if percent >= 1 else "under 1 %"
+
+
+BATCH_DAYS = PlanSection(
+    "batchDays",
+    lambda basis: summarise_days(basis.batch_days, basis.capacities),
+    (batch_days,),
+    ("job_hours", "deadline_can_hold", "keeps_up"),
+)
+SERVICE_QUOTAS = PlanSection(
+    "serviceQuotas",
+    lambda basis: service_quota_uses(basis.batch_days, basis.spec.environment.region),
+    (service_quotas,),
+    ("share", "is_exceeded"),
+)

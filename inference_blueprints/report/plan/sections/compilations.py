@@ -1,0 +1,95 @@
+"""How long the first compilation of a deployment on Neuron takes, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_catalog.neuron import CompileTime, compile_times, neuron_route
+
+_BYTES_PER_GB = 10**9
+_MINUTES_PER_HOUR = 60
+
+
+@dataclass(frozen=True, slots=True)
+class CompilationSummary:
+    """The first compilation of one deployment.
+
+    Parameters
+    ----------
+    deployment
+        As ``model/deployment``.
+    key
+        Key of its artefacts in S3; None if they cannot be shared.
+    minutes
+        Shortest and longest published time, in minutes; None if nobody published one.
+    usd
+        Cost of the node for the longest time, in US dollars; None if time or price is unknown.
+    source
+        For what the time is published; empty if it is not.
+    """
+
+    deployment: str
+    key: str | None
+    minutes: tuple[float, float] | None
+    usd: float | None
+    source: str
+
+
+def _summarise(basis: PlanBasis) -> Iterator[CompilationSummary]:
+    """Yield the first compilation of each deployment that compiles, in the blueprint's order."""
+    for resolved, process in basis.roles:
+        if resolved.model.engine.vllm_neuron is None:
+            continue
+        published = _published(resolved)
+        hourly = resolved.instance_types[0].usd_per_hour
+        yield CompilationSummary(
+            deployment=f"{resolved.model.name}/{resolved.label}",
+            key=process.artefacts.key if process.artefacts else None,
+            minutes=published.minutes if published else None,
+            usd=hourly * published.minutes[1] / _MINUTES_PER_HOUR if published and hourly else None,
+            source=published.source if published else "",
+        )
+
+
+def _published(resolved: ResolvedWorkers) -> CompileTime | None:
+    """Return the published time of the model that is closest in size; None if there is none."""
+    route = neuron_route(resolved.accelerator)
+    size = resolved.shape.weight_bytes / _BYTES_PER_GB
+    known = compile_times(route.name) if route else ()
+    return min(known, key=lambda each: abs(each.model_gb - size), default=None)
+
+
+def compilations(summary: PlanSummary) -> TextTable:
+    """Return the table of first compilations, which has rows if a deployment compiles its model."""
+    return TextTable(
+        "First compilation",
+        ("deployment",),
+        ("published time, min", "cost of the node, USD", "kept in S3 below"),
+        tuple(map(_row, summary[COMPILATIONS])),
+        (
+            *dict.fromkeys(f"Published: {each.source}." for each in summary[COMPILATIONS] if each.source),
+            "The time is that of the published model of the closest size, not a measurement of this one. "
+            "Artefacts are kept below the key until something that it holds changes; without a commit as "
+            "'revision' they are not kept. docs/neuron.md lists what the key holds.",
+        ),
+    )
+
+
+def _row(each: CompilationSummary) -> tuple[str, ...]:
+    minutes = "no data"
+    if each.minutes:
+        least, most = each.minutes
+        minutes = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    return (
+        each.deployment,
+        minutes,
+        "no data" if each.usd is None else f"{each.usd:.2f}",
+        each.key or "not kept",
+    )
+
+
+COMPILATIONS = PlanSection("compilations", lambda basis: tuple(_summarise(basis)), (compilations,))

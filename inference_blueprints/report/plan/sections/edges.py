@@ -1,0 +1,359 @@
+"""Load balancer, connections and traffic between zones of a model at its peak, with their prices.
+
+A capacity unit (LCU) of an Application Load Balancer is 25 new connections per second, 3,000 active ones per
+minute, 1 GB per hour, or 1,000 rule evaluations per second beyond the first ten rules; one of a Network Load
+Balancer is 800 new TCP connections per second, 100,000 active ones, or 1 GB per hour
+(https://aws.amazon.com/elasticloadbalancing/pricing/). Traffic between an Application Load Balancer and
+instances of the same VPC is free; other traffic between zones is billed in each direction
+(https://aws.amazon.com/ec2/pricing/on-demand/#Data_Transfer).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import inference_catalog as catalog
+from inference_blueprints.report.plan.cells import UNKNOWN, usd
+from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.pricing.rates import Prices
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.estimates.frontend_size import frontend_size
+from inference_blueprints.serving.estimates.request_estimates import request_seconds
+from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
+from inference_blueprints.spec.types import Model
+from inference_blueprints.spec.zones import platform_zones
+from inference_catalog import system_nodes
+from inference_contracts.batch_limits import BYTES_PER_TOKEN
+
+_NEW_PER_UNIT: Final = 25
+_ACTIVE_PER_UNIT: Final = 3000
+_GB_PER_HOUR_PER_UNIT: Final = 1.0
+_RULES_PER_UNIT: Final = 1000
+_FREE_RULES: Final = 10
+_NETWORK_NEW_PER_UNIT: Final = 800
+_NETWORK_ACTIVE_PER_UNIT: Final = 100_000
+#: An Application Load Balancer closes a client's connection after this time by default:
+#: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html
+_CONNECTION_SECONDS: Final = 3600
+#: Headers and JSON around a prompt and around an answer.
+_BYTES_BESIDE_TOKENS: Final = 1500
+_SECONDS_AN_HOUR: Final = 3600
+_HOURS_A_DAY: Final = 24
+_GB: Final = 1e9
+#: A byte that crosses zones is billed where it leaves and where it arrives.
+_DIRECTIONS: Final = 2
+_VCPUS_OF_SYSTEM_NODE: Final = 4
+_VCPUS_OF_LARGEST_NODE: Final = 16
+#: Below this peak, connections and load balancer cost next to nothing.
+LEAST_REQUESTS_PER_SECOND: Final = 1000.0
+EDGE_FIGURES = (
+    "requests per second",
+    "requests per second and vCPU",
+    "vCPUs of frontends",
+    "connections",
+    "load balancer units",
+    "between zones, GB per day",
+    "USD per day",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSummary:
+    """Frontends, connections, load balancer and traffic of a model at its peak.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    requests_per_second
+        Its peak.
+    requests_per_second_per_core
+        Requests that one vCPU of a frontend passes on if it does nothing else: from a measurement.
+    frontend_cpu
+        vCPUs of all frontends.
+    frontend_nodes
+        Largest nodes for routers that they fill, at least.
+    most_frontend_nodes
+        Most nodes for routers that a platform starts.
+    seconds_per_request
+        Longest mean duration of a request under the objectives.
+    connections
+        Connections of clients with one request at a time: requests per second x seconds per request.
+    bytes_per_request
+        Bytes of a request and its answer.
+    new_connection_units, active_connection_units, byte_units, rule_units
+        Capacity units of an Application Load Balancer by each dimension; the largest is billed.
+    network_balancer_units
+        Capacity units of a Network Load Balancer for the same traffic.
+    cross_zone_gb_per_day
+        GB per day between frontends and workers in different zones.
+    zones
+        Zones of the platform.
+    is_zonal
+        Whether each deployment has its workers in one zone. Its frontends prefer that zone, so no request
+        crosses zones.
+    frontend_usd_per_day, balancer_usd_per_day, network_balancer_usd_per_day, cross_zone_usd_per_day
+        US dollars per day at the peak all day; None if a price is not known.
+    spare_workers_usd_per_day
+        US dollars per day of the workers that a deployment per zone needs at most beside the others: one
+        less than there are zones. None if their price is not known.
+    """
+
+    model: str
+    requests_per_second: float
+    requests_per_second_per_core: float
+    frontend_cpu: int
+    frontend_nodes: int
+    most_frontend_nodes: int
+    seconds_per_request: float
+    connections: float
+    bytes_per_request: float
+    new_connection_units: float
+    active_connection_units: float
+    byte_units: float
+    rule_units: float
+    network_balancer_units: float
+    cross_zone_gb_per_day: float
+    zones: int
+    is_zonal: bool
+    frontend_usd_per_day: float | None
+    balancer_usd_per_day: float
+    network_balancer_usd_per_day: float
+    cross_zone_usd_per_day: float
+    spare_workers_usd_per_day: float | None
+
+    @property
+    def balancer_units(self) -> float:
+        """Capacity units that are billed."""
+        return max(self.new_connection_units, self.active_connection_units, self.byte_units, self.rule_units)
+
+    @property
+    def zone_placement_saves(self) -> bool | None:
+        """Whether a deployment per zone saves more than it costs; None if a price is not known."""
+        spare = self.spare_workers_usd_per_day
+        return None if spare is None else self.cross_zone_usd_per_day > spare
+
+
+def edge_summary(
+    model: Model,
+    *,
+    rules: int,
+    zones: int,
+    is_zonal: bool,
+    worker_usd_per_hour: float | None,
+    prices: Prices,
+    region: str,
+) -> EdgeSummary:
+    """Return what a model's peak needs.
+
+    Parameters
+    ----------
+    model
+        A model on Dynamo.
+    rules
+        Rules of the load balancer: one per model.
+    zones
+        Zones of the platform.
+    is_zonal
+        Whether each deployment has its workers in one zone.
+    worker_usd_per_hour
+        Price of the nodes of one worker; None if it is not known.
+    prices
+        Prices of instances.
+    region
+        Region of the platform.
+    """
+    services, workload = catalog.service_prices(region), model.workload
+    frontends = [frontend_size(model, each) for each in model.deployments]
+    rate = workload.peak_requests_per_second
+    seconds = request_seconds(workload, model.objectives)
+    connections = rate * seconds
+    size = (workload.input_tokens + workload.output_tokens) * BYTES_PER_TOKEN + _BYTES_BESIDE_TOKENS
+    gb_per_hour = rate * size * _SECONDS_AN_HOUR / _GB
+    new = connections / _CONNECTION_SECONDS
+    units = {
+        "new_connection_units": new / _NEW_PER_UNIT,
+        "active_connection_units": connections / _ACTIVE_PER_UNIT,
+        "byte_units": gb_per_hour / _GB_PER_HOUR_PER_UNIT,
+        "rule_units": max(0, rules - _FREE_RULES) * rate / _RULES_PER_UNIT,
+    }
+    network = max(new / _NETWORK_NEW_PER_UNIT, connections / _NETWORK_ACTIVE_PER_UNIT, gb_per_hour)
+    crossing = 0.0 if is_zonal else gb_per_hour * _HOURS_A_DAY * (zones - 1) / zones
+    vcpus = sum(each.replicas * each.cpu for each in frontends)
+    node = prices.usd_per_hour(system_nodes.INSTANCE_TYPE, "onDemand")
+    hourly = services.usd("application_load_balancer"), services.usd("load_balancer_capacity_unit")
+    network_unit = services.usd("network_load_balancer_capacity_unit")
+    return EdgeSummary(
+        model=model.name,
+        requests_per_second=rate,
+        requests_per_second_per_core=1
+        / catalog.frontend_load("dynamo").processor_seconds(workload.input_tokens, workload.output_tokens),
+        frontend_cpu=vcpus,
+        frontend_nodes=math.ceil(vcpus / _VCPUS_OF_LARGEST_NODE),
+        most_frontend_nodes=system_nodes.OVERFLOW_MAXIMUM_NODES,
+        seconds_per_request=seconds,
+        connections=connections,
+        bytes_per_request=size,
+        **units,
+        network_balancer_units=network,
+        cross_zone_gb_per_day=crossing,
+        zones=zones,
+        is_zonal=is_zonal,
+        frontend_usd_per_day=None if node is None else vcpus / _VCPUS_OF_SYSTEM_NODE * node * _HOURS_A_DAY,
+        balancer_usd_per_day=(hourly[0] + max(units.values()) * hourly[1]) * _HOURS_A_DAY,
+        network_balancer_usd_per_day=(hourly[0] + network * network_unit) * _HOURS_A_DAY,
+        cross_zone_usd_per_day=crossing * services.usd("cross_zone_data") * _DIRECTIONS,
+        spare_workers_usd_per_day=None
+        if worker_usd_per_hour is None
+        else (zones - 1) * worker_usd_per_hour * _HOURS_A_DAY,
+    )
+
+
+def _summarise(basis: PlanBasis) -> Iterator[EdgeSummary]:
+    """Yield the edge of each model on Dynamo with a large peak."""
+    spec, prices = basis.spec, basis.prices
+    zones = len(platform_zones(spec.environment))
+    for model in spec.models:
+        if model.stack.dynamo is None or model.workload.peak_requests_per_second < LEAST_REQUESTS_PER_SECOND:
+            continue
+        own = [each for each in basis.workers if each.model.name == model.name]
+        yield edge_summary(
+            model,
+            rules=len(spec.models),
+            zones=zones,
+            is_zonal=all(
+                common_zone([role for role in own if role.deployment.name == each.name])
+                for each in model.deployments
+            ),
+            worker_usd_per_hour=worker_usd_per_hour(own, prices),
+            prices=prices,
+            region=spec.environment.region,
+        )
+
+
+def worker_usd_per_hour(roles: Iterable[ResolvedWorkers], prices: Prices) -> float | None:
+    """Return the price per hour of a worker's share of its node, for the dearest role; None if unknown.
+
+    Parameters
+    ----------
+    roles
+        Workers of every role of a model.
+    prices
+        Prices of instances.
+    """
+    found = [_share(each, prices) for each in roles]
+    known = [price for price in found if price is not None]
+    return max(known) if known and len(known) == len(found) else None
+
+
+def _share(workers: ResolvedWorkers, prices: Prices) -> float | None:
+    kind = workers.instance_types[0]
+    usd = prices.usd_per_hour(kind.name, workers.pool.purchase.chosen)
+    if usd is None or not kind.accelerator_count:
+        return None
+    return usd * workers.workers.accelerators / kind.accelerator_count
+
+
+def real_time(summary: PlanSummary) -> TextTable:
+    """Return the table of models with a large peak."""
+    return TextTable(
+        "Real time at a large peak",
+        ("model",),
+        EDGE_FIGURES,
+        tuple((each.model, *edge_cells(each)) for each in summary[EDGES]),
+        tuple(_notes(summary[EDGES])),
+    )
+
+
+def edge_cells(edge: EdgeSummary) -> tuple[str, ...]:
+    """Return the figures of a model.
+
+    Parameters
+    ----------
+    edge
+        The model's edge.
+    """
+    parts = (edge.frontend_usd_per_day, edge.balancer_usd_per_day, edge.cross_zone_usd_per_day)
+    known = [each for each in parts if each is not None]
+    return (
+        f"{edge.requests_per_second:,.0f}",
+        f"{edge.requests_per_second_per_core:,.0f}",
+        f"{edge.frontend_cpu:,}",
+        f"{edge.connections:,.0f}",
+        f"{edge.balancer_units:,.1f}",
+        f"{edge.cross_zone_gb_per_day:,.0f}",
+        usd(sum(known)) if len(known) == len(parts) else UNKNOWN,
+    )
+
+
+def edge_sentences(edge: EdgeSummary) -> Iterator[str]:
+    """Yield what follows from the figures of a model.
+
+    Parameters
+    ----------
+    edge
+        The model's edge.
+    """
+    yield (
+        f"{edge.model}: connections = {edge.requests_per_second:,.0f}/s x {edge.seconds_per_request:.3g} s = "
+        f"{edge.connections:,.0f} with one request at a time on each (Little's law). Load balancer units "
+        f"(LCU): {edge.active_connection_units:,.1f} for active connections, {edge.byte_units:,.1f} for "
+        f"{edge.bytes_per_request:,.0f} bytes per request, {edge.new_connection_units:,.2f} for new "
+        f"connections, {edge.rule_units:,.1f} for rules; the largest is billed."
+    )
+    frontends = UNKNOWN if edge.frontend_usd_per_day is None else f"{usd(edge.frontend_usd_per_day)} USD"
+    yield (
+        f"{edge.model}: per day, frontends cost {frontends}, the load balancer "
+        f"{usd(edge.balancer_usd_per_day)} USD (a Network Load Balancer: "
+        f"{edge.network_balancer_units:,.1f} units, {usd(edge.network_balancer_usd_per_day)} USD), and "
+        f"traffic between zones {usd(edge.cross_zone_usd_per_day)} USD."
+    )
+    if edge.frontend_nodes > edge.most_frontend_nodes:
+        yield (
+            f"{edge.model}: the frontends fill {edge.frontend_nodes:,} nodes of 16 vCPUs, and a platform "
+            f"starts at most {edge.most_frontend_nodes} for routers. Divide the traffic among "
+            f"{-(-edge.frontend_nodes // edge.most_frontend_nodes)} platforms."
+        )
+    yield _placement(edge)
+
+
+def _placement(edge: EdgeSummary) -> str:
+    """Say whether workers and frontends of one zone each save more than they cost."""
+    if edge.is_zonal:
+        return (
+            f"{edge.model}: each deployment has its workers in one zone, and its frontends prefer that "
+            "zone, so no traffic between zones is counted."
+        )
+    saved = (
+        f"{edge.model}: a deployment per zone, on a pool with `availabilityZone`, saves up to "
+        f"{usd(edge.cross_zone_usd_per_day)} USD per day of traffic between zones"
+    )
+    if edge.zone_placement_saves is None:
+        return f"{saved}; the price of its workers is unknown."
+    spare = f"{edge.zones - 1} more workers, {usd(edge.spare_workers_usd_per_day)} USD per day"
+    verdict = "it saves more than it costs" if edge.zone_placement_saves else "it costs more than it saves"
+    return f"{saved} and needs up to {spare}: {verdict}."
+
+
+def _notes(edges: tuple[EdgeSummary, ...]) -> Iterator[str]:
+    for each in edges:
+        yield from edge_sentences(each)
+    if edges:
+        load = catalog.frontend_load("dynamo")
+        yield (
+            f"Requests per second and vCPU: of a frontend that does nothing else, measured {load.date} on "
+            f"{load.machine}, with simulated engines. Frontends have twice the vCPUs that they use. USD per "
+            "day: frontends, load balancer and traffic between zones at the peak all day, without workers. "
+            "Traffic between an Application Load Balancer and the VPC's own instances is free."
+        )
+
+
+EDGES = PlanSection(
+    "edges",
+    lambda basis: tuple(_summarise(basis)),
+    (real_time,),
+    ("balancer_units", "zone_placement_saves"),
+)

@@ -1,0 +1,118 @@
+"""How fast the workers of a deployment make images, and what an image costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inference_blueprints.report.plan.cells import usd
+from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.sections.pools import POOLS
+from inference_blueprints.report.plan.sections.processes import PROCESSES
+from inference_blueprints.report.pricing.deployment_share import share_of
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.performance.image_rate import image_speed, images_per_second
+
+_SECONDS_AN_HOUR = 3600.0
+_THOUSAND = 1000.0
+_NO_DATA = "no data"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSummary:
+    """Images of one deployment.
+
+    Parameters
+    ----------
+    deployment
+        As ``model/deployment``.
+    size, steps
+        Width and height of the images in pixels, and their steps.
+    peak_images_per_second
+        Images per second at the model's peak.
+    workers
+        Largest number of workers.
+    images_per_second
+        Images per second of all workers, by a published speed; None if nobody published one for exactly such
+        workers.
+    usd_per_thousand_images
+        US dollars for a thousand images with every worker busy; None if speed or price is unknown.
+    source
+        Where the speed was published, and its conditions; empty if it was not.
+    """
+
+    deployment: str
+    size: str
+    steps: int
+    peak_images_per_second: float
+    workers: int
+    images_per_second: float | None
+    usd_per_thousand_images: float | None
+    source: str
+
+
+def _summarise(basis: PlanBasis) -> Iterator[ImageSummary]:
+    """Yield the images of each deployment that makes some, in the blueprint's order."""
+    for resolved in basis.workers:
+        images = resolved.model.workload.images
+        if images is None:
+            continue
+        speed = image_speed(resolved)
+        rate = speed.images_per_second * resolved.workers.most if speed else None
+        deployment = resolved.model.name, resolved.deployment.name
+        _, usd = share_of({deployment}, basis[POOLS], basis[PROCESSES])
+        yield ImageSummary(
+            deployment=f"{resolved.model.name}/{resolved.label}",
+            size=images.size,
+            steps=images.steps,
+            peak_images_per_second=images_per_second(resolved),
+            workers=resolved.workers.most,
+            images_per_second=rate,
+            usd_per_thousand_images=None
+            if rate is None or usd is None
+            else usd / _SECONDS_AN_HOUR / rate * _THOUSAND,
+            source=f"{speed.source} ({speed.date}). {speed.conditions}" if speed else "",
+        )
+
+
+def images(summary: PlanSummary) -> TextTable:
+    """Return the table, which has a row per deployment that makes images."""
+    return TextTable(
+        "Images",
+        ("deployment",),
+        (
+            "size, pixels",
+            "steps",
+            "images per second at peak",
+            "images per second of all workers (published)",
+            "USD per thousand images, full load",
+        ),
+        tuple(map(_row, summary[IMAGES])),
+        tuple(_notes(summary[IMAGES])),
+    )
+
+
+def _row(each: ImageSummary) -> tuple[str, ...]:
+    return (
+        each.deployment,
+        each.size,
+        str(each.steps),
+        f"{each.peak_images_per_second:.3g}",
+        _NO_DATA if each.images_per_second is None else f"{each.images_per_second:.3g}",
+        _NO_DATA if each.images_per_second is None else usd(each.usd_per_thousand_images),
+    )
+
+
+def _notes(summaries: tuple[ImageSummary, ...]) -> Iterator[str]:
+    """Yield where the speeds are from, and what has none."""
+    for each in summaries:
+        if each.source:
+            yield f"{each.deployment}: published, not measured here: {each.source}."
+        else:
+            yield (
+                f"{each.deployment}: nobody published a speed for exactly this engine, device, size and "
+                "number of steps; measure how many workers the peak needs."
+            )
+
+
+IMAGES = PlanSection("images", lambda basis: tuple(_summarise(basis)), (images,))

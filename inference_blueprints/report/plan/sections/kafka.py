@@ -1,0 +1,118 @@
+"""Size and price of the Kafka cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.report.plan.cells import UNKNOWN, usd
+from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.pricing.streaming_price import brokers_usd_per_day
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.streaming.broker_load import broker_load
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSummary:
+    """The Kafka cluster of a platform.
+
+    Parameters
+    ----------
+    brokers, instance_type
+        Express brokers that the platform creates; None for a cluster that exists.
+    ingress_mb_per_second, egress_mb_per_second
+        MB per second that are written and read.
+    ingress_share, egress_share, partitions_share
+        Largest use of what the brokers carry, as a fraction; None for a cluster that exists.
+    partitions
+        Partitions with their replicas.
+    connections_per_broker
+        Connections of the jobs to each broker.
+    stored_gb
+        Events that are kept.
+    usd_per_day
+        US dollars of brokers, written data and storage per day; None if a price is not known.
+    """
+
+    brokers: int | None
+    instance_type: str | None
+    ingress_mb_per_second: float
+    egress_mb_per_second: float
+    ingress_share: float | None
+    egress_share: float | None
+    partitions_share: float | None
+    partitions: int
+    connections_per_broker: int
+    stored_gb: float
+    usd_per_day: float | None
+
+
+def _summarise(basis: PlanBasis) -> KafkaSummary | None:
+    """Return the figures of the Kafka cluster; None without one."""
+    spec = basis.spec
+    if spec.kafka is None:
+        return None
+    load, express = broker_load(spec.streaming), spec.kafka.express
+    size = catalog.broker_sizes()[express.instance_type] if express else None
+    count = express.brokers if express else None
+    carried = (
+        {
+            "ingress_share": load.ingress_mb_per_second / (express.brokers * size.ingress_mb_per_second),
+            "egress_share": load.egress_mb_per_second / (express.brokers * size.egress_mb_per_second),
+            "partitions_share": load.partitions / (express.brokers * size.partitions),
+        }
+        if express and size
+        else {"ingress_share": None, "egress_share": None, "partitions_share": None}
+    )
+    return KafkaSummary(
+        brokers=count,
+        instance_type=express.instance_type if express else None,
+        ingress_mb_per_second=load.ingress_mb_per_second,
+        egress_mb_per_second=load.egress_mb_per_second,
+        partitions=load.partitions,
+        connections_per_broker=load.connections,
+        stored_gb=load.stored_gb,
+        usd_per_day=brokers_usd_per_day(count, size, load, basis.services) if count and size else None,
+        **carried,
+    )
+
+
+def kafka_brokers(summary: PlanSummary) -> TextTable:
+    """Return the table of the Kafka cluster."""
+    kafka = summary[KAFKA]
+    return TextTable(
+        "Kafka",
+        ("brokers",),
+        (
+            "written, MB/s",
+            "read, MB/s",
+            "partitions with replicas",
+            "connections per broker",
+            "events kept, GB",
+            "largest share of a broker's limits",
+            "USD per day",
+        ),
+        (_kafka_row(kafka),) if kafka else (),
+        (
+            "Limits of Express brokers: sustained throughput and recommended partitions of their size. "
+            "Price: brokers, written data and storage at the peak all day.",
+        ),
+    )
+
+
+def _kafka_row(kafka: KafkaSummary) -> tuple[str, ...]:
+    shares = [kafka.ingress_share, kafka.egress_share, kafka.partitions_share]
+    known = [share for share in shares if share is not None]
+    return (
+        f"{kafka.brokers} x {kafka.instance_type}" if kafka.brokers else "existing cluster",
+        f"{kafka.ingress_mb_per_second:,.3f}",
+        f"{kafka.egress_mb_per_second:,.3f}",
+        f"{kafka.partitions:,}",
+        f"{kafka.connections_per_broker:,}",
+        f"{kafka.stored_gb:,.1f}",
+        f"{100 * max(known):,.1f} %" if known else UNKNOWN,
+        usd(kafka.usd_per_day) if kafka.brokers else "yours",
+    )
+
+
+KAFKA = PlanSection("kafka", _summarise, (kafka_brokers,))

@@ -1,0 +1,192 @@
+"""Use of device memory by the workers of each deployment, and the KV cache outside the devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inference_blueprints.report.plan.cells import gib
+from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.sections.compilations import COMPILATIONS
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.engines.lmcache import chunk_tokens
+from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.estimates.host_cache import whole_kv_bytes_per_token
+from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
+from inference_blueprints.serving.estimates.shared_cache import shared_cache
+from inference_blueprints.serving.performance.role_capacity import concurrent_requests
+from inference_blueprints.serving.resolved import ResolvedWorkers
+
+USD_PER_GB_MONTH = 0.023
+USD_PER_PUT = 0.005 / 1000
+_DAYS_PER_MONTH = 30
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySummary:
+    """Use of device memory by one worker.
+
+    Parameters
+    ----------
+    model, deployment
+        The worker's deployment; ``deployment/role`` if it is disaggregated.
+    accelerator_bytes
+        Memory of one device.
+    weights_bytes, activation_bytes, reserved_bytes, kv_cache_bytes
+        Parts of it in bytes, without the part that the engine may not use.
+    kv_bytes_per_token
+        KV cache of a token on one device.
+    kv_cache_tokens
+        Capacity of the worker's KV cache in tokens.
+    host_kv_tokens, nvme_kv_tokens
+        Capacity in host memory and on NVMe, in tokens.
+    shared_kv_usd
+        US dollars per million tokens in S3, until they expire; None if S3 is not used.
+    concurrent_requests
+        Requests of the stated mean length that run at once, limited by the KV cache and by the engine's
+        maximum number of sequences.
+    """
+
+    model: str
+    deployment: str
+    accelerator_bytes: int
+    weights_bytes: int
+    activation_bytes: int
+    reserved_bytes: int
+    kv_cache_bytes: int
+    kv_bytes_per_token: float
+    kv_cache_tokens: int
+    host_kv_tokens: int
+    nvme_kv_tokens: int
+    shared_kv_usd: float | None
+    concurrent_requests: int
+
+
+def usd_per_million_tokens(
+    bytes_per_token: float, *, expire_days: int, tokens_per_object: int, objects_per_chunk: int
+) -> float:
+    """Return the price of writing a million tokens once and keeping them until they expire, in US dollars.
+
+    Parameters
+    ----------
+    bytes_per_token
+        KV cache of a token on all devices of a worker together, in bytes.
+    expire_days
+        Days until the tokens expire.
+    tokens_per_object
+        Tokens per chunk.
+    objects_per_chunk
+        Objects per chunk: one per device.
+    """
+    gigabyte_months = 1e6 * bytes_per_token / 1e9 * expire_days / _DAYS_PER_MONTH
+    puts = 1e6 / tokens_per_object * objects_per_chunk
+    return gigabyte_months * USD_PER_GB_MONTH + puts * USD_PER_PUT
+
+
+def _summarise(resolved: ResolvedWorkers) -> MemorySummary:
+    sizing, memory = worker_sizing(resolved), worker_memory(resolved)
+    ranks = resolved.data_parallel_size
+    return MemorySummary(
+        model=resolved.model.name,
+        deployment=resolved.label,
+        accelerator_bytes=resolved.accelerator.core.memory_bytes,
+        weights_bytes=memory.weights_bytes,
+        activation_bytes=memory.activation_bytes,
+        reserved_bytes=memory.reserved_bytes,
+        kv_cache_bytes=memory.kv_cache_bytes,
+        kv_bytes_per_token=memory.kv_bytes_per_token,
+        kv_cache_tokens=ranks * sizing.kv_tokens,
+        host_kv_tokens=sizing.host_kv_tokens,
+        nvme_kv_tokens=sizing.nvme_kv_tokens,
+        shared_kv_usd=_shared_kv_usd(resolved, memory, sizing.block_size),
+        concurrent_requests=ranks * concurrent_requests(resolved.model.workload, sizing),
+    )
+
+
+def _shared_kv_usd(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: int) -> float | None:
+    bucket = shared_cache(resolved)
+    if bucket is None:
+        return None
+    bytes_per_token = whole_kv_bytes_per_token(resolved, memory)
+    return usd_per_million_tokens(
+        bytes_per_token,
+        expire_days=bucket.expire_days,
+        tokens_per_object=chunk_tokens(resolved, block_size),
+        objects_per_chunk=round(bytes_per_token / memory.kv_bytes_per_token),
+    )
+
+
+def memory(summary: PlanSummary) -> TextTable:
+    # The memory of a Neuron device is split over its cores, and each layer over all cores of a worker.
+    per_core = ", ".join(each.deployment for each in summary[COMPILATIONS])
+    exception = f", but per NeuronCore for {per_core}" if per_core else ""
+    return TextTable(
+        "Memory per device",
+        ("deployment",),
+        (
+            "device memory, GiB",
+            "weights, GiB",
+            "engine, GiB",
+            "KV cache, GiB",
+            "KV cache per token, KiB",
+            "KV cache per worker, tokens",
+            "concurrent requests",
+        ),
+        tuple(map(_memory_row, summary[MEMORY])),
+        (
+            f"All GiB and KiB are per device{exception}. Engine: activations, contexts and graphs. "
+            "Concurrent requests: requests of the workload's mean length that one worker runs at once.",
+        ),
+    )
+
+
+def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
+    return (
+        f"{memory.model}/{memory.deployment}",
+        gib(memory.accelerator_bytes),
+        gib(memory.weights_bytes),
+        gib(memory.activation_bytes + memory.reserved_bytes),
+        *kv_cells(memory),
+        f"{memory.concurrent_requests:,}",
+    )
+
+
+def kv_cells(memory: MemorySummary) -> tuple[str, ...]:
+    """Return the KV cache: per device in GiB, and per token and worker; dashes for a model without one."""
+    if not memory.kv_bytes_per_token:
+        return ("-",) * 3
+    return (
+        gib(memory.kv_cache_bytes),
+        f"{memory.kv_bytes_per_token / 1024:.4g}",
+        f"{memory.kv_cache_tokens:,}",
+    )
+
+
+def host_caches(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "KV cache outside the devices",
+        ("deployment",),
+        (
+            "on devices, tokens per worker",
+            "in host memory, tokens per worker",
+            "on NVMe, tokens per worker",
+            "in S3, USD per million tokens",
+        ),
+        tuple(_host_cache_row(memory) for memory in summary[MEMORY] if memory.host_kv_tokens),
+        (
+            "Each tier keeps copies from the tier before it, for longer. S3: price to write a million tokens "
+            "once and keep them until they expire, in us-east-1.",
+        ),
+    )
+
+
+def _host_cache_row(memory: MemorySummary) -> tuple[str, ...]:
+    return (
+        f"{memory.model}/{memory.deployment}",
+        f"{memory.kv_cache_tokens:,}",
+        f"{memory.host_kv_tokens:,}",
+        f"{memory.nvme_kv_tokens:,}" if memory.nvme_kv_tokens else "-",
+        "-" if memory.shared_kv_usd is None else f"{memory.shared_kv_usd:.2f}",
+    )
+
+
+MEMORY = PlanSection("memory", lambda basis: tuple(map(_summarise, basis.workers)), (memory, host_caches))

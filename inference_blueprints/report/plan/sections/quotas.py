@@ -1,0 +1,133 @@
+"""Use of EC2 quotas by the platform's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.report.figures import PoolSummary
+from inference_blueprints.report.plan.cells import UNKNOWN
+from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.sections.pools import POOLS
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.spec.types import Pool
+from inference_catalog import InstanceType, system_nodes
+
+_ON_DEMAND, _SPOT = "onDemand", "spot"
+#: The quota key for each purchase. Instances of a reservation count as on-demand instances (Amazon EC2 User
+#: Guide, "On-Demand Capacity Reservations"). The quota of Capacity Blocks is unknown here.
+_COUNTED_AS = {"onDemand": _ON_DEMAND, "reservation": _ON_DEMAND, "spot": _SPOT}
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaNeed:
+    """vCPUs that one of EC2's quotas has to allow.
+
+    Parameters
+    ----------
+    code, name
+        In Service Quotas, service ``ec2``; empty where none is known.
+    purchase
+        What it counts: the blueprint's word.
+    vcpu_used, vcpu_max
+        For the used nodes, and for as many as the blueprint allows.
+    pools
+        Whose nodes; the platform's own are ``system nodes``.
+    """
+
+    code: str
+    name: str
+    purchase: str
+    vcpu_used: int
+    vcpu_max: int
+    pools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """vCPUs of one pool under one quota."""
+
+    pool: str
+    purchase: str
+    quota: catalog.Quota | None
+    vcpu_used: int
+    vcpu_max: int
+
+
+def _summarise(basis: PlanBasis) -> tuple[QuotaNeed, ...]:
+    """Return the quotas that all nodes need, including the platform's own.
+
+    Returns
+    -------
+    tuple of QuotaNeed
+        Sorted by code. The maximum uses each pool's type with the most vCPUs. Capacity without a known quota
+        has an empty code.
+    """
+    parts = [*_system_parts()] if basis.spec.cluster.eks else []
+    for pool, summary in zip(basis.spec.pools, basis[POOLS], strict=True):
+        parts += _pool_parts(pool, summary)
+    grouped: dict[tuple[str, str], list[_Part]] = {}
+    for part in parts:
+        grouped.setdefault((part.quota.name if part.quota else "", part.purchase), []).append(part)
+    return tuple(
+        QuotaNeed(
+            code=code,
+            name=same[0].quota.quota if same[0].quota else "",
+            purchase=purchase,
+            vcpu_used=sum(part.vcpu_used for part in same),
+            vcpu_max=sum(part.vcpu_max for part in same),
+            pools=tuple(part.pool for part in same),
+        )
+        for (code, purchase), same in sorted(grouped.items())
+    )
+
+
+def _pool_parts(pool: Pool, summary: PoolSummary) -> Iterator[_Part]:
+    """Yield a pool's parts by quota.
+
+    A pool that falls back from Spot counts twice, because either may serve all of it.
+    """
+    types = [catalog.instance_type(name) for name in pool.instance_types]
+    reckoned = [each for each in types if each.name == summary.reckoned_instance_type]
+    used = summary.nodes_used * reckoned[0].vcpu if reckoned else 0
+    most = summary.nodes_max * max(each.vcpu for each in types)
+    purchase = pool.purchase.chosen
+    counted = _COUNTED_AS.get(purchase, purchase)
+    yield _Part(pool.name, counted, _quota(types[0], counted), used, most)
+    if pool.purchase.spot and pool.purchase.spot.on_demand_fallback:
+        yield _Part(pool.name, _ON_DEMAND, _quota(types[0], _ON_DEMAND), 0, most)
+
+
+def _system_parts() -> Iterator[_Part]:
+    node = catalog.instance_type(system_nodes.INSTANCE_TYPE)
+    largest = max(catalog.instance_type(name).vcpu for name in system_nodes.OVERFLOW_INSTANCE_TYPES)
+    most = system_nodes.MAXIMUM_NODES * node.vcpu + system_nodes.OVERFLOW_MAXIMUM_NODES * largest
+    yield _Part("system nodes", _ON_DEMAND, _quota(node, _ON_DEMAND), system_nodes.NODES * node.vcpu, most)
+
+
+def _quota(instance_type: InstanceType, purchase: str) -> catalog.Quota | None:
+    return next((each for each in catalog.quotas().values() if each.counts(instance_type, purchase)), None)
+
+
+def ec2_quotas(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "EC2 quotas",
+        ("quota", "code"),
+        ("vCPUs, used nodes", "vCPUs, maximum"),
+        tuple(map(_quota_row, summary[QUOTAS])),
+        ("These are regional Service Quotas. New accounts usually start at 0 for accelerator instances.",),
+    )
+
+
+def _quota_row(need: QuotaNeed) -> tuple[str, ...]:
+    name = need.name or f"{UNKNOWN} ({need.purchase})"
+    return (
+        f"{name}: {', '.join(need.pools)}",
+        need.code or UNKNOWN,
+        f"{need.vcpu_used:,}",
+        f"{need.vcpu_max:,}",
+    )
+
+
+QUOTAS = PlanSection("quotas", _summarise, (ec2_quotas,))

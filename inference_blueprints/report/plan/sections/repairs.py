@@ -1,0 +1,120 @@
+"""Who replaces broken nodes of a pool, and what happens to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.spec.types import GpuHealth, Pool, Spec
+from inference_contracts.health_names import RepairOwner
+
+_RECORDED = "recorded, and left in service"
+_NOT_SEEN = "not noticed"
+_REPLACED = "drained, then replaced"
+_BY_OTHERS: dict[RepairOwner, str] = {
+    "karpenter": "Karpenter terminates it after 10 minutes, without a drain",
+    "nvSentinel": "left to the NVSentinel that you install",
+    "nobody": "stays until people replace it",
+}
+#: On ECS, `karpenter` is the default and stands for what ECS and EC2 do themselves.
+_ON_ECS: dict[RepairOwner, str] = {
+    **_BY_OTHERS,
+    "karpenter": "ECS replaces a Managed Instance; a group replaces a host whose EC2 status checks fail",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSummary:
+    """Repairs of one pool.
+
+    Parameters
+    ----------
+    pool
+        The pool.
+    owner
+        Who replaces its broken nodes: a value of `repairedBy`.
+    broken, slow
+        What happens to a broken node, and to one whose GPUs are slow.
+    limits
+        How many nodes are replaced at most, as a sentence. Empty where nothing of this library replaces them.
+    """
+
+    pool: str
+    owner: str
+    broken: str
+    slow: str
+    limits: str
+
+
+def summarise_repairs(spec: Spec) -> Iterator[RepairSummary]:
+    """Yield the repairs of each pool, if the blueprint says something about them.
+
+    Parameters
+    ----------
+    spec
+        The blueprint's section.
+    """
+    health = spec.gpu_health
+    if health is None and all(pool.repaired_by == "karpenter" for pool in spec.pools):
+        return
+    others = _ON_ECS if spec.cluster.ecs else _BY_OTHERS
+    for pool in spec.pools:
+        owned = health is not None and pool.repaired_by == "gpuHealth"
+        broken = _by_health(health, pool) if health and owned else others.get(pool.repaired_by, _RECORDED)
+        slow = _slow(health, broken, owned=owned) if _compares_workers(pool) else _NOT_SEEN
+        yield RepairSummary(
+            pool=pool.name,
+            owner=pool.repaired_by,
+            broken=broken,
+            slow=slow,
+            limits=_limits(health) if health and owned else "",
+        )
+
+
+def _by_health(health: GpuHealth, pool: Pool) -> str:
+    if health.action == "observe":
+        return _RECORDED
+    reserved = pool.purchase.capacity_block or pool.purchase.reservation
+    return f"{_REPLACED}, into an unused place of the reservation" if reserved else _REPLACED
+
+
+def _limits(health: GpuHealth) -> str:
+    if health.action == "observe":
+        return ""
+    return (
+        f"GPU health replaces at most {health.replacements_per_hour} nodes an hour, and none while more than "
+        f"{health.max_unhealthy_percent} % of a pool's nodes are unhealthy; one node always may be, and two "
+        "in a pool of three or more."
+    )
+
+
+def _slow(health: GpuHealth | None, broken: str, *, owned: bool) -> str:
+    if health is None or not health.slow_gpus:
+        return _NOT_SEEN
+    return broken if owned else _RECORDED
+
+
+def _compares_workers(pool: Pool) -> bool:
+    """Whether GPU health compares the pool's workers with each other: those on GPUs alone."""
+    accelerators = [catalog.instance_type(name).accelerator for name in pool.instance_types]
+    return any(each is not None and each.manufacturer == "nvidia" for each in accelerators)
+
+
+def repairs(summary: PlanSummary) -> TextTable:
+    """Return the table of repairs, which has rows if the blueprint says something about them."""
+    return TextTable(
+        "Broken and slow GPUs",
+        ("pool", "repaired by"),
+        ("a broken node", "a node with slow GPUs"),
+        tuple((each.pool, each.owner, each.broken, each.slow) for each in summary[REPAIRS]),
+        (
+            *dict.fromkeys(each.limits for each in summary[REPAIRS] if each.limits),
+            "What is broken, what is slow, and which guards hold a replacement back: docs/gpu-health.md.",
+        ),
+    )
+
+
+REPAIRS = PlanSection("repairs", lambda basis: tuple(summarise_repairs(basis.spec)), (repairs,))

@@ -1,0 +1,104 @@
+"""What the capacity shift moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Blueprint
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftSummary:
+    """The capacity shift of one kind of elastic workers.
+
+    Parameters
+    ----------
+    workers
+        Name of their ScaledObject.
+    pool
+        Their pool.
+    floor_least, floor_most
+        Range of their floor.
+    requests_per_worker
+        Requests in flight that one worker carries within the objectives.
+    batch_places
+        Most places of batch in their model. Zero if batch does not use it.
+    carried_out
+        Whether decisions are carried out, or only recorded.
+    safety_percent, reclaim_seconds
+        Margin above the forecast, and how far it looks ahead.
+    """
+
+    workers: str
+    pool: str
+    floor_least: int
+    floor_most: int
+    requests_per_worker: float
+    batch_places: int
+    carried_out: bool
+    safety_percent: int
+    reclaim_seconds: int
+
+
+def summarise_shift(blueprint: Blueprint, plan: ServingPlan) -> Iterator[ShiftSummary]:
+    """Yield the elastic workers whose floors the shift sets; nothing without the section.
+
+    Parameters
+    ----------
+    blueprint, plan
+        The blueprint, and its serving plan.
+    """
+    shift = shift_configuration_of(blueprint, plan)
+    if shift is None:
+        return
+    for each in shift.workers:
+        yield ShiftSummary(
+            workers=each.name,
+            pool=each.pool,
+            floor_least=each.least,
+            floor_most=each.most,
+            requests_per_worker=round(each.capacity, 2),
+            batch_places=shift.batch_places.get(each.model, 0),
+            carried_out=shift.action == "shift",
+            safety_percent=shift.safety_percent,
+            reclaim_seconds=shift.reclaim_seconds,
+        )
+
+
+def capacity_shift(summary: PlanSummary) -> TextTable:
+    """Return the table of the capacity shift, which has rows if the blueprint has the section."""
+    first = next(iter(summary[SHIFT]), None)
+    notes: tuple[str, ...] = ()
+    if first:
+        acts = "carried out" if first.carried_out else "recorded, and not carried out"
+        notes = (
+            f"Decisions are {acts}. Floors cover what the demand may reach within "
+            f"{first.reclaim_seconds} s, with a margin of {first.safety_percent} %; "
+            "how, and how to freeze it: docs/capacity-shift.md.",
+        )
+    return TextTable(
+        "Capacity shift",
+        ("workers", "pool"),
+        ("floor", "requests per worker", "places of batch"),
+        tuple(
+            (
+                each.workers,
+                each.pool,
+                f"{each.floor_least} to {each.floor_most}",
+                f"{each.requests_per_worker:g}",
+                f"0 to {each.batch_places}" if each.batch_places else "none",
+            )
+            for each in summary[SHIFT]
+        ),
+        notes,
+    )
+
+
+SHIFT = PlanSection(
+    "shift", lambda basis: tuple(summarise_shift(basis.blueprint, basis.plan)), (capacity_shift,)
+)

@@ -1,0 +1,204 @@
+"""Size and price of streaming jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.report.plan.cells import usd
+from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.streaming.job_size import MOST_KPUS, job_size, most_calls_per_kpu
+from inference_blueprints.serving.streaming.stream_load import stream_load
+
+_GB = 1e9
+_MB = 1e6
+#: From here on, figures have no decimals.
+_WHOLE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingSummary:
+    """A streaming job in the busiest minute.
+
+    Parameters
+    ----------
+    job, model
+        The job, and the model that it calls.
+    events_per_second, sessions_per_second, calls_per_second
+        Events, sessions that begin, and calls to the model.
+    latency_millis
+        Expected mean time of a call.
+    in_flight
+        Mean calls in flight: calls per second x seconds per call.
+    max_in_flight, max_in_flight_per_subtask
+        Most calls in flight of the job and of a subtask.
+    kpus, parallelism, parallelism_per_kpu
+        Kinesis Processing Units, and parallel subtasks.
+    kpu_quota
+        Default quota of KPUs of an application.
+    calls_per_second_per_kpu
+        Calls that a KPU carries with half of it free: from measurements with simulated endpoints.
+    partitions
+        Partitions of the topic.
+    open_sessions, state_bytes
+        Sessions in the state, and the size of a full checkpoint.
+    stored_signals, signal_bytes
+        Signals in the store, and their size.
+    prompt_tokens_per_second, answer_tokens_per_second
+        Tokens that the model reads and writes for the job, at the mean lengths of its workload.
+    model_requests_per_second
+        Requests per second that the model completes at its highest load (simulated); None without a latency
+        profile.
+    usd_per_day
+        US dollars of the application per day, with the KPU that manages it; None if a price is not known.
+    """
+
+    job: str
+    model: str
+    events_per_second: float
+    sessions_per_second: float
+    calls_per_second: float
+    latency_millis: int
+    in_flight: float
+    max_in_flight: int
+    max_in_flight_per_subtask: int
+    kpus: int
+    parallelism: int
+    parallelism_per_kpu: int
+    kpu_quota: int
+    calls_per_second_per_kpu: float
+    partitions: int
+    open_sessions: float
+    state_bytes: float
+    stored_signals: float
+    signal_bytes: float
+    prompt_tokens_per_second: float
+    answer_tokens_per_second: float
+    model_requests_per_second: float | None
+    usd_per_day: float | None
+
+    @property
+    def keeps_up(self) -> bool | None:
+        """Whether the model completes as many requests as the job sends; None if its speed is unknown."""
+        full = self.model_requests_per_second
+        return None if full is None else self.calls_per_second <= full
+
+
+def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
+    """Yield the figures of each job."""
+    workloads = {model.name: model.workload for model in basis.spec.models}
+    for job in basis.spec.streaming:
+        load, size, workload = stream_load(job), job_size(job), workloads[job.model]
+        yield StreamingSummary(
+            job=job.name,
+            model=job.model,
+            events_per_second=load.events_per_second,
+            sessions_per_second=load.sessions_per_second,
+            calls_per_second=load.calls_per_second,
+            latency_millis=job.load.latency_millis,
+            in_flight=load.in_flight,
+            max_in_flight=size.max_in_flight,
+            max_in_flight_per_subtask=size.max_in_flight_per_subtask,
+            kpus=size.kpus,
+            parallelism=size.parallelism,
+            parallelism_per_kpu=size.parallelism_per_kpu,
+            kpu_quota=MOST_KPUS,
+            calls_per_second_per_kpu=most_calls_per_kpu(job),
+            partitions=size.partitions,
+            open_sessions=load.open_sessions,
+            state_bytes=load.state_bytes,
+            stored_signals=load.stored_signals,
+            signal_bytes=load.signal_bytes,
+            prompt_tokens_per_second=load.calls_per_second * workload.input_tokens,
+            answer_tokens_per_second=load.calls_per_second * workload.output_tokens,
+            model_requests_per_second=basis.capacities[job.model].full_requests_per_second,
+            usd_per_day=job_usd_per_day(size, basis.services),
+        )
+
+
+def streaming_jobs(summary: PlanSummary) -> TextTable:
+    """Return the table of streaming jobs."""
+    return TextTable(
+        "Near real time",
+        ("job (model)",),
+        (
+            "events per second",
+            "calls per second",
+            "calls in flight, mean (maximum)",
+            "KPUs",
+            "subtasks",
+            "partitions",
+            "USD per day",
+        ),
+        tuple(map(_job_row, summary[STREAMING])),
+        tuple(_job_notes(summary[STREAMING])),
+    )
+
+
+def _job_row(job: StreamingSummary) -> tuple[str, ...]:
+    return (
+        f"{job.job} ({job.model})",
+        _number(job.events_per_second),
+        _number(job.calls_per_second),
+        f"{_number(job.in_flight)} ({job.max_in_flight:,})",
+        f"{job.kpus:,}",
+        f"{job.parallelism:,}",
+        f"{job.partitions:,}",
+        usd(job.usd_per_day),
+    )
+
+
+def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
+    for job in jobs:
+        yield (
+            f"{job.job}: {_number(job.events_per_second)} events per second are "
+            f"{_number(job.sessions_per_second)} sessions per second and, after the debounce, "
+            f"{_number(job.calls_per_second)} calls per second. By Little's law, calls in flight = "
+            f"{_number(job.calls_per_second)}/s x {job.latency_millis / 1000:g} s = "
+            f"{_number(job.in_flight)}; a subtask may have {job.max_in_flight_per_subtask:,} in flight."
+        )
+        yield (
+            f"{job.job}: state of {_number(job.open_sessions)} open sessions, {_bytes(job.state_bytes)} in a "
+            f"full checkpoint; {_number(job.stored_signals)} signals, {_bytes(job.signal_bytes)} in the "
+            f"store. {job.model} reads {_number(job.prompt_tokens_per_second)} and writes "
+            f"{_number(job.answer_tokens_per_second)} tokens per second. {_verdict(job)}"
+        )
+        if job.kpus > job.kpu_quota:
+            yield (
+                f"{job.job}: request an increase of the quota of {job.kpu_quota} KPUs per application before "
+                "you deploy this."
+            )
+    if jobs:
+        load = catalog.job_load()
+        each = ", ".join(f"{_number(job.calls_per_second_per_kpu)} for {job.job}" for job in jobs)
+        yield (
+            f"Calls per second that a KPU carries with half of it free: {each}. From {load.date} on "
+            f"{load.machine}: {load.microseconds_per_call:g} us of processor time per call and "
+            f"{load.microseconds_per_event:g} us per event, of the whole job with a simulated endpoint. "
+            "USD per day: KPUs and their storage, without the model's nodes."
+        )
+
+
+def _verdict(job: StreamingSummary) -> str:
+    """Say whether the model keeps up."""
+    if job.keeps_up is None:
+        return "Whether it keeps up is unknown: the catalogue has no latency profile for it."
+    full = f"{job.model_requests_per_second:,.3g} requests per second at full load (simulated)"
+    if job.keeps_up:
+        return f"It completes {full}."
+    return f"It does not keep up: it completes {full}. Add replicas."
+
+
+def _number(value: float) -> str:
+    """Return a number with three digits, or whole from 100 on."""
+    return f"{value:,.0f}" if value >= _WHOLE else f"{value:,.3g}"
+
+
+def _bytes(size: float) -> str:
+    return f"{size / _GB:,.1f} GB" if size >= _GB else f"{size / _MB:,.1f} MB"
+
+
+STREAMING = PlanSection("streaming", lambda basis: tuple(_summarise(basis)), (streaming_jobs,), ("keeps_up",))

@@ -1,0 +1,164 @@
+"""Price of a million tokens at the stated peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from inference_blueprints.report.figures import PoolSummary, ProcessSummary
+from inference_blueprints.report.plan.cells import usd
+from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.sections.pools import POOLS
+from inference_blueprints.report.plan.sections.processes import PROCESSES
+from inference_blueprints.report.pricing.deployment_share import share_of
+from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
+from inference_blueprints.serving.performance.role_capacity import role_capacity
+from inference_blueprints.serving.resolved import ResolvedWorkers
+
+_SECONDS_AN_HOUR = 3600.0
+_MILLION = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrice:
+    """Simulated price of a million tokens of a deployment, at its share of the stated peak.
+
+    Parameters
+    ----------
+    requests_per_second
+        Served rate: the deployment's share of the peak, or the capacity of its workers if that is less.
+    peak_requests_per_second
+        The share of the peak, by workers.
+    concurrent_requests
+        Requests at once in a worker, at that rate.
+    time_per_output_token_ms
+        Mean time between two tokens of an answer, at that rate.
+    usd_per_million_tokens, usd_per_million_output_tokens
+        Over all tokens, and if output carries all; None when a price is unknown.
+    usd_per_million_tokens_full
+        Over all tokens, with every worker as busy as it can be.
+    """
+
+    model: str
+    deployment: str
+    requests_per_second: float
+    peak_requests_per_second: float
+    concurrent_requests: int
+    time_per_output_token_ms: float
+    usd_per_million_tokens: float | None
+    usd_per_million_output_tokens: float | None
+    usd_per_million_tokens_full: float | None
+
+    @property
+    def carries_the_peak(self) -> bool:
+        """Whether the workers serve the whole share of the peak."""
+        return self.requests_per_second >= self.peak_requests_per_second
+
+
+def _token_prices(basis: PlanBasis) -> Iterator[TokenPrice]:
+    """Yield the prices of the tokens of each deployment with a latency profile."""
+    for roles in basis.deployments.values():
+        price = _token_price(roles, basis[POOLS], basis[PROCESSES])
+        if price is not None:
+            yield price
+
+
+def _of_task(basis: PlanBasis, task: str) -> tuple[str, ...]:
+    """Return the deployments whose model has a task."""
+    return tuple(name for name, roles in basis.deployments.items() if roles[0].model.task == task)
+
+
+def _without_profile(basis: PlanBasis) -> Iterator[str]:
+    priced = {f"{price.model}/{price.deployment}" for price in basis[TOKEN_PRICES]}
+    return (name for name in _of_task(basis, "generate") if name not in priced)
+
+
+def _token_price(
+    roles: Sequence[ResolvedWorkers], pools: Sequence[PoolSummary], processes: Sequence[ProcessSummary]
+) -> TokenPrice | None:
+    """Return the prices of a deployment's tokens; None without a latency profile.
+
+    A load balancer divides the peak of the model among its deployments, in proportion to their accelerators.
+    If the workers can serve less than that, the price is based on what they can serve: the slower of prefill
+    and decode.
+    """
+    capacities = [role_capacity(resolved) for resolved in roles]
+    known = [capacity for capacity in capacities if capacity]
+    if len(known) < len(capacities):
+        return None
+    writing = known[-1]  # decode, or both phases
+    resolved = roles[-1]
+    workload = resolved.model.workload
+    rate = min(each.requests_per_second for each in known)
+    full = min(each.full_requests_per_second for each in known)
+    _, usd = share_of({(resolved.model.name, resolved.deployment.name)}, pools, processes)
+    both = workload.input_tokens + workload.output_tokens
+    return TokenPrice(
+        model=resolved.model.name,
+        deployment=resolved.deployment.name,
+        requests_per_second=rate,
+        peak_requests_per_second=deployment_requests_per_second(resolved.model, resolved.deployment),
+        concurrent_requests=writing.concurrent_requests,
+        time_per_output_token_ms=writing.time_per_output_token_ms,
+        usd_per_million_tokens=_per_million(usd, rate * both),
+        usd_per_million_output_tokens=_per_million(usd, rate * workload.output_tokens),
+        usd_per_million_tokens_full=_per_million(usd, full * both),
+    )
+
+
+def _per_million(usd_per_hour: float | None, tokens_per_second: float) -> float | None:
+    if usd_per_hour is None:
+        return None
+    return usd_per_hour / _SECONDS_AN_HOUR / tokens_per_second * _MILLION
+
+
+def token_prices(summary: PlanSummary) -> TextTable:
+    return TextTable(
+        "Price of tokens (simulated)",
+        ("deployment",),
+        (
+            "requests per second, served of peak",
+            "time per output token, ms",
+            "USD per million tokens",
+            "USD per million output tokens",
+            "USD per million tokens, full load",
+        ),
+        tuple(map(_token_price_row, summary[TOKEN_PRICES])),
+        tuple(_token_notes(summary[TOKEN_PRICES])),
+    )
+
+
+def _token_price_row(price: TokenPrice) -> tuple[str, ...]:
+    return (
+        f"{price.model}/{price.deployment}",
+        f"{price.requests_per_second:.3g} of {price.peak_requests_per_second:.3g}",
+        f"{price.time_per_output_token_ms:.1f}",
+        usd(price.usd_per_million_tokens),
+        usd(price.usd_per_million_output_tokens),
+        usd(price.usd_per_million_tokens_full),
+    )
+
+
+def _token_notes(prices: Sequence[TokenPrice]) -> Iterable[str]:
+    yield (
+        "Simulated: the price of the used nodes divided by the tokens served at the stated peak. The "
+        "load that "
+        "the workers can serve follows from the model's latency profile. The price of output tokens charges "
+        "the whole cost to output."
+    )
+    for price in prices:
+        if not price.carries_the_peak:
+            yield (
+                f"{price.model}/{price.deployment} serves {price.requests_per_second:.3g} of the "
+                f"{price.peak_requests_per_second:.3g} requests per second at peak (simulated). The "
+                "price is for "
+                "the served requests."
+            )
+
+
+TOKEN_PRICES = PlanSection("tokenPrices", lambda basis: tuple(_token_prices(basis)), (token_prices,))
+#: Deployments without a latency profile that write text, as ``model/deployment``.
+WITHOUT_PROFILE = PlanSection("withoutProfile", lambda basis: tuple(_without_profile(basis)))
+#: Deployments of embedding models, which have no price of tokens, as ``model/deployment``.
+EMBEDDING = PlanSection("embedding", lambda basis: _of_task(basis, "embed"))
