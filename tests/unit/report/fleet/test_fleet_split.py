@@ -15,6 +15,7 @@ from inference_blueprints.report.fleet.fleet_split import FleetSplit, fleet_spli
 from inference_blueprints.report.fleet.fleet_tables import fleet_tables
 from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.sections.pools import POOLS
+from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 
@@ -67,7 +68,7 @@ def test_instances_that_start_within_ten_minutes() -> None:
 
 
 def test_targets_of_the_load_balancer() -> None:
-    frontends = sum(each.replicas for each in SUMMARY.processes if each.pool is None)
+    frontends = sum(each.replicas for each in SUMMARY[PROCESSES] if each.pool is None)
     nodes = sum(pool.nodes_max for pool in SUMMARY[POOLS])
     assert cell_nodes("elb.targets") == 1000 * nodes // frontends
 
@@ -108,7 +109,7 @@ def test_use_of_an_account() -> None:
     assert used("ec2.elasticAddresses", 10_000) == 2 * 3
     assert used("eks.clusters", 10_000) == used("vpc.vpcs", 10_000) == 2
     assert used("ec2.L-417A185B", 10_000) == 1250 * 192
-    workers = sum(each.replicas for each in SUMMARY.processes if each.pool)
+    workers = sum(each.replicas for each in SUMMARY[PROCESSES] if each.pool)
     per_node = workers / sum(pool.nodes_max for pool in SUMMARY[POOLS])
     assert used("cloudwatch.queries", 10_000) == pytest.approx(
         (1250 * per_node * 6 + 1250 + 2 * SYSTEM_NODES) / 120 / 60
