@@ -15,7 +15,7 @@ from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
 from inference_blueprints.spec.lock.lock import Lock, with_commits
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins, pinned_version
 from inference_blueprints.spec.model_files import with_models
-from inference_blueprints.spec.rules.rule_table import rule_findings
+from inference_blueprints.spec.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import BlueprintError, Finding, Problem
 

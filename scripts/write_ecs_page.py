@@ -12,8 +12,8 @@ from typing import Final
 from generated_files import filled, rewrite
 
 from inference_blueprints.render.ecs.ecs_limits import ECS_LIMITS
+from inference_blueprints.spec.section import Section
 from inference_blueprints.spec.types import Spec
-from inference_blueprints.spec.types.section import Section
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "ecs.md"
 #: Key of the blueprint: what it is on EKS, and on ECS.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import Path
 from inference_contracts.errors import Finding
+
+if TYPE_CHECKING:
+    from inference_blueprints.spec.blueprint import Blueprint
 
 _Item = TypeVar("_Item")
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.rules.rule_table import RULES, Rule
+from inference_blueprints.spec.rule import Rule
+from inference_blueprints.spec.rule_table import all_rules
 from inference_blueprints.spec.schema import json_schema
 from inference_blueprints.spec.structure import Key, is_choice, keys, walk
 from inference_blueprints.spec.types import Section
@@ -25,7 +26,7 @@ def key_tables() -> str:
 
 def rule_list(further: Iterable[Rule] = ()) -> str:
     """Return a Markdown list of what the rules check, and what further checks do."""
-    checks = (str(rule.__doc__).removeprefix("Check that ") for rule in (*RULES, *further))
+    checks = (str(rule.__doc__).removeprefix("Check that ") for rule in (*all_rules(), *further))
     return "".join(f"- {check[0].upper()}{check[1:]}\n" for check in checks)
 
 

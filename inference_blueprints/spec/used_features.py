@@ -8,8 +8,8 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 import inference_catalog as catalog
+from inference_blueprints.spec.section import Choice, Section
 from inference_blueprints.spec.types import Spec
-from inference_blueprints.spec.types.section import Choice, Section
 from inference_catalog.support_levels import PROCESSORS, Feature, Support, unknown_feature
 
 

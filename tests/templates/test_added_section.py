@@ -26,14 +26,22 @@ LINKED = (
     *("blueprints", "catalog", "cdk.json", "charts", "constructs", "contracts", "helm_values", "runtime"),
 )
 
-TYPES = '''
-"""Money that teams may spend."""
+SECTION = '''
+"""Money that teams may spend: keys and rules."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.rule import rule
+from inference_blueprints.spec.section import Name, Section
+from inference_contracts.errors import Finding
 from pydantic import Field
 
-from inference_blueprints.spec.types.section import Name, Section
+if TYPE_CHECKING:
+    from inference_blueprints.spec.blueprint import Spec
 
 
 class Budget(Section):
@@ -52,20 +60,9 @@ class Budgets(Section):
     """Dollars of all teams in a month."""
     shares: list[Budget] = Field(min_length=1)
     """What each team may spend."""
-'''
-
-RULES = '''
-"""Rules on budgets."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from inference_contracts.errors import Finding
-from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.types import Spec
 
 
+@rule
 def share_is_within_the_total(spec: Spec) -> Iterator[Finding]:
     """Check that no team may spend more than all teams."""
     if spec.budgets:
@@ -84,7 +81,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from inference_blueprints.spec.types import Budgets
+from inference_blueprints.spec.sections.budgets import Budgets
 
 
 class BudgetsStack(cdk.Stack):
@@ -101,25 +98,14 @@ class BudgetsStack(cdk.Stack):
 #: The edits of docs/architecture.md for a section and a stack: file, what is there, what is added before it.
 EDITS = (
     (
-        "inference_blueprints/spec/types/blueprint.py",
-        "from inference_blueprints.spec.types.environment import",
-        "from inference_blueprints.spec.types.budgets import Budgets\n",
+        "inference_blueprints/spec/blueprint.py",
+        "from inference_blueprints.spec.sections.environment.keys import",
+        "from inference_blueprints.spec.sections.budgets import Budgets\n",
     ),
     (
-        "inference_blueprints/spec/types/blueprint.py",
+        "inference_blueprints/spec/blueprint.py",
         "\n\nclass Blueprint(Section):",
         '    budgets: Budgets | None = None\n    """Money of teams; without it they may spend any."""\n',
-    ),
-    (
-        "inference_blueprints/spec/types/__init__.py",
-        "from inference_blueprints.spec.types.environment import",
-        "from inference_blueprints.spec.types.budgets import Budgets\n",
-    ),
-    ("inference_blueprints/spec/rules/rule_table.py", "    capacity,\n    capacity_shift,", "    budgets,\n"),
-    (
-        "inference_blueprints/spec/rules/rule_table.py",
-        "    weights.one_source,\n",
-        "    budgets.share_is_within_the_total,\n",
     ),
     (
         "stacks/platform.py",
@@ -164,8 +150,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(root() / "app.py", house)  # which imports what lies beside the file that a link leads to
     for name in LINKED:
         (house / name).symlink_to(root() / name)
-    (house / "inference_blueprints/spec/types/budgets.py").write_text(TYPES.lstrip())
-    (house / "inference_blueprints/spec/rules/budgets.py").write_text(RULES.lstrip())
+    (house / "inference_blueprints/spec/sections/budgets.py").write_text(SECTION.lstrip())
     (house / "stacks/budgets_stack.py").write_text(STACK.lstrip())
     for name, anchor, added in EDITS:
         text = (house / name).read_text()

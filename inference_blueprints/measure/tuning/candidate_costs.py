@@ -12,7 +12,7 @@ from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.sizing.node_packing import cheapest_placement, workers_of_pool
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.rules.rule_table import rule_findings
+from inference_blueprints.spec.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
 

@@ -19,7 +19,7 @@ from inference_blueprints.measure.tuning.traces import UserTrace
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.spec.rules.rule_table import rule_findings
+from inference_blueprints.spec.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint, Model, Workers, Workload
 from inference_catalog import LatencyProfile
 

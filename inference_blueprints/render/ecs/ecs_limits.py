@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from inference_blueprints.spec.deployments import each_placement, each_workers
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.rules.deployments import each_placement, each_workers
-from inference_blueprints.spec.rules.pools import known_instance_types
+from inference_blueprints.spec.sections.pools.rules import known_instance_types
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.spec.wording import Path
 from inference_catalog.ecs_hosts import host_kind

@@ -35,7 +35,7 @@ from inference_blueprints.serving.estimates.shared_cache import shared_cache_fin
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, engine_release, resolve
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import decidable, usable
-from inference_blueprints.spec.rules.rule_table import findings_of
+from inference_blueprints.spec.rule_table import findings_of
 from inference_contracts.errors import Finding
 
 #: Checks that look at the whole blueprint, as its rules do.

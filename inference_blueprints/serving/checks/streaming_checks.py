@@ -12,7 +12,7 @@ from inference_blueprints.serving.streaming.broker_load import broker_load, fitt
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.serving.streaming.stream_load import stream_load
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.rules.rule_table import Rule
+from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.types import Spec
 from inference_contracts.errors import Finding
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.spec.deployments import each_placement, each_workers
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.rules.deployments import each_placement, each_workers
-from inference_blueprints.spec.rules.pools import accelerator_name, known_instance_types
-from inference_blueprints.spec.rules.rule_table import Rule
+from inference_blueprints.spec.rule import Rule
+from inference_blueprints.spec.sections.pools.rules import accelerator_name, known_instance_types
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
 from inference_catalog.processors import processors

@@ -11,7 +11,7 @@ import inference_catalog as catalog
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.serving.streaming.stream_load import stream_load
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.rules.kafka import ZONES_OF_EXPRESS
+from inference_blueprints.spec.sections.streaming.rules import ZONES_OF_EXPRESS
 from inference_blueprints.spec.types import ExpressKafka, StreamingJob
 from inference_catalog import BrokerSize
 

@@ -10,9 +10,9 @@ import yaml
 
 from benchmarks.harness.generated import generated_blueprint
 from inference_blueprints.resources import blueprints_directory
-from inference_blueprints.spec.rules.queueing import MAXIMUM_BORROWING_POOLS
+from inference_blueprints.spec.section import Section
+from inference_blueprints.spec.sections.queueing.rules import MAXIMUM_BORROWING_POOLS
 from inference_blueprints.spec.types import Batch, Spec
-from inference_blueprints.spec.types.section import Section
 from tests.templates.checks.limits import exceeded_limits, sizes
 from tests.templates.strategies import PLATFORM
 from tests.templates.synthesis import write_templates

@@ -10,8 +10,8 @@ from suites import BEFORE_RELEASE, SUITES, suites_of
 
 import inference_catalog as catalog
 from inference_blueprints.resources import root
+from inference_blueprints.spec.section import Section
 from inference_blueprints.spec.types import Spec
-from inference_blueprints.spec.types.section import Section
 from inference_catalog.support_levels import HOW, PROCESSORS, Feature, Proof, Support, SupportLevel
 
 

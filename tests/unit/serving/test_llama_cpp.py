@@ -16,7 +16,7 @@ from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process
-from inference_blueprints.spec.types.gguf_file import GgufType
+from inference_blueprints.spec.sections.gguf.keys import GgufType
 from inference_catalog.gguf_types import bits_per_weight, gguf_types, in_gguf
 from inference_catalog.published_speeds import published_speeds
 from inference_contracts.errors import BlueprintError

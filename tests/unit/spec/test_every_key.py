@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.spec.section import Section
 from inference_blueprints.spec.structure import keys, section_at, walk
 from inference_blueprints.spec.types import (
     Alarms,
@@ -23,7 +24,6 @@ from inference_blueprints.spec.types import (
     Kafka,
     Network,
 )
-from inference_blueprints.spec.types.section import Section
 from inference_blueprints.spec.wording import path_text
 from inference_contracts.errors import BlueprintError
 

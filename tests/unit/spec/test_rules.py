@@ -16,8 +16,9 @@ import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.spec import rules
-from inference_blueprints.spec.rules.rule_table import RULES, Rule, rule_findings
+from inference_blueprints.spec import sections
+from inference_blueprints.spec.rule import Rule
+from inference_blueprints.spec.rule_table import all_rules, rule_findings
 from inference_blueprints.spec.structure import keys
 from inference_blueprints.spec.types import Engine, Spec
 from inference_contracts.errors import BlueprintError, Finding
@@ -52,8 +53,8 @@ def test_warnings_do_not_join_errors() -> None:
 
 
 def written_rules() -> Iterator[Rule]:
-    """Yield the public functions of the folder of rules that turn a `Spec` into findings."""
-    for module in pkgutil.iter_modules(rules.__path__, f"{rules.__name__}."):
+    """Yield the public functions of the sections that turn a `Spec` into findings."""
+    for module in pkgutil.walk_packages(sections.__path__, f"{sections.__name__}."):
         for _, function in inspect.getmembers(import_module(module.name), inspect.isgeneratorfunction):
             signature = inspect.signature(function)
             kinds = [each.annotation for each in signature.parameters.values()]
@@ -62,9 +63,9 @@ def written_rules() -> Iterator[Rule]:
                 yield function
 
 
-def test_every_rule_is_in_the_table() -> None:
-    """A rule that is written but not in the table would check nothing."""
-    assert set(written_rules()) == set(RULES)
+def test_every_rule_is_declared_once() -> None:
+    """A rule that is written without its decorator would check nothing."""
+    assert sorted(map(id, written_rules())) == sorted(map(id, all_rules()))
 
 
 def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,8 +79,8 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
 
         return check
 
-    table = "inference_blueprints.spec.rules.rule_table.RULES"
-    monkeypatch.setattr(table, tuple(record(rule) for rule in RULES))
+    recorded = tuple(record(rule) for rule in all_rules())
+    monkeypatch.setattr("inference_blueprints.spec.rule_table.all_rules", lambda: recorded)
     checks = "inference_blueprints.serving.checks.serving_checks.SPEC_CHECKS"
     monkeypatch.setattr(checks, tuple(record(check) for check in SPEC_CHECKS))
     broken = [*HERE.glob("broken/rules_*.yaml")]
@@ -92,7 +93,7 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
             parse_blueprint(edited(case), "base.yaml")
         except BlueprintError:
             continue
-    assert fired == {*RULES, *SPEC_CHECKS}
+    assert fired == {*all_rules(), *SPEC_CHECKS}
 
 
 def test_rules_of_a_whole_blueprint() -> None:

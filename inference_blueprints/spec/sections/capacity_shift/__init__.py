@@ -1,0 +1,1 @@
+"""Capacity that moves between real time and batch."""

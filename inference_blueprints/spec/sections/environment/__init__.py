@@ -1,0 +1,1 @@
+"""Account, network and cluster of a platform."""

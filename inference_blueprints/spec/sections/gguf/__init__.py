@@ -1,0 +1,1 @@
+"""Weights as one file of GGUF."""

@@ -1,0 +1,1 @@
+"""Broken and slow GPUs."""

@@ -1,0 +1,366 @@
+"""Models: weights, engine, workload, and the deployments that serve them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
+
+import inference_catalog as published
+from inference_blueprints.spec.section import (
+    ArgumentValue,
+    Choice,
+    ContainerImage,
+    HuggingFaceRepository,
+    Name,
+    Revision,
+    S3Prefix,
+    SecretArn,
+    Section,
+    default,
+)
+from inference_blueprints.spec.sections.elasticity.keys import MeasuredStart, ReplicaRange, ScaledBy
+from inference_blueprints.spec.sections.gguf.keys import Gguf
+from inference_blueprints.spec.sections.images.keys import ImageRequests, Media
+from inference_blueprints.spec.sections.stacks.keys import (
+    Frontend,
+    KvCache,
+    Parsers,
+    Routing,
+    Speculation,
+    Stack,
+    with_stack_and_routing,
+)
+from inference_catalog.gguf_types import in_gguf
+
+StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
+OnlineType = Literal["fp8", "fp8Blocks"]
+KvCacheType = Literal["auto", "bf16", "fp8"]
+Task = Literal["generate", "embed", "images"]
+
+
+class Mirror(Section):
+    """Copy the model once into the platform's bucket. Workers read it from there."""
+
+
+class Weights(Section):
+    """Source of the weights: exactly one of `huggingFace` and `s3`."""
+
+    hugging_face: HuggingFaceRepository | None = None
+    """Repository on the Hugging Face Hub."""
+    revision: Revision | None = None
+    """Commit, branch or tag of the repository. With a commit, the weights never change."""
+    token_secret_arn: SecretArn | None = None
+    """ARN of the Secrets Manager secret with the Hub token, for a gated model."""
+    mirror: Mirror | None = None
+    """Copy the repository once into the platform's bucket. vLLM streams it from there; other engines read the
+    node's copy of it. Requires a commit as `revision`."""
+    s3: S3Prefix | None = None
+    """S3 prefix with the model's files, which are streamed into the GPUs. Requires `catalog`. It is a folder:
+    `s3://bucket/llama` has the files of `llama/`, and workers cannot read those of `llama-70b/`."""
+    catalog: str | None = None
+    """Entry of the model catalogue with the same architecture, if the repository has no entry of its own."""
+    type: StoredType | None = None
+    """Type of the repository's quantised weights if `catalog` names the model with 16 bits. `fp8` has a scale
+    per tensor or channel, `fp8Blocks` per 128 by 128 weights, `int4` per 128 weights (AWQ, GPTQ)."""
+    gguf: Gguf | None = None
+    """The file of the repository that the engine llamaCpp reads."""
+
+    _added: Mapping[str, published.Model] = PrivateAttr(default_factory=dict)
+
+    @property
+    def entries(self) -> Mapping[str, published.Model]:
+        """Entries that `catalog` may name: the catalogue's, and those next to the blueprint."""
+        return {**published.models(), **published.pipelines(), **self._added}
+
+    @property
+    def drafts(self) -> Mapping[str, published.Model]:
+        """Drafts that `speculation` may name: the catalogue's, and those next to the blueprint."""
+        return {**published.drafts(), **{name: each for name, each in self._added.items() if each.draft}}
+
+    @property
+    def entry(self) -> published.Model | None:
+        """Shape of the model, with its weights as the repository stores them; None if it is not known."""
+        name = self.catalog or self.hugging_face or ""
+        found = self.entries.get(name)
+        if found and self.gguf:
+            return in_gguf(found, self.gguf.type)
+        return found.stored_as(self.type) if found and self.type else found
+
+    def with_entries(self, added: Mapping[str, published.Model]) -> Weights:
+        """Return a copy that knows further entries.
+
+        Parameters
+        ----------
+        added
+            Entry by name. They come before those of the catalogue.
+        """
+        copy = self.model_copy()
+        copy._added = added
+        return copy
+
+    @property
+    def in_s3(self) -> bool:
+        """Whether workers read the weights from S3."""
+        return self.s3 is not None or self.mirror is not None
+
+
+class EngineImage(Section):
+    """Your own image of an engine, or a mirror of the published one."""
+
+    name: ContainerImage
+    """Image with its tag, and best with its digest. Under Dynamo, the tag begins with the release."""
+    release: str = Field(min_length=1, max_length=64)
+    """Release of Dynamo's image that it is, or is built on. Its flags are used."""
+
+
+class EngineSection(Section):
+    """Settings of an engine."""
+
+    args: dict[str, ArgumentValue] = Field(default_factory=dict, max_length=200)
+    """Engine arguments without dashes, such as `seed: 7`. Arguments that the plan sets are errors."""
+    env: dict[str, str] = Field(default_factory=dict, max_length=100)
+    """Environment variables of the workers, such as `NCCL_DEBUG: INFO`. Variables that the plan sets are
+    errors, and so are secrets."""
+    image: EngineImage | None = None
+    """Image of the workers. Without it, the published one at the release in the catalogue."""
+
+
+class VllmEngine(EngineSection):
+    """vLLM."""
+
+
+class SglangEngine(EngineSection):
+    """SGLang."""
+
+
+class TensorrtLlmEngine(EngineSection):
+    """TensorRT-LLM with its PyTorch backend."""
+
+
+class VllmNeuronEngine(EngineSection):
+    """vLLM on AWS's accelerators."""
+
+
+class LlamaCppEngine(EngineSection):
+    """llama.cpp's server."""
+
+
+class VllmOmniEngine(EngineSection):
+    """vLLM-Omni's server, for models that make images from text."""
+
+
+class Engine(Choice):
+    """The inference engine."""
+
+    vllm: VllmEngine | None = None
+    """vLLM, at the release in the catalogue."""
+    sglang: SglangEngine | None = None
+    """SGLang, at the release in the catalogue."""
+    tensorrt_llm: TensorrtLlmEngine | None = None
+    """TensorRT-LLM, at the release in the catalogue."""
+    vllm_neuron: VllmNeuronEngine | None = None
+    """vLLM in AWS's image for Inferentia2, Trainium and Trainium2, at the release in the catalogue. This
+    project has not run it on these accelerators."""
+    llama_cpp: LlamaCppEngine | None = None
+    """llama.cpp on the processors of Graviton4, for small models in GGUF, at the release in the catalogue."""
+    vllm_omni: VllmOmniEngine | None = None
+    """vLLM-Omni for models with `task: images`, at the release in the catalogue. This project has not run
+    it."""
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentValue]:
+        """Engine arguments in the file, by name without dashes."""
+        return self.section.args
+
+    @property
+    def section(self) -> EngineSection:
+        """The settings of the chosen engine."""
+        given = (
+            self.vllm,
+            self.sglang,
+            self.tensorrt_llm,
+            self.vllm_neuron,
+            self.llama_cpp,
+            self.vllm_omni,
+        )
+        [section] = [each for each in given if each is not None]
+        return section
+
+
+class Workload(Section):
+    """Expected requests. They determine the size of the KV cache, and the requests of the local replay."""
+
+    # Given values are at least 1: pydantic does not check a default.
+    input_tokens: int = Field(default=0, ge=1, le=10_000_000)
+    """Mean prompt length in tokens, including images. Required, except with `task: images`."""
+    output_tokens: int = Field(default=0, ge=0, le=1_000_000)
+    """Mean answer length in tokens. Required with `task: generate`."""
+    images: ImageRequests | None = None
+    """Images that a request asks for. Required with `task: images`, in place of tokens."""
+    shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
+    peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
+    """Requests per second in the busiest minute."""
+
+
+class Objectives(Section):
+    """Latency objectives of the deployments."""
+
+    time_to_first_token_p90_ms: float | None = Field(default=None, gt=0.0)
+    """Time to first token, 90th percentile, in milliseconds."""
+    time_per_output_token_p90_ms: float | None = Field(default=None, gt=0.0)
+    """Time per output token, 90th percentile, in milliseconds."""
+
+
+class RealTime(Section):
+    """Callers that wait only a short time for the whole answer, such as ad servers."""
+
+    deadline_millis: float = Field(gt=0.0, le=600_000.0)
+    """How long a caller waits for the whole answer, in milliseconds. Then it goes on with a value of its own,
+    the fallback."""
+    fallback_percent: float = Field(default=1.0, gt=0.0, le=100.0)
+    """Largest share of calls that may end with the fallback, in percent."""
+
+
+def _form_of_replicas(value: Any) -> str:
+    """Return which form of `replicas` a value has, so that errors are about this form."""
+    return "range" if isinstance(value, dict | ReplicaRange) else "number"
+
+
+Replicas = Annotated[
+    Annotated[int, Field(ge=1, le=10_000), Tag("number")] | Annotated[ReplicaRange, Tag("range")],
+    Discriminator(_form_of_replicas),
+]
+
+
+class Workers(Section):
+    """A set of identical workers."""
+
+    pool: Name
+    """Name of the pool on whose nodes the workers run."""
+    replicas: Replicas
+    """Number of workers, or its range with `scaledBy`."""
+    scaled_by: ScaledBy | None = None
+    """What decides how many workers of the range run. Required with a range."""
+    measured_start: MeasuredStart | None = None
+    """Start times of a worker on a new node that you measured. Elastic workers keep a reserve for it."""
+    tensor_parallel_size: int = Field(ge=1, le=64)
+    """Number of accelerators over which each layer is split. The engine splits each of AWS's accelerators
+    further, over its NeuronCores."""
+    pipeline_parallel_size: int = Field(default=1, ge=1, le=16)
+    """Number of consecutive stages over which the layers are divided."""
+    data_parallel_size: int = Field(default=1, ge=1, le=128)
+    """Ranks per worker. Each rank computes attention for its own requests; all share the experts."""
+    expert_parallel: bool = False
+    """Whether each accelerator holds whole experts instead of a slice of each. For mixtures of experts.
+    Experimental for workers that span nodes."""
+
+    @property
+    def least(self) -> int:
+        """Smallest number of workers."""
+        return self.replicas.min if isinstance(self.replicas, ReplicaRange) else self.replicas
+
+    @property
+    def most(self) -> int:
+        """Largest number of workers."""
+        return self.replicas.max if isinstance(self.replicas, ReplicaRange) else self.replicas
+
+    @property
+    def accelerators(self) -> int:
+        """Number of accelerators per worker, on one node or on several whole nodes."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+
+
+class Disaggregated(Section):
+    """Separate workers for prefill and decode. The KV cache is transferred between them."""
+
+    prefill: Workers
+    """Workers that compute prompts."""
+    decode: Workers
+    """Workers that write answers."""
+
+
+class Deployment(Section):
+    """A set of workers behind the model's route: exactly one of `aggregated` and `disaggregated`."""
+
+    name: Name
+    """Name of the deployment within its model."""
+    aggregated: Workers | None = None
+    """Prefill and decode in the same workers."""
+    disaggregated: Disaggregated | None = None
+    """Separate workers for prefill and decode, for long prompts on pools with `efa`. Experimental with
+    SGLang."""
+
+    @property
+    def workers(self) -> Mapping[tuple[str, ...], Workers]:
+        """Sets of workers by their path below the deployment."""
+        if self.disaggregated is not None:
+            each = self.disaggregated
+            return {("disaggregated", "prefill"): each.prefill, ("disaggregated", "decode"): each.decode}
+        return {} if self.aggregated is None else {("aggregated",): self.aggregated}
+
+
+class Model(Section):
+    """A model to serve."""
+
+    name: Name
+    """Name under which the OpenAI API serves it."""
+    weights: Weights
+    """Source of the weights."""
+    task: Task = "generate"
+    """What the model does: write text (`generate`), turn each input into a vector (`embed`), or make images
+    from text (`images`). With `embed`, vLLM serves `/v1/embeddings` instead of chat and completions; with
+    `images`, vLLM-Omni serves `/v1/images/generations`."""
+    engine: Engine = default({"vllm": {}})
+    """Inference engine. Without it, vLLM."""
+    stack: Stack = default({"dynamo": {}})
+    """Serving stack in front of the engines. Without it, Dynamo, or the first stack that runs the engine."""
+    workload: Workload
+    """Expected requests."""
+    objectives: Objectives = default({})
+    """Latency objectives."""
+    real_time: RealTime | None = None
+    """Callers with a deadline. `make run` sends their requests from a Java server and reports fallbacks."""
+    routing: Routing = default({"kvAware": {}})
+    """Distribution of requests over workers. Without it, KV-aware, or `leastRequests` on `direct`."""
+    kv_cache: KvCache | None = None
+    """KV cache outside the accelerators. Without it, only the accelerators hold KV cache."""
+    kv_cache_type: KvCacheType = "auto"
+    """Type of the KV cache on the accelerators: that of the activations (`auto`), or a smaller one."""
+    quantization: OnlineType | None = None
+    """Type to which vLLM quantises 16-bit weights while it loads them: `fp8` with a scale per tensor,
+    `fp8Blocks` per 128 by 128 weights. Without it, weights are loaded as they are stored."""
+    speculation: Speculation | None = None
+    """Speculative decoding. Without it, each step computes one token per request."""
+    media: Media | None = None
+    """Images in requests. Without it, the model reads only text."""
+    parsers: Parsers | None = None
+    """Parsers of reasoning and tool calls. Without it, the catalogue's for the model."""
+    # A load balancer's rule supports five target groups, and this quota cannot be raised.
+    deployments: list[Deployment] = Field(min_length=1, max_length=5)
+    """Sets of workers. All of them are behind the same route."""
+    frontend: Frontend | None = None
+    """Frontends of each deployment. Without it, the library chooses their number and size. Only on Dynamo."""
+
+    @classmethod
+    def completed(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Choose the stack by the engine, and the routing by the stack, where the file does not."""
+        return with_stack_and_routing(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _engine_decides_the_stack(cls, value: Any) -> Any:
+        return cls.completed(value) if isinstance(value, dict) else value
+
+    @property
+    def makes_images(self) -> bool:
+        """Whether the model makes images from text."""
+        return self.task == "images"
+
+    @property
+    def draft(self) -> published.Model | None:
+        """The model's draft; None without one, or if it is not known."""
+        eagle = self.speculation.eagle if self.speculation else None
+        return self.weights.drafts.get(eagle.hugging_face) if eagle else None

@@ -1,0 +1,1 @@
+"""Job queues on the pools."""

@@ -1,0 +1,1 @@
+"""How a model is served: stack, frontends, parsers, caches, speculation."""

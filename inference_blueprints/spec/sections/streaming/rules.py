@@ -1,0 +1,283 @@
+"""Rules on streaming jobs: what they read, what they call, and what they write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import inference_catalog as catalog
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.rule import duplicate_names, rule
+from inference_blueprints.spec.sections.stacks.keys import STACK_OF_ENGINE
+from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob
+from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
+from inference_blueprints.spec.zones import platform_zones
+from inference_catalog.streaming_figures import regions_without_flink_logs
+from inference_contracts.errors import Finding
+from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
+
+JOBS: Path = ("spec", "streaming")
+_MILLIS = 1000
+_SECONDS_AN_HOUR = 3600
+
+
+@rule
+def streaming_has_kafka(spec: Spec) -> Iterator[Finding]:
+    """Check that streaming jobs have a Kafka cluster, and that a Kafka cluster has streaming jobs."""
+    if spec.streaming and spec.kafka is None:
+        message = (
+            "there is no Kafka cluster to read from; add 'kafka: {express: {}}' to spec, or name yours "
+            "under 'kafka.existing'"
+        )
+        yield Finding(JOBS, message)
+    if spec.kafka and not spec.streaming:
+        message = "no job reads from the cluster; add a job to spec.streaming, or remove this section"
+        yield Finding(("spec", "kafka"), message)
+
+
+@rule
+def jobs_are_logged(spec: Spec) -> Iterator[Finding]:
+    """Check that CloudFormation can create the jobs with their logs in the region."""
+    without, region = regions_without_flink_logs(), spec.environment.region
+    if spec.streaming and region in without:
+        known = sorted(catalog.regions().keys() - without)
+        message = (
+            f"CloudFormation cannot create Flink applications with logs in {quote(region)}; choose one of "
+            f"{listing(known)} as the region, or remove this section"
+        )
+        yield Finding(JOBS, message)
+
+
+@rule
+def jobs_differ(spec: Spec) -> Iterator[Finding]:
+    """Check that streaming jobs have different names."""
+    names: dict[Path, str] = {(*JOBS, index, "name"): job.name for index, job in usable(spec.streaming)}
+    yield from duplicate_names("streaming job", names)
+
+
+@rule
+def job_has_a_model(spec: Spec) -> Iterator[Finding]:
+    """Check that the model of a streaming job is one of the blueprint's, and that it writes text."""
+    names = [model.name for model in spec.models]
+    for index, job in usable(spec.streaming):
+        path = (*JOBS, index, "model")
+        if job.model not in names:
+            message = f"got {quote(job.model)}, {allowed('model', names)}{suggestion(job.model, names)}"
+            yield Finding(path, message)
+        elif task := next(
+            (m.task for m in spec.models if m.name == job.model and m.task != "generate"), None
+        ):
+            message = f"got {quote(job.model)}, a model with 'task: {task}' writes no text; choose another"
+            yield Finding(path, message)
+
+
+@rule
+def job_has_a_team(spec: Spec) -> Iterator[Finding]:
+    """Check that the team of a streaming job is in the blueprint."""
+    names = [team.name for team in spec.teams]
+    for index, job in usable(spec.streaming):
+        if job.team in names:
+            continue
+        known = allowed("team", names) if names else "there are no teams; add it to spec.teams"
+        yield Finding((*JOBS, index, "team"), f"got {quote(job.team)}, {known}{suggestion(job.team, names)}")
+
+
+@rule
+def job_writes_a_signal_of_its_team(spec: Spec) -> Iterator[Finding]:
+    """Check that a streaming job writes a signal of its team, and that no other job writes it."""
+    signals: Sequence[Signal] = spec.signal_store.signals if spec.signal_store else ()
+    owned = {signal.name: signal.team for signal in signals}
+    first: dict[str, int] = {}
+    for index, job in usable(spec.streaming):
+        path, name = (*JOBS, index, "signal", "name"), job.signal.name
+        if owned.get(name) != job.team:
+            own = [each for each, team in owned.items() if team == job.team]
+            known = allowed("signal", own) if own else f"team {quote(job.team)} has none"
+            message = (
+                f"got {quote(name)}, {known}{suggestion(name, own)}; declare it under "
+                f"spec.signalStore.signals with team {quote(job.team)}"
+            )
+            yield Finding(path, message)
+        elif first.setdefault(name, index) != index:
+            message = (
+                f"got {quote(name)}, which the job at spec.streaming[{first[name]}] writes too, so each "
+                "would replace the other's values; declare another signal"
+            )
+            yield Finding(path, message)
+
+
+@rule
+def prompt_and_answer_fit_the_context(spec: Spec) -> Iterator[Finding]:
+    """Check that the longest prompt and answer of a streaming job fit the context of its model."""
+    for index, job in usable(spec.streaming):
+        model = _model(spec, job)
+        entry = model.weights.entry if model else None
+        tokens = job.prompt.max_input_tokens + job.answer.max_tokens
+        if entry and tokens > entry.context_length:
+            message = (
+                f"maxInputTokens {job.prompt.max_input_tokens} + answer.maxTokens {job.answer.max_tokens} = "
+                f"{tokens} tokens, the context of {entry.name} is {entry.context_length}; lower one of them"
+            )
+            yield Finding((*JOBS, index, "prompt", "maxInputTokens"), message)
+
+
+@rule
+def deadline_is_above_the_latency(spec: Spec) -> Iterator[Finding]:
+    """Check that the deadline of a streaming job is longer than the expected time of a call."""
+    for index, job in usable(spec.streaming):
+        if job.deadline_millis <= job.load.latency_millis:
+            message = (
+                f"got {job.deadline_millis}, but a call is expected to take {job.load.latency_millis} ms "
+                "(load.latencyMillis), so about half of the prompts would become dead letters; raise it to "
+                f"{3 * job.load.latency_millis} or more, or choose a faster model"
+            )
+            yield Finding((*JOBS, index, "deadlineMillis"), message)
+
+
+@rule
+def sessions_hold_together(spec: Spec) -> Iterator[Finding]:
+    """Check that the gap of a session is longer than the debounce and than the time between its events."""
+    for index, job in usable(spec.streaming):
+        path, session, load = (*JOBS, index, "session", "gapSeconds"), job.session, job.load
+        between = load.session_seconds / load.events_per_session
+        if session.gap_seconds * _MILLIS <= session.debounce_millis:
+            message = (
+                f"got {session.gap_seconds} s, the session would end before its debounce of "
+                f"{session.debounce_millis} ms; raise it"
+            )
+            yield Finding(path, message)
+        elif session.gap_seconds <= between:
+            message = (
+                f"got {session.gap_seconds} s, but the load has {between:,.0f} s between two events of a "
+                "session (sessionSeconds / eventsPerSession), so sessions fall apart; raise it"
+            )
+            yield Finding(path, message)
+        if job.events.retention_hours * _SECONDS_AN_HOUR < session.gap_seconds:
+            message = (
+                f"got {job.events.retention_hours} h, which is shorter than a session's gap of "
+                f"{session.gap_seconds} s, so a job that starts again cannot read its open sessions; raise it"
+            )
+            yield Finding((*JOBS, index, "events", "retentionHours"), message)
+
+
+@rule
+def topics_agree(spec: Spec) -> Iterator[Finding]:
+    """Check that jobs which read the same topic describe it alike, and that none reads dead letters."""
+    dead = {job.name + DEAD_LETTERS_SUFFIX: job.name for _, job in usable(spec.streaming)}
+    first: dict[str, StreamingJob] = {}
+    for index, job in usable(spec.streaming):
+        path, events = (*JOBS, index, "events"), job.events
+        if events.topic in dead:
+            message = (
+                f"got {quote(events.topic)}, the dead letters of job {quote(dead[events.topic])}; rename it"
+            )
+            yield Finding((*path, "topic"), message)
+        other = first.setdefault(events.topic, job).events
+        if (other.partitions, other.retention_hours) != (events.partitions, events.retention_hours):
+            message = (
+                f"job {quote(first[events.topic].name)} reads {quote(events.topic)} too, and declares other "
+                "partitions or another retention; declare the same"
+            )
+            yield Finding(path, message)
+
+
+@rule
+def existing_topics_have_partitions(spec: Spec) -> Iterator[Finding]:
+    """Check that the partitions of a topic are stated if the Kafka cluster exists already."""
+    if spec.kafka is None or spec.kafka.existing is None:
+        return
+    for index, job in usable(spec.streaming):
+        if job.events.partitions is None:
+            message = (
+                f"the number of partitions of {quote(job.events.topic)} in your cluster is not known; state "
+                "it as 'partitions'"
+            )
+            yield Finding((*JOBS, index, "events"), message)
+
+
+@rule
+def answers_build_on_a_cache(spec: Spec) -> Iterator[Finding]:
+    """Check that the model of a streaming job is routed KV-aware, because its prompts grow."""
+    for index, job in usable(spec.streaming):
+        model = _model(spec, job)
+        if model and model.routing.kv_aware is None:
+            routing = f"routing: {{{model.routing.chosen}: {{}}}}"
+            alone = model.engine.chosen in STACK_OF_ENGINE
+            remedy = f"{model.engine.chosen} has no router, vllm has one" if alone else "route it 'kvAware'"
+            message = (
+                f"{quote(job.model)} has {quote(routing)}, so a session's next prompt seldom "
+                f"meets the cache of its former one; {remedy}"
+            )
+            yield Finding((*JOBS, index, "model"), message, "warning")
+
+
+@rule
+def signals_outlive_a_session_step(spec: Spec) -> Iterator[Finding]:
+    """Check that a signal stays at least until the next event of its session is expected."""
+    for index, job in usable(spec.streaming):
+        between = job.load.session_seconds / job.load.events_per_session
+        if job.signal.ttl_seconds < between:
+            message = (
+                f"got {job.signal.ttl_seconds} s, but {between:,.0f} s pass between two events of a session, "
+                "so the signal is gone before the next one; raise it"
+            )
+            yield Finding((*JOBS, index, "signal", "ttlSeconds"), message, "warning")
+
+
+def _model(spec: Spec, job: StreamingJob) -> Model | None:
+    return next((model for model in spec.models if model.name == job.model), None)
+
+
+_KAFKA: Path = ("spec", "kafka")
+#: Express clusters have three zones, with as many brokers in each:
+#: https://docs.aws.amazon.com/msk/latest/developerguide/msk-broker-types-express.html
+ZONES_OF_EXPRESS = 3
+_ARN_REGION = 3
+
+
+@rule
+def brokers_are_known(spec: Spec) -> Iterator[Finding]:
+    """Check that the size of Express brokers is one that AWS offers."""
+    express = spec.kafka.express if spec.kafka else None
+    sizes = list(catalog.broker_sizes())
+    if express and express.instance_type not in sizes:
+        kind = express.instance_type
+        message = f"got {quote(kind)}, {allowed('size', sizes)}{suggestion(kind, sizes)}"
+        yield Finding((*_KAFKA, "express", "instanceType"), message)
+
+
+@rule
+def brokers_are_in_three_zones(spec: Spec) -> Iterator[Finding]:
+    """Check that Express brokers are divided evenly among three zones."""
+    express = spec.kafka.express if spec.kafka else None
+    if express is None:
+        return
+    if express.brokers % ZONES_OF_EXPRESS:
+        message = (
+            f"got {express.brokers}, each of {ZONES_OF_EXPRESS} zones has as many brokers; set a multiple of "
+            f"{ZONES_OF_EXPRESS}"
+        )
+        yield Finding((*_KAFKA, "express", "brokers"), message)
+    if spec.environment.region not in catalog.regions():
+        return
+    zones = len(platform_zones(spec.environment))
+    if zones < ZONES_OF_EXPRESS:
+        message = (
+            f"Express brokers need {ZONES_OF_EXPRESS} zones, the platform has {zones}; name more in "
+            "environment.availabilityZones, or use 'kafka.existing'"
+        )
+        yield Finding((*_KAFKA, "express"), message)
+
+
+@rule
+def cluster_is_in_the_region(spec: Spec) -> Iterator[Finding]:
+    """Check that an existing Kafka cluster is in the region of the platform."""
+    existing = spec.kafka.existing if spec.kafka else None
+    if existing is None:
+        return
+    region = existing.cluster_arn.split(":")[_ARN_REGION]
+    if region != spec.environment.region:
+        message = (
+            f"is in {quote(region)}, the platform is in {quote(spec.environment.region)}; name a cluster of "
+            "the platform's region"
+        )
+        yield Finding((*_KAFKA, "existing", "clusterArn"), message)
