@@ -10,7 +10,7 @@ from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
-from inference_blueprints.spec.rules.subnet_addresses import SYSTEM_PODS
+from inference_blueprints.spec.sections.environment.subnet_addresses import SYSTEM_PODS
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.zones import platform_zones
 from inference_catalog import addresses, system_nodes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import inference_catalog as catalog
 from inference_blueprints.report.plan.section import PlanSection, PlanSummary
 from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.spec.rules.subnet_addresses import (
+from inference_blueprints.spec.sections.environment.subnet_addresses import (
     SYSTEM_PODS,
     pool_node_addresses,
     room_for_nodes,
