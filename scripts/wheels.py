@@ -96,7 +96,7 @@ def environment(
     directory.parent.mkdir(parents=True, exist_ok=True)
     _uv("venv", "--no-project", "--python", python, directory, directory=directory.parent)
     installed = directory / "bin/python"
-    limits = [] if constraints is None else ["--constraint", constraints]
+    limits: list[str | Path] = [] if constraints is None else ["--constraint", constraints]
     _uv(
         *("pip", "install", "--python", installed, "--find-links", wheels, "--resolution", resolution),
         *limits,
