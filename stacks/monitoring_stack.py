@@ -7,7 +7,6 @@ from string import Template
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from inference_blueprints.render.monitoring.alarm_table import (
@@ -20,7 +19,6 @@ from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Alarms, Canary
 from inference_constructs.observability import (
     AlarmQuery,
-    AlarmTopic,
     CanaryAlarms,
     MetricDashboard,
     MetricPanel,
@@ -28,6 +26,7 @@ from inference_constructs.observability import (
     PromqlAlarms,
     QueryPanel,
 )
+from stacks.people import people_topic
 
 
 class MonitoringStack(cdk.Stack):
@@ -64,7 +63,7 @@ class MonitoringStack(cdk.Stack):
         super().__init__(scope, construct_id, env=env)
         rows = platform_alarms(platform, plan, on_ecs=on_ecs)
         self._platform = platform
-        topic = self._topic(alarms)
+        topic = people_topic(self, alarms) if alarms else None
         added = PromqlAlarms(
             self,
             "Alarms",
@@ -99,13 +98,6 @@ class MonitoringStack(cdk.Stack):
             shown["model"] += asked.alarms
         for row in dashboards:
             self._add_dashboard(row, shown[row.name])
-
-    def _topic(self, alarms: Alarms | None) -> sns.ITopic | None:
-        if alarms is None:
-            return None
-        if alarms.topic_arn is not None:
-            return sns.Topic.from_topic_arn(self, "Topic", alarms.topic_arn)
-        return AlarmTopic(self, "People", emails=alarms.emails or []).topic
 
     def _add_dashboard(self, row: DashboardRow, alarms: Sequence[cloudwatch.IAlarm]) -> None:
         selector = f'platform="{self._platform}"'

@@ -9,7 +9,6 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTITIONS, topic_partitions
@@ -18,7 +17,6 @@ from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import Alarms, Kafka, StreamingJob
 from inference_constructs import function_code
 from inference_constructs.network import Gateway
-from inference_constructs.observability import AlarmTopic
 from inference_constructs.signals import PORT, SignalAccess
 from inference_constructs.streaming import (
     IAM_PORT,
@@ -44,6 +42,7 @@ from inference_contracts.streaming_names import (
     streaming_role_path,
 )
 from inference_runtime import runtime_directory
+from stacks.people import people_topic
 
 #: Packages that Lambda does not provide.
 _PACKAGES: Final = ("kafka", "valkey")
@@ -100,7 +99,7 @@ class StreamingStack(cdk.Stack):
         self._partitions = topic_partitions(streaming) if kafka.express else {}
         self._topics: dict[str, Construct] = {}
         self._cluster = self._add_cluster(kafka)
-        self._people = self._topic(alarms)
+        self._people = people_topic(self, alarms)
         runtime = runtime_directory()
         self._code = function_code(runtime / "streaming", runtime / "signals", packages=_PACKAGES)
         self._program = JobProgram(
@@ -144,11 +143,6 @@ class StreamingStack(cdk.Stack):
             encryption_key=self._key,
             retention_days=self._retention_days,
         ).cluster
-
-    def _topic(self, alarms: Alarms | None) -> sns.ITopic:
-        if alarms is not None and alarms.topic_arn is not None:
-            return sns.Topic.from_topic_arn(self, "Topic", alarms.topic_arn)
-        return AlarmTopic(self, "People", emails=(alarms.emails or []) if alarms else []).topic
 
     def _add_security_group(self, kafka: Kafka) -> ec2.SecurityGroup:
         """Let jobs and their tools reach brokers, models, the signal store and AWS's services only."""

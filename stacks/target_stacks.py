@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from stacks.data_stack import DataStack
 from stacks.network_stack import NetworkStack
 from stacks.worker_compute import WorkerCompute
+
+if TYPE_CHECKING:  # only some blueprints need the services that it imports
+    from inference_constructs.operations import ControlledCluster
 
 
 def stack_name(platform: str, stack: str) -> str:
@@ -78,3 +83,37 @@ class TargetStacks(ABC):
     @abstractmethod
     def add(self) -> WorkerCompute:
         """Add every stack that runs models, in deployment order, and return the compute of batch workers."""
+
+    def _add_operations(
+        self,
+        cluster: Callable[[cdk.Stack], ControlledCluster],
+        *,
+        on_ecs: bool,
+        after: Sequence[cdk.Stack],
+    ) -> None:
+        """Add the stack of the controllers, if the blueprint has a section of one."""
+        foundation = self._foundation
+        spec, observability = foundation.blueprint.spec, foundation.blueprint.spec.observability
+        shift = shift_configuration_of(foundation.blueprint, foundation.plan)
+        if (spec.gpu_health is None and shift is None) or observability is None:
+            return
+        from stacks.operations_stack import OperationsStack
+
+        stack = OperationsStack(
+            foundation.app,
+            foundation.stack_name("Operations"),
+            platform=foundation.blueprint.metadata.name,
+            cluster=cluster,
+            on_ecs=on_ecs,
+            gpu_health=spec.gpu_health,
+            pools=spec.pools,
+            shift=shift,
+            batch=foundation.data.batch,
+            alarms=observability.alarms,
+            vpc=foundation.network.vpc,
+            encryption_key=foundation.data.encryption_key,
+            retention_days=observability.logs.retention_days,
+            env=foundation.env,
+        )
+        for each in after:
+            stack.add_stack_dependency(each)

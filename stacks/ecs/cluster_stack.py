@@ -9,6 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from inference_constructs.ecs import InferenceEcsCluster
+from inference_constructs.operations import EcsControlledCluster
 
 
 class EcsClusterStack(cdk.Stack):
@@ -56,3 +57,7 @@ class EcsClusterStack(cdk.Stack):
         #: Security group of hosts and tasks.
         self.members = cluster.members
         cdk.CfnOutput(self, "ClusterName", value=cluster.cluster_name)
+
+    def controlled(self, _: cdk.Stack) -> EcsControlledCluster:
+        """Return the cluster as controllers in another stack reach it."""
+        return EcsControlledCluster(self.cluster_name)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import aws_cdk as cdk
-
 from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools, measured_pools
-from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.spec.types import EcsBatchWorkers
 from inference_catalog.ecs_hosts import ecs_host_image
 from inference_constructs.serving import listener_priorities
@@ -33,7 +28,7 @@ class EcsStacks(TargetStacks):
         capacity = self._add_capacity(cluster)
         models = self._add_models(cluster, discovery, after=capacity)
         self._add_metrics(cluster, after=capacity)
-        self._add_operations(after=models)
+        self._add_operations(cluster.controlled, on_ecs=True, after=models)
         network = self._foundation.network
         return WorkerTasks(network.models.gateway, EcsBatchWorkers(), network.vpc)
 
@@ -156,29 +151,3 @@ class EcsStacks(TargetStacks):
             env=foundation.env,
         )
         stack.add_stack_dependency(after)
-
-    def _add_operations(self, *, after: Sequence[cdk.Stack]) -> None:
-        """Add the stack of the controllers, if the blueprint has a section of one."""
-        foundation = self._foundation
-        spec, observability = foundation.blueprint.spec, foundation.blueprint.spec.observability
-        shift = shift_configuration_of(foundation.blueprint, foundation.plan)
-        if (spec.gpu_health is None and shift is None) or observability is None:
-            return
-        from stacks.ecs.operations_stack import EcsOperationsStack
-
-        stack = EcsOperationsStack(
-            foundation.app,
-            foundation.stack_name("Operations"),
-            platform=foundation.blueprint.metadata.name,
-            gpu_health=spec.gpu_health,
-            pools=spec.pools,
-            shift=shift,
-            batch=foundation.data.batch,
-            alarms=observability.alarms,
-            vpc=foundation.network.vpc,
-            encryption_key=foundation.data.encryption_key,
-            retention_days=observability.logs.retention_days,
-            env=foundation.env,
-        )
-        for each in after:
-            stack.add_stack_dependency(each)

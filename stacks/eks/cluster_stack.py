@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.spec.types import EksCluster
+from inference_catalog.charts import charts
 from inference_constructs import acknowledge_managed_policies
 from inference_constructs.capacity import KarpenterIdentity
 from inference_constructs.eks import (
@@ -22,7 +23,7 @@ from inference_constructs.eks import (
     PodIdentity,
     SystemNodegroup,
 )
-from inference_constructs.operations import ControlledCluster
+from inference_constructs.operations import EksControlledCluster
 
 
 class ClusterStack(cdk.Stack):
@@ -94,14 +95,15 @@ class ClusterStack(cdk.Stack):
         self._admit(load_balancer_security_group, model_ports)
         self.access = KubectlAccess.from_cluster(self.cluster, cluster_name=cluster_name)
 
-    @property
-    def controlled(self) -> ControlledCluster:
-        """How controllers outside the cluster reach it."""
-        return ControlledCluster(
-            name=self.access.cluster_name,
+    def controlled(self, stack: cdk.Stack) -> EksControlledCluster:
+        """Return the cluster as controllers in another stack reach it."""
+        return EksControlledCluster(
+            self.access.cluster_name,
+            cluster=self.access.import_cluster(stack),
             endpoint=self.cluster.cluster_endpoint,
             authority=self.cluster.cluster_certificate_authority_data,
             security_group_id=self.security_group_id,
+            model_namespace=charts()["dynamo-model"].namespace,
         )
 
     def _add_system_nodes(

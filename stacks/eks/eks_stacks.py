@@ -37,7 +37,7 @@ class EksStacks(TargetStacks):
         self._add_observability(cluster, after=nodes)
         self._add_models(cluster, after=nodes)
         self._add_image_cache(eks)
-        self._add_operations(cluster, after=nodes)
+        self._add_operations(cluster.controlled, on_ecs=False, after=[nodes])
         return WorkerPods(
             self._foundation.network.models.gateway,
             access=cluster.access,
@@ -195,30 +195,3 @@ class EksStacks(TargetStacks):
                 tags=self._foundation.tags,
                 env=self._foundation.env,
             )
-
-    def _add_operations(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
-        """Add the stack of the controllers, if the blueprint has a section of one."""
-        blueprint = self._foundation.blueprint
-        observability = blueprint.spec.observability
-        shift = shift_configuration_of(blueprint, self._foundation.plan)
-        if (blueprint.spec.gpu_health is None and shift is None) or observability is None:
-            return
-        from stacks.eks.operations_stack import OperationsStack
-
-        stack = OperationsStack(
-            self._foundation.app,
-            self._foundation.stack_name("Operations"),
-            platform=blueprint.metadata.name,
-            access=cluster.access,
-            cluster=cluster.controlled,
-            gpu_health=blueprint.spec.gpu_health,
-            shift=shift,
-            batch=self._foundation.data.batch,
-            pools=blueprint.spec.pools,
-            alarms=observability.alarms,
-            vpc=self._foundation.network.vpc,
-            encryption_key=self._foundation.data.encryption_key,
-            retention_days=observability.logs.retention_days,
-            env=self._foundation.env,
-        )
-        stack.add_stack_dependency(after)

@@ -11,7 +11,7 @@ import yaml
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
-from inference_constructs.operations.shift_controller import shift_rules
+from inference_constructs.operations.eks_controlled_cluster import shift_rules
 from inference_contracts import batch_environment, operations_names, shift_names
 from inference_contracts.operations_runbooks import OPERATIONS_RUNBOOKS
 from inference_contracts.shift_configuration import ShiftConfiguration

@@ -13,7 +13,7 @@ from aws_cdk.assertions import Template
 
 from inference_blueprints.render.monitoring.alarm_table import alarm_rows
 from inference_catalog.tags import PLATFORM_TAG
-from inference_constructs.operations.host_access import HostAccess
+from inference_constructs.operations import EcsControlledCluster
 from inference_contracts import health_names, operations_names, scale_metrics
 from inference_contracts.packed_files import unpack_files
 from tests.templates.checks.lint import lint
@@ -47,7 +47,7 @@ def _given(*, replaces: bool) -> set[str]:
     """Return the actions that a role gets for the cluster."""
     stack = cdk.Stack()
     role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    HostAccess(cluster_name=PLATFORM, replaces=replaces).give(stack, role)
+    EcsControlledCluster(PLATFORM).grant_health(stack, role, replaces=replaces)
     (policy,) = Template.from_stack(stack).find_resources("AWS::IAM::Policy").values()
     return {action for each in statements(dict(policy)) for action in listed(each["Action"])}
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from inference_constructs.ecs.inference_ecs_cluster import InferenceEcsCluster
     from inference_constructs.ecs.managed_capacity import ManagedCapacity, ManagedHostRoles
     from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
-    from inference_constructs.ecs.service_shift import ServiceShift
     from inference_constructs.ecs.serving_service import (
         ServiceNetwork,
         ServiceProperties,
@@ -51,7 +50,6 @@ __all__ = [
     "RoleScaling",
     "ServiceNetwork",
     "ServiceProperties",
-    "ServiceShift",
     "ServiceTarget",
     "ServingService",
     "TaskFloor",

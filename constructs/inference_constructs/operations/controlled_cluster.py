@@ -1,13 +1,19 @@
-"""The cluster that controllers look after."""
+"""The cluster that controllers look after: how they reach it, and what they may do in it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from inference_contracts.shift_configuration import ShiftConfiguration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EcsControlledCluster:
-    """The cluster of a cell on Amazon ECS. Its controllers call AWS's services and nothing else.
+class ControlledCluster(ABC):
+    """The cluster of a cell, whatever runs its containers.
 
     Parameters
     ----------
@@ -15,26 +21,52 @@ class EcsControlledCluster:
         Its name, a plain string.
     """
 
-    name: str
+    def __init__(self, name: str) -> None:
+        self.name = name
 
+    @property
+    @abstractmethod
+    def environment(self) -> Mapping[str, str]:
+        """Environment variables by which controllers know the cluster."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlledCluster:
-    """The cluster of a cell on Amazon EKS, as its controllers reach it.
+    @abstractmethod
+    def connect(self, scope: Construct, group: ec2.SecurityGroup) -> None:
+        """Let controllers reach the cluster and AWS's services, by HTTPS.
 
-    Parameters
-    ----------
-    name
-        Its name, a plain string.
-    endpoint
-        Address of the Kubernetes API.
-    authority
-        Its certificate authority, PEM in base64.
-    security_group_id
-        Security group of the control plane's interfaces.
-    """
+        Services are reached through endpoints of the VPC or a NAT gateway; some have public addresses.
 
-    name: str
-    endpoint: str
-    authority: str
-    security_group_id: str
+        Parameters
+        ----------
+        scope
+            Parent of the rules.
+        group
+            Security group of the controllers.
+        """
+
+    @abstractmethod
+    def grant_health(self, scope: Construct, role: iam.Role, *, replaces: bool) -> None:
+        """Let GPU health read nodes and what runs on them.
+
+        Parameters
+        ----------
+        scope
+            Parent of what the access needs.
+        role
+            Role of its functions.
+        replaces
+            Whether it may also drain and replace nodes.
+        """
+
+    @abstractmethod
+    def grant_shift(self, scope: Construct, role: iam.Role, shift: ShiftConfiguration) -> None:
+        """Let the capacity shift read how many workers run, and set floors if the configuration says so.
+
+        Parameters
+        ----------
+        scope
+            Parent of what the access needs.
+        role
+            Role of its function.
+        shift
+            What it moves.
+        """

@@ -1,27 +1,37 @@
-"""A Lambda function of a controller."""
+"""The Lambda functions of controllers: code, role, and the schedule that calls one each minute."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as scheduler_targets
 from constructs import Construct
 
+from inference_catalog import parquet_layers
 from inference_catalog.log_groups import controller_log_group
 from inference_constructs.asynchronous_calls import NOT_REPEATED
+from inference_constructs.code_staging import function_code
 from inference_constructs.findings import acknowledge, acknowledge_wildcards
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
+from inference_constructs.scheduler_role import scheduler_role
 from inference_contracts.controller_calls import CONTROLLER_CALLS
+from inference_runtime import runtime_directory
 
 #: What `OperationsTable` calls. Writes are transactions of puts, which need the permission of a put:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
 _ITEM_ACTIONS: Final = ("GetItem", "PutItem", "Query")
+#: Packages that Lambda does not provide. Powertools needs the second.
+_PACKAGES: Final = ("aws_lambda_powertools", "typing_extensions")
+#: One vCPU: the comparison of thousands of workers takes a second.
+_MEMORY_MIB: Final = 1769
 
 
 class ControllerFunction(lambda_.Function):
@@ -39,10 +49,8 @@ class ControllerFunction(lambda_.Function):
         Code, and the Python function that Lambda calls.
     environment
         Environment variables beside those of the place.
-    timeout_seconds, memory_mib
-        Limits.
-    layer_arns
-        Layers with packages that the code does not contain.
+    timeout_seconds
+        Longest run.
     """
 
     def __init__(
@@ -57,8 +65,6 @@ class ControllerFunction(lambda_.Function):
         handler: str,
         environment: Mapping[str, str],
         timeout_seconds: int,
-        memory_mib: int,
-        layer_arns: Sequence[str] = (),
     ) -> None:
         log = KeptLogGroup(
             scope,
@@ -75,12 +81,14 @@ class ControllerFunction(lambda_.Function):
             code=code,
             environment={**place.environment, **environment},
             handler=handler,
+            # Beside pyarrow, the layer has numpy.
             layers=[
-                lambda_.LayerVersion.from_layer_version_arn(scope, f"{construct_id}Layer{number}", arn)
-                for number, arn in enumerate(layer_arns)
+                lambda_.LayerVersion.from_layer_version_arn(
+                    scope, f"{construct_id}Layer0", parquet_layers()[cdk.Stack.of(scope).region]
+                )
             ],
             log_group=log,
-            memory_size=memory_mib,
+            memory_size=_MEMORY_MIB,
             reserved_concurrent_executions=CONTROLLER_CALLS[name],
             role=role,
             runtime=lambda_.Runtime.PYTHON_3_14,
@@ -92,6 +100,22 @@ class ControllerFunction(lambda_.Function):
             **NOT_REPEATED,
         )
         self.node.add_dependency(role)
+
+
+def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
+    """Return the code of a controller: its program, its pure decisions of the same name, and documents.
+
+    Parameters
+    ----------
+    controller
+        Folder of the program in ``runtime``.
+    documents
+        Text by name of a file that the program reads.
+    """
+    runtime = runtime_directory()
+    return function_code(
+        runtime / controller, runtime / "operations", packages=_PACKAGES, documents=documents
+    )
 
 
 def controller_role(scope: Construct, construct_id: str, place: ControllerPlace) -> iam.Role:
@@ -138,3 +162,46 @@ def controller_role(scope: Construct, construct_id: str, place: ControllerPlace)
     acknowledge_wildcards(role, [asks.to_statement_json()], "CloudWatch's metrics have no ARNs.")
     acknowledge(role, {"IAM5[Action::kms:GenerateDataKey*]": "`grant_publish` lets it use the topic's key."})
     return role
+
+
+class MinuteSchedule(Construct):
+    """An EventBridge schedule. A call that fails is not repeated for long: the next minute does its work.
+
+    Parameters
+    ----------
+    place
+        What the controllers of the cell share.
+    function
+        The controller.
+    says
+        What it does.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        place: ControllerPlace,
+        function: lambda_.IFunction,
+        says: str,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        role = scheduler_role(self, "Role", function=function, undelivered=place.undelivered)
+        scheduler.Schedule(
+            self,
+            "EveryMinute",
+            description=says,
+            schedule=scheduler.ScheduleExpression.rate(cdk.Duration.minutes(1)),
+            target=scheduler_targets.LambdaInvoke(
+                function,
+                input=scheduler.ScheduleTargetInput.from_object(
+                    {"time": scheduler.ContextAttribute.scheduled_time}
+                ),
+                max_event_age=cdk.Duration.minutes(1),
+                retry_attempts=0,
+                dead_letter_queue=place.undelivered,
+                # CDK's `LambdaInvoke` target would also allow the function's versions.
+                role=role.without_policy_updates(),
+            ),
+        )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from inference_constructs.operations.controlled_cluster import ControlledCluster, EcsControlledCluster
-from inference_constructs.operations.controller_table import ControllerTable
+from inference_constructs.operations.controlled_cluster import ControlledCluster
+from inference_constructs.storage.table_attribute import text_attribute
 from inference_constructs.undelivered_events import undelivered_events
 from inference_contracts import operations_names
-
-_HTTPS: Final = 443
 
 
 class ControllerPlace(Construct):
@@ -26,18 +25,18 @@ class ControllerPlace(Construct):
     ----------
     platform
         `metadata.name`.
-    cell
-        The cell: one cluster of the platform.
     cluster
         The cluster.
     vpc
         VPC in whose private subnets the functions run.
     encryption_key
         KMS key of the table and of the logs.
-    retention_days
-        Days for which logs are kept.
     topic
         Topic that tells people.
+    cell
+        The cell: one cluster of the platform.
+    retention_days
+        Days for which logs are kept.
     """
 
     def __init__(
@@ -46,12 +45,12 @@ class ControllerPlace(Construct):
         construct_id: str,
         *,
         platform: str,
-        cell: str,
-        cluster: ControlledCluster | EcsControlledCluster,
+        cluster: ControlledCluster,
         vpc: ec2.IVpc,
         encryption_key: kms.IKey,
-        retention_days: int,
         topic: sns.ITopic,
+        cell: str = operations_names.MAIN_CELL,
+        retention_days: int = 90,
     ) -> None:
         super().__init__(scope, construct_id)
         self.platform, self.cell, self.cluster, self.vpc = platform, cell, cluster, vpc
@@ -59,7 +58,10 @@ class ControllerPlace(Construct):
         self.table = ControllerTable(self, "Table", encryption_key=encryption_key)
         self.frozen = self._add_freeze_switch()
         self.undelivered = undelivered_events(self, "Undelivered")
-        self.security_group = self._add_security_group()
+        self.security_group = ec2.SecurityGroup(
+            self, "Group", vpc=vpc, allow_all_outbound=False, description="Controllers of the platform"
+        )
+        cluster.connect(self, self.security_group)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -70,17 +72,7 @@ class ControllerPlace(Construct):
             operations_names.TABLE: self.table.table_name,
             operations_names.FREEZE_PARAMETER: operations_names.freeze_parameter(self.platform, self.cell),
             operations_names.TOPIC_ARN: self.topic.topic_arn,
-            **self._of_cluster(),
-        }
-
-    def _of_cluster(self) -> Mapping[str, str]:
-        """Return the variables by which controllers know their cluster."""
-        if isinstance(self.cluster, EcsControlledCluster):
-            return {operations_names.ECS_CLUSTER: self.cluster.name}
-        return {
-            operations_names.CLUSTER: self.cluster.name,
-            operations_names.CLUSTER_ENDPOINT: self.cluster.endpoint,
-            operations_names.CLUSTER_AUTHORITY: self.cluster.authority,
+            **self.cluster.environment,
         }
 
     def _add_freeze_switch(self) -> ssm.StringParameter:
@@ -99,25 +91,28 @@ class ControllerPlace(Construct):
             description="Which controllers may not act.",
         )
 
-    def _add_security_group(self) -> ec2.SecurityGroup:
-        """Let the functions reach AWS's services, and on EKS the control plane, by HTTPS."""
-        group = ec2.SecurityGroup(
-            self, "Group", vpc=self.vpc, allow_all_outbound=False, description="Controllers of the platform"
+
+class ControllerTable(dynamodb.TableV2):
+    """One item per case, place, state and audit record. Records expire by themselves.
+
+    Parameters
+    ----------
+    encryption_key
+        KMS key of every item.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            partition_key=text_attribute(operations_names.SCOPE_ATTRIBUTE),
+            sort_key=text_attribute(operations_names.ENTRY_ATTRIBUTE),
+            billing=dynamodb.Billing.on_demand(),
+            encryption=dynamodb.TableEncryptionV2.customer_managed_key(encryption_key),
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            # A controller without its table starts anew: what is under way is written on the nodes.
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            time_to_live_attribute=operations_names.EXPIRY_ATTRIBUTE,
         )
-        # Services are reached through endpoints of the VPC or a NAT gateway; some have public addresses.
-        anywhere, https = ec2.Peer.any_ipv4(), ec2.Port.tcp(_HTTPS)
-        if isinstance(self.cluster, EcsControlledCluster):
-            group.add_egress_rule(anywhere, https, "AWS")
-            return group
-        group.add_egress_rule(anywhere, https, "Kubernetes and AWS")
-        ec2.CfnSecurityGroupIngress(
-            self,
-            "ControlPlaneIngress",
-            description="Kubernetes API, from the controllers",
-            from_port=_HTTPS,
-            to_port=_HTTPS,
-            group_id=self.cluster.security_group_id,
-            ip_protocol="tcp",
-            source_security_group_id=group.security_group_id,
-        )
-        return group

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -11,27 +11,18 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from inference_catalog.gpu_faults import gpu_faults_file
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.observability.promql_alarms import AlarmQuery
-from inference_constructs.operations.controller_function import ControllerFunction, controller_role
+from inference_constructs.operations.controller_function import (
+    ControllerFunction,
+    MinuteSchedule,
+    controller_code,
+    controller_role,
+)
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_constructs.operations.hardware_signals import HardwareSignals
-from inference_constructs.operations.minute_schedule import MinuteSchedule
-
-
-class HealthAccess(Protocol):
-    """What the functions may do in the cluster of one target."""
-
-    def give(self, scope: Construct, role: iam.Role) -> None:
-        """Give it to the role of the functions.
-
-        Parameters
-        ----------
-        scope
-            Parent of what it needs.
-        role
-            The role.
-        """
+from inference_contracts import health_names
 
 
 class HealthController(Construct):
@@ -41,14 +32,11 @@ class HealthController(Construct):
     ----------
     place
         What the controllers of the cell share.
-    access
-        How the functions reach the cluster.
-    code
-        Code of both functions.
-    environment
-        Environment variables of both functions, beside those of the place.
-    layer_arns
-        Layers with numpy.
+    settings
+        What the functions read as ``HEALTH_SETTINGS`` (`inference_contracts.health_names`): whose nodes they
+        repair, and how many at once.
+    replaces
+        Whether the functions may replace nodes. Otherwise they can only read.
     queries
         Alarms on hardware by kind of fault.
     reservations
@@ -61,17 +49,17 @@ class HealthController(Construct):
         construct_id: str,
         *,
         place: ControllerPlace,
-        access: HealthAccess,
-        code: lambda_.Code,
-        environment: Mapping[str, str],
-        layer_arns: Sequence[str],
+        settings: Mapping[str, object],
+        replaces: bool,
         queries: Sequence[AlarmQuery],
-        reservations: bool,
+        reservations: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         role = controller_role(self, "Role", place)
         self._let_look(role, reservations=reservations)
-        access.give(self, role)
+        place.cluster.grant_health(self, role, replaces=replaces)
+        code = controller_code("gpu_health", {health_names.FAULTS_FILE: gpu_faults_file().read_text("utf-8")})
+        environment = {health_names.HEALTH_SETTINGS: json.dumps(settings)}
 
         def function(name: str, module: str, timeout_seconds: int) -> ControllerFunction:
             return ControllerFunction(
@@ -84,9 +72,6 @@ class HealthController(Construct):
                 handler=f"gpu_health.{module}.handle",
                 environment=environment,
                 timeout_seconds=timeout_seconds,
-                # One vCPU: the comparison of thousands of workers takes a second.
-                memory_mib=1769,
-                layer_arns=layer_arns,
             )
 
         self._minute = function("minute", "minute", 55)
@@ -103,7 +88,7 @@ class HealthController(Construct):
     def _let_look(self, role: iam.Role, *, reservations: bool) -> None:
         """Let the functions see which alarms are raised, and the free places of reservations.
 
-        What the functions may do in the cluster is that of their `HealthAccess`.
+        What the functions may do in the cluster is in `ControlledCluster.grant_health`.
         """
         # A list of alarms is checked against all alarms of the region, also with a prefix of names:
         # https://github.com/aws-samples/amazon-cloudwatch-auto-alarms/issues/1

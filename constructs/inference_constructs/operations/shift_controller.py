@@ -1,34 +1,35 @@
-"""The capacity shift on EKS: a function that sets floors of KEDA and quotas of Kueue each minute."""
+"""The capacity shift: a function that moves capacity between real time and batch each minute."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from aws_cdk import aws_eks_v2 as eks
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.operations.controller_access import ControllerAccess
+from inference_constructs.operations.controller_function import (
+    ControllerFunction,
+    MinuteSchedule,
+    controller_code,
+    controller_role,
+)
 from inference_constructs.operations.controller_place import ControllerPlace
-from inference_constructs.operations.shift_function import ShiftFunction
-from inference_contracts import operations_names
+from inference_contracts import shift_names
+from inference_contracts.shift_configuration import ShiftConfiguration
+
+#: Name of the document with the configuration, in the function's code.
+SHIFT_DOCUMENT = "shift.json"
 
 
-class ShiftController(ShiftFunction):
-    """The function, with narrow access to the API server.
+class ShiftController(Construct):
+    """A function that forecasts demand, and sets floors of workers and quotas of batch.
 
     Parameters
     ----------
-    place, code, layer_arns, batch, shifts
-        As for every `ShiftFunction`.
-    cluster
-        The cluster, imported.
-    scaled_objects
-        Names of the ScaledObjects whose floors it sets.
-    cluster_queues
-        Names of the ClusterQueues whose quotas it sets.
+    place
+        What the controllers of the cell share.
+    shift
+        What it moves, and whether it does or only observes.
+    batch
+        Batch's tables. It may write ceilings, and nothing else.
     """
 
     def __init__(
@@ -37,65 +38,33 @@ class ShiftController(ShiftFunction):
         construct_id: str,
         *,
         place: ControllerPlace,
-        cluster: eks.ICluster,
-        code: lambda_.Code,
-        layer_arns: Sequence[str],
-        scaled_objects: Sequence[str],
-        cluster_queues: Sequence[str],
+        shift: ShiftConfiguration,
         batch: BatchStore,
-        shifts: bool,
     ) -> None:
-        super().__init__(
-            scope, construct_id, place=place, code=code, layer_arns=layer_arns, batch=batch, shifts=shifts
-        )
-        ControllerAccess(
+        super().__init__(scope, construct_id)
+        role = controller_role(self, "Role", place)
+        if shift.action == "shift":
+            batch.grant_ceilings(role)
+        self.function = ControllerFunction(
             self,
-            "Access",
-            cluster=cluster,
-            cluster_name=place.cluster.name,
-            role=self.role,
-            group=operations_names.SHIFT_GROUP,
-            rules=shift_rules(scaled_objects, cluster_queues, shifts=shifts),
+            "Minute",
+            place=place,
+            name=shift_names.SHIFT_CONTROLLER,
+            role=role,
+            code=controller_code("capacity_shift", {SHIFT_DOCUMENT: shift.as_json()}),
+            handler="capacity_shift.handlers.shift",
+            environment={
+                shift_names.SHIFT_CONFIGURATION: SHIFT_DOCUMENT,
+                shift_names.SHIFT_BATCH_TABLE: batch.table_name,
+            },
+            # A new process reads two weeks of demand first.
+            timeout_seconds=55,
         )
-
-
-def shift_rules(
-    scaled_objects: Sequence[str], cluster_queues: Sequence[str], *, shifts: bool
-) -> list[Mapping[str, Any]]:
-    """Return what the function may do in the cluster: read and patch these objects, and nothing else.
-
-    RBAC can name objects for `get` and `patch`, but not for `list`, so the function reads one by one
-    (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
-
-    Parameters
-    ----------
-    scaled_objects, cluster_queues
-        Names of the objects.
-    shifts
-        Whether it may patch.
-    """
-    verbs = ["get", "patch"] if shifts else ["get"]
-    rules: list[Mapping[str, Any]] = [
-        {
-            "apiGroups": ["keda.sh"],
-            "resources": ["scaledobjects"],
-            "resourceNames": list(scaled_objects),
-            "verbs": verbs,
-        },
-        {
-            "apiGroups": ["autoscaling"],
-            "resources": ["horizontalpodautoscalers"],
-            "resourceNames": [f"keda-hpa-{name}" for name in scaled_objects],
-            "verbs": ["get"],
-        },
-    ]
-    if cluster_queues:
-        rules.append(
-            {
-                "apiGroups": ["kueue.x-k8s.io"],
-                "resources": ["clusterqueues"],
-                "resourceNames": list(cluster_queues),
-                "verbs": verbs,
-            }
+        MinuteSchedule(
+            self,
+            "Schedule",
+            place=place,
+            function=self.function,
+            says="Forecasts demand and shifts capacity between real time and batch",
         )
-    return rules
+        place.cluster.grant_shift(self, role, shift)
