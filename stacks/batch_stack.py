@@ -47,7 +47,6 @@ from inference_contracts.batch_limits import (
     SHARDS_PER_WORKER,
 )
 from inference_contracts.batch_names import API_OUTPUT
-from inference_runtime import runtime_directory
 from stacks.worker_compute import WorkerCompute
 
 
@@ -99,7 +98,6 @@ class BatchStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        runtime = runtime_directory()
         by_name = {model.name: model for model in models}
         configuration = Configuration(
             platform=platform,
@@ -112,7 +110,6 @@ class BatchStack(cdk.Stack):
         self.jobs = BatchJobs(
             self,
             "Jobs",
-            code=[runtime / "batch", runtime / "signals"],
             configuration=configuration,
             limited=limited,
             schedules=[
@@ -135,9 +132,6 @@ class BatchStack(cdk.Stack):
             "Api",
             handler=self.jobs.api,
             authorizer=self.jobs.authorizer,
-            gateway_responses=json.loads(
-                (runtime_directory() / "batch" / "api" / "gateway_responses.json").read_text("utf-8")
-            ),
             vpc=vpc,
             vpc_cidr=vpc_cidr,
         )
@@ -148,8 +142,6 @@ class BatchStack(cdk.Stack):
             WorkerImage(
                 self,
                 "WorkerImage",
-                code=runtime / "batch",
-                starter=runtime / "image_build",
                 encryption_key=store.encryption_key,
                 wait=compute.waits_for_image,
             ),

@@ -9,11 +9,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 
 from inference_blueprints.spec.types import Model, Observability
-from inference_catalog.log_groups import canary_log_group
-from inference_constructs import function_code
 from inference_constructs.network import Gateway
 from inference_constructs.observability import ModelCanary
-from inference_runtime import runtime_directory
 
 
 def add_canary(
@@ -46,7 +43,6 @@ def add_canary(
     ModelCanary(
         stack,
         "Canary",
-        code=function_code(runtime_directory() / "canary"),
         platform=platform,
         models=[
             {
@@ -59,7 +55,6 @@ def add_canary(
         every_minutes=observability.canary.every_minutes,
         vpc=vpc,
         gateway=gateway,
-        log_name=canary_log_group(platform),
         retention_days=observability.logs.retention_days,
         encryption_key=encryption_key,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import aws_cdk as cdk
+from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -56,10 +57,11 @@ class NetworkStack(cdk.Stack):
             self,
             "Models",
             vpc=self.vpc,
-            subnets=ec2.SubnetSelection(subnets=self.vpc.private_subnets),
             source_cidrs=network.source_cidrs or [self.vpc_cidr],
             zone_name=models_domain(platform, network),
-            certificate_arn=network.certificate_arn,
+            certificate=acm.Certificate.from_certificate_arn(self, "Certificate", network.certificate_arn)
+            if network.certificate_arn
+            else None,
             log_bucket=log_bucket,
         )
 

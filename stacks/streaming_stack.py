@@ -15,7 +15,6 @@ from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTI
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import Alarms, Kafka, StreamingJob
-from inference_constructs import function_code
 from inference_constructs.network import Gateway
 from inference_constructs.signals import PORT, SignalAccess
 from inference_constructs.streaming import (
@@ -41,11 +40,8 @@ from inference_contracts.streaming_names import (
     kafka_cluster_name,
     streaming_role_path,
 )
-from inference_runtime import runtime_directory
 from stacks.people import people_topic
 
-#: Packages that Lambda does not provide.
-_PACKAGES: Final = ("kafka", "valkey")
 #: Time to notice dead letters and to redrive them.
 _DEAD_LETTER_HOURS: Final = 14 * 24
 _HTTPS: Final = 443
@@ -100,20 +96,15 @@ class StreamingStack(cdk.Stack):
         self._topics: dict[str, Construct] = {}
         self._cluster = self._add_cluster(kafka)
         self._people = people_topic(self, alarms)
-        runtime = runtime_directory()
-        self._code = function_code(runtime / "streaming", runtime / "signals", packages=_PACKAGES)
         self._program = JobProgram(
             self,
             "Program",
-            maven_build=runtime / "java",
-            starter=runtime / "image_build",
             store=self._store,
             encryption_key=encryption_key,
         )
         self._setup = StreamingSetup(
             self,
             "Setup",
-            code=self._code,
             store=self._store,
             role_path=f"/inference-blueprints/{platform}/streaming/",
         )
@@ -208,7 +199,7 @@ class StreamingStack(cdk.Stack):
         tools = JobTools(
             scope,
             "Tools",
-            code=self._code,
+            code=self._setup.code,
             job=job.name,
             document=document,
             document_access=self._store,

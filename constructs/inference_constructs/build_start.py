@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import aws_cdk as cdk
@@ -12,13 +11,13 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from inference_runtime import runtime_directory
+
 #: The longest run of a Lambda function. A build takes about three minutes.
 _WAIT_MINUTES: Final = 15
 
 
-def start_build(
-    scope: Construct, *, project: codebuild.Project, tag: str, starter: Path, wait: bool
-) -> cdk.CustomResource:
+def start_build(scope: Construct, *, project: codebuild.Project, tag: str, wait: bool) -> cdk.CustomResource:
     """Start a build at the first deployment, and when its source changes.
 
     Parameters
@@ -29,11 +28,10 @@ def start_build(
         The project. Its build gets the variable ``TAG``.
     tag
         Digest of the source.
-    starter
-        Folder of the package that starts the build, `runtime/image_build`.
     wait
         Whether the deployment waits until the build has finished.
     """
+    starter = runtime_directory() / "image_build"
     role = iam.Role(scope, "StartRole", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     log = logs.LogGroup(
         scope,

@@ -27,7 +27,6 @@ from inference_constructs.ecs import (
 from inference_contracts import ecs_names
 from inference_contracts.discovery_roles import ENDPOINTS, NAMESPACES
 from inference_contracts.discovery_store import DISCOVERY_PEER_PORT
-from inference_runtime import runtime_directory
 
 
 class DiscoveryStack(cdk.Stack):
@@ -77,8 +76,6 @@ class DiscoveryStack(cdk.Stack):
             "Certificates",
             hosts=hosts,
             clients=namespaces,
-            script=runtime_directory() / "discovery_certificates" / "issue.sh",
-            starter=runtime_directory() / "image_build",
         )
         place = MemberPlace(
             cluster=ecs.Cluster.from_cluster_attributes(self, "Cluster", cluster_name=cluster_name, vpc=vpc),

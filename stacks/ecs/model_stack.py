@@ -41,7 +41,6 @@ from inference_constructs.observability import KeptLogGroup
 from inference_constructs.serving import ModelTarget, ModelTargets, keep_artefacts, read_weights
 from inference_constructs.storage import CacheBucket
 from inference_contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS
-from inference_runtime import runtime_directory
 from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 
@@ -182,14 +181,11 @@ class EcsModelStack(cdk.Stack):
         self, mirror: WeightsMirrorPlan, prefix: str, weights_bucket_name: str, encryption_key: kms.IKey
     ) -> None:
         """Add the build that copies the model to the bucket. Workers wait for it, and the stack does not."""
-        runtime = runtime_directory()
         values = mirror.environment.items()
         WeightsMirrorBuild(
             self,
             "WeightsMirrorBuild",
             image=mirror.image,
-            program=runtime / "weights",
-            starter=runtime / "image_build",
             environment={
                 **{name: value for name, value in values if isinstance(value, str)},
                 **{name: weights_bucket_name for name, value in values if isinstance(value, WeightsBucket)},

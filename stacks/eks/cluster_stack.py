@@ -73,15 +73,13 @@ class ClusterStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
-        subnets = vpc.private_subnets
-        self.subnet_ids = [subnet.subnet_id for subnet in subnets]
+        self.subnet_ids = [subnet.subnet_id for subnet in vpc.private_subnets]
         self.cluster = InferenceCluster(
             self,
             "Cluster",
             cluster_name=cluster_name,
             version=eks.version,
             vpc=vpc,
-            subnets=ec2.SubnetSelection(subnets=subnets),
             public_endpoint=eks.endpoint_access == "publicAndPrivate",
             secrets_key=secrets_key,
             extended_support=eks.extended_support,
@@ -90,7 +88,7 @@ class ClusterStack(cdk.Stack):
         self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
         self.security_group_id = self.cluster.cluster_security_group_id
         self._add_system_nodes(
-            eks.version, cluster_name, instance_tags, add_on_versions, secrets_in_pods=secrets_in_pods
+            eks.version, cluster_name, vpc, instance_tags, add_on_versions, secrets_in_pods=secrets_in_pods
         )
         self._admit(load_balancer_security_group, model_ports)
         self.access = KubectlAccess.from_cluster(self.cluster, cluster_name=cluster_name)
@@ -110,6 +108,7 @@ class ClusterStack(cdk.Stack):
         self,
         kubernetes_version: str,
         cluster_name: str,
+        vpc: ec2.IVpc,
         instance_tags: Mapping[str, str],
         add_on_versions: Mapping[str, str | None],
         *,
@@ -136,7 +135,7 @@ class ClusterStack(cdk.Stack):
             "SystemNodes",
             cluster_name=cluster_name,
             kubernetes_version=kubernetes_version,
-            subnet_ids=self.subnet_ids,
+            subnets=vpc.private_subnets,
             tags=instance_tags,
         )
         add_ons = [*AFTER_NODES, SECRETS] if secrets_in_pods else AFTER_NODES

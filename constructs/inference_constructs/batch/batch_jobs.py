@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import aws_cdk as cdk
@@ -37,6 +36,7 @@ from inference_contracts import batch_environment, batch_names
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX
 from inference_contracts.batch_limits import SCHEDULE_SECONDS
+from inference_runtime import runtime_directory
 
 # Stored with the functions' code, because all environment variables of a function share 4 KB
 # (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
@@ -73,16 +73,14 @@ class BatchJobs(Construct):
 
     Parameters
     ----------
-    code
-        Folders of the functions' packages.
     configuration
         Queues, teams and signals.
+    store
+        Tables and bucket of batch jobs.
     limited
         Models whose places the capacity shift limits.
     schedules
         Jobs that are created on a schedule.
-    store
-        Tables and bucket of batch jobs.
     signals
         Signal store to which jobs may publish their answers; None without one.
     """
@@ -92,18 +90,21 @@ class BatchJobs(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        code: Sequence[Path],
         configuration: Configuration,
-        limited: Sequence[str],
-        schedules: Sequence[JobSchedule],
         store: BatchStore,
-        signals: SignalAccess | None,
+        limited: Sequence[str] = (),
+        schedules: Sequence[JobSchedule] = (),
+        signals: SignalAccess | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
         self._configuration = configuration
+        runtime = runtime_directory()
         self._code = function_code(
-            *code, packages=_PACKAGES, documents={_CONFIGURATION: json.dumps(configuration.to_document())}
+            runtime / "batch",
+            runtime / "signals",
+            packages=_PACKAGES,
+            documents={_CONFIGURATION: json.dumps(configuration.to_document())},
         )
         self._store = store
         self._bus = events.EventBus.from_event_bus_name(self, "Bus", "default")

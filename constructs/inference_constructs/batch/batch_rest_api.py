@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
@@ -16,6 +15,7 @@ from constructs import Construct
 
 from inference_constructs.findings import acknowledge
 from inference_contracts.batch_limits import AUTHORIZER_SECONDS
+from inference_runtime import runtime_directory
 
 #: Below the functions' concurrency, and far above the needs of hundreds of teams: a job has many requests.
 _REQUESTS_PER_SECOND, _REQUESTS_AT_ONCE = 100, 200
@@ -28,12 +28,10 @@ class BatchRestApi(Construct):
     ----------
     handler, authorizer
         The function that answers requests, and the one that identifies the caller of a token.
-    gateway_responses
-        Responses of API Gateway itself, by response type: ``statusCode`` and ``body``.
     vpc
         VPC of the callers. The API is reachable only through an API Gateway endpoint in it.
     vpc_cidr
-        IPv4 range of the VPC.
+        IPv4 range of the VPC; None for the one that the VPC knows.
     """
 
     def __init__(
@@ -43,12 +41,11 @@ class BatchRestApi(Construct):
         *,
         handler: lambda_.IFunction,
         authorizer: lambda_.IFunction,
-        gateway_responses: Mapping[str, Mapping[str, Any]],
         vpc: ec2.IVpc,
-        vpc_cidr: str,
+        vpc_cidr: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        endpoint = self._add_endpoint(vpc, vpc_cidr)
+        endpoint = self._add_endpoint(vpc, vpc_cidr or vpc.vpc_cidr_block)
         self.api = apigateway.RestApi(
             self,
             "Api",
@@ -86,7 +83,8 @@ class BatchRestApi(Construct):
             # (Amazon API Gateway Developer Guide, "Amazon API Gateway dimensions and metrics").
             rest_api_name=cdk.Stack.of(self).stack_name,
         )
-        for reason, response in gateway_responses.items():
+        responses = runtime_directory() / "batch" / "api" / "gateway_responses.json"
+        for reason, response in json.loads(responses.read_text("utf-8")).items():
             self.api.add_gateway_response(
                 reason,
                 type=apigateway.ResponseType.of(reason),

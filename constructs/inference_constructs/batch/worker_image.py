@@ -19,6 +19,7 @@ from constructs import Construct
 from inference_constructs.build_start import start_build
 from inference_constructs.code_staging import stage_packages
 from inference_constructs.findings import acknowledge
+from inference_runtime import runtime_directory
 
 _BUILD_MINUTES = 20
 _KEPT_IMAGES = 10
@@ -41,25 +42,21 @@ _BUILD_SPECIFICATION = {
 
 @jsii.implements(cdk.ILocalBundling)
 class _BuildContext:
-    """Copies the files that the Dockerfile needs: the workers' package, the contracts and folder ``worker``.
-
-    Parameters
-    ----------
-    code
-        Folder of the workers' package.
-    """
-
-    def __init__(self, code: Path) -> None:
-        self._code = code
+    """Copies what the Dockerfile needs: the workers' package, the contracts and folder ``worker``."""
 
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002 - jsii's
         """Copy everything into the folder."""
         directory = Path(output_dir)
-        stage_packages((self._code,), directory)
+        stage_packages((_code(),), directory)
         (directory / "worker").mkdir()
         for name in ("Dockerfile", "requirements.txt"):
-            shutil.copy(self._code / "worker" / name, directory / "worker")
+            shutil.copy(_code() / "worker" / name, directory / "worker")
         return True
+
+
+def _code() -> Path:
+    """Return the folder of the workers' package."""
+    return runtime_directory() / "batch"
 
 
 class WorkerImage(Construct):
@@ -71,8 +68,6 @@ class WorkerImage(Construct):
 
     Parameters
     ----------
-    code, starter
-        Folders of the workers' package, with ``worker/Dockerfile``, and of the package that starts the build.
     encryption_key
         KMS key of the images.
     wait
@@ -84,10 +79,8 @@ class WorkerImage(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        code: Path,
-        starter: Path,
         encryption_key: kms.IKey,
-        wait: bool,
+        wait: bool = True,
     ) -> None:
         super().__init__(scope, construct_id)
         self.repository = ecr.Repository(
@@ -103,12 +96,12 @@ class WorkerImage(Construct):
         source = s3_assets.Asset(
             self,
             "Source",
-            path=str(code),
+            path=str(_code()),
             asset_hash_type=cdk.AssetHashType.OUTPUT,
             bundling=cdk.BundlingOptions(
                 # CDK requires an image but never pulls it: `try_bundle` copies the build context.
                 image=cdk.DockerImage.from_registry("none"),
-                local=_BuildContext(code),
+                local=_BuildContext(),
             ),
         )
         self.tag = source.asset_hash
@@ -118,7 +111,6 @@ class WorkerImage(Construct):
             self,
             project=self._add_project(source, encryption_key),
             tag=self.tag,
-            starter=starter,
             wait=wait,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
@@ -18,6 +17,7 @@ from constructs import Construct
 from inference_constructs.build_start import start_build
 from inference_constructs.findings import acknowledge, acknowledge_grants
 from inference_contracts.discovery_store import MEMBER_COMMON_NAME
+from inference_runtime import runtime_directory
 
 _AUTHORITY_DAYS = 3650
 _DAYS = 730
@@ -38,10 +38,6 @@ class DiscoveryCertificates(Construct):
         Names of the members.
     clients
         Common names of the clients' certificates.
-    script
-        The program that makes the certificates, ``runtime/discovery_certificates/issue.sh``.
-    starter
-        Folder of the package that starts the build, `runtime/image_build`.
     """
 
     def __init__(
@@ -51,8 +47,6 @@ class DiscoveryCertificates(Construct):
         *,
         hosts: Sequence[str],
         clients: Sequence[str],
-        script: Path,
-        starter: Path,
     ) -> None:
         super().__init__(scope, construct_id)
         self._authority = self._add_secret("Authority", "Certificate authority of the discovery store")
@@ -62,6 +56,7 @@ class DiscoveryCertificates(Construct):
         self.clients = self._add_secret("Clients", "Certificates of the clients of the discovery store")
         #: Values ``ca``, ``cert``, ``key`` and ``password`` of who keeps users and roles.
         self.administrator = self._add_secret("Administrator", "Administrator of the discovery store")
+        script = runtime_directory() / "discovery_certificates" / "issue.sh"
         text = script.read_text(encoding="utf-8")
         project = self._add_project(hosts, clients, text)
         #: Ends when the certificates exist.
@@ -69,7 +64,6 @@ class DiscoveryCertificates(Construct):
             self,
             project=project,
             tag=hashlib.sha256("\n".join([text, *hosts, *clients]).encode()).hexdigest()[:16],
-            starter=starter,
             wait=True,
         )
         events.Rule(

@@ -19,6 +19,7 @@ from inference_constructs.build_start import start_build
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.policy_statements import Statement
 from inference_constructs.serving.weights_permissions import read_secret, read_weights, write_weights
+from inference_runtime import runtime_directory
 
 #: The longest build of CodeBuild (AWS CodeBuild User Guide, "Quotas for AWS CodeBuild").
 _LONGEST_MINUTES = 2160
@@ -41,10 +42,6 @@ class WeightsMirrorBuild(Construct):
     ----------
     image
         Image with Python, huggingface_hub and boto3.
-    program
-        Folder of the package `weights`.
-    starter
-        Folder of the package that starts the build, `runtime/image_build`.
     environment
         Source and destination, in the variables that the program reads.
     s3_prefix
@@ -61,8 +58,6 @@ class WeightsMirrorBuild(Construct):
         construct_id: str,
         *,
         image: str,
-        program: Path,
-        starter: Path,
         environment: Mapping[str, str],
         s3_prefix: str,
         secrets: Mapping[str, str],
@@ -70,6 +65,7 @@ class WeightsMirrorBuild(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
+        program = runtime_directory() / "weights"
         source = s3_assets.Asset(
             self,
             "Source",
@@ -108,7 +104,6 @@ class WeightsMirrorBuild(Construct):
             self,
             project=project,
             tag=_digest(program, image, environment),
-            starter=starter,
             wait=False,
         )
 

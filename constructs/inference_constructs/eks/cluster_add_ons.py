@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from aws_cdk import aws_eks_v2 as eks
@@ -85,7 +86,8 @@ class ClusterAddOns(Construct):
     add_ons
         The add-ons.
     versions
-        Version by name. For None, EKS chooses its default for the cluster's Kubernetes version at creation.
+        Version by name. Without one, EKS chooses its default for the cluster's Kubernetes version when it
+        creates the add-on.
     after
         Constructs that must exist before the add-ons.
     """
@@ -97,12 +99,12 @@ class ClusterAddOns(Construct):
         *,
         cluster_name: str,
         add_ons: Sequence[AddOn],
-        versions: Mapping[str, str | None],
+        versions: Mapping[str, str | None] = MappingProxyType({}),
         after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         for add_on in add_ons:
-            self._install(cluster_name, add_on, versions[add_on.name])
+            self._install(cluster_name, add_on, versions.get(add_on.name))
         self.node.add_dependency(*after)
 
     def _install(self, cluster_name: str, add_on: AddOn, version: str | None) -> None:

@@ -50,12 +50,12 @@ class InferenceCluster(eks.Cluster):
         A plain string without CDK tokens, because keys of IAM conditions cannot contain references.
     version
         Kubernetes version, such as ``1.35``.
-    vpc, subnets
-        Location of the control plane's network interfaces and of the handler.
-    public_endpoint
-        Whether the Kubernetes API also has a public endpoint.
+    vpc
+        VPC whose private subnets have the control plane's network interfaces and the handler.
     secrets_key
         KMS key of Kubernetes secrets.
+    public_endpoint
+        Whether the Kubernetes API also has a public endpoint.
     extended_support
         Whether the Kubernetes version stays, at a higher price, after its standard support has ended.
     log_retention_days
@@ -71,10 +71,9 @@ class InferenceCluster(eks.Cluster):
         cluster_name: str,
         version: str,
         vpc: ec2.IVpc,
-        subnets: ec2.SubnetSelection,
-        public_endpoint: bool,
         secrets_key: kms.IKey,
-        extended_support: bool,
+        public_endpoint: bool = False,
+        extended_support: bool = False,
         log_retention_days: int | None = None,
     ) -> None:
         super().__init__(
@@ -96,7 +95,7 @@ class InferenceCluster(eks.Cluster):
             secrets_encryption_key=secrets_key,
             version=eks.KubernetesVersion.of(version),
             vpc=vpc,
-            vpc_subnets=[subnets],
+            vpc_subnets=[ec2.SubnetSelection(subnets=vpc.private_subnets)],
         )
         cdk.Annotations.of(self).acknowledge_warning(
             "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet",

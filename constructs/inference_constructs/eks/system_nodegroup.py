@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -22,7 +23,7 @@ class SystemNodegroup(Construct):
         Cluster that the nodes join.
     kubernetes_version
         Version of the cluster. It is set explicitly, so that an update of the cluster also updates the nodes.
-    subnet_ids
+    subnets
         Private subnets.
     instance_type
         EC2 instance type, x86-64.
@@ -41,11 +42,11 @@ class SystemNodegroup(Construct):
         *,
         cluster_name: str,
         kubernetes_version: str,
-        subnet_ids: Sequence[str],
+        subnets: Sequence[ec2.ISubnet],
         instance_type: str = system_nodes.INSTANCE_TYPE,
         nodes: int = system_nodes.NODES,
         disk_gib: int = system_nodes.DISK_GIB,
-        tags: Mapping[str, str],
+        tags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(scope, construct_id)
         template = self._launch_template(instance_type, disk_gib, tags)
@@ -54,7 +55,7 @@ class SystemNodegroup(Construct):
             "Nodegroup",
             cluster_name=cluster_name,
             node_role=NodeRole(self, "Role").attr_arn,
-            subnets=list(subnet_ids),
+            subnets=[subnet.subnet_id for subnet in subnets],
             ami_type="BOTTLEROCKET_x86_64",
             launch_template=eks.CfnNodegroup.LaunchTemplateSpecificationProperty(
                 id=template.ref, version=template.attr_latest_version_number

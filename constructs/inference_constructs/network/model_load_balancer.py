@@ -32,16 +32,16 @@ class ModelLoadBalancer(Construct):
 
     Parameters
     ----------
-    vpc, subnets
-        Subnets of the load balancer. The zone is visible in the VPC.
-    source_cidrs
-        IPv4 ranges that may call the models.
+    vpc
+        The load balancer is in its private subnets, and the zone is visible in it.
     zone_name
         Name of the private zone.
-    certificate_arn
-        ACM certificate for HTTPS; None for HTTP.
     log_bucket
         Bucket for access logs.
+    source_cidrs
+        IPv4 ranges that may call the models. Without one, the range of the VPC.
+    certificate
+        Certificate for HTTPS; None for HTTP.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class ModelLoadBalancer(Construct):
         construct_id: str,
         *,
         vpc: ec2.IVpc,
-        subnets: ec2.SubnetSelection,
-        source_cidrs: Sequence[str],
         zone_name: str,
-        certificate_arn: str | None,
         log_bucket: s3.IBucket,
+        source_cidrs: Sequence[str] = (),
+        certificate: acm.ICertificate | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        port = 443 if certificate_arn else 80
+        port = 443 if certificate else 80
+        callers = source_cidrs or [vpc.vpc_cidr_block]
         self.security_group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
@@ -65,13 +65,16 @@ class ModelLoadBalancer(Construct):
             allow_all_outbound=False,
             description="Callers of the models",
         )
-        for cidr in source_cidrs:
+        for cidr in callers:
             self.security_group.add_ingress_rule(ec2.Peer.ipv4(cidr), ec2.Port.tcp(port))
+        certificates = (
+            [elbv2.ListenerCertificate.from_certificate_manager(certificate)] if certificate else None
+        )
         self.load_balancer = elbv2.ApplicationLoadBalancer(
             self,
             "LoadBalancer",
             vpc=vpc,
-            vpc_subnets=subnets,
+            vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
             internet_facing=False,
             security_group=self.security_group,
             drop_invalid_header_fields=True,
@@ -81,8 +84,8 @@ class ModelLoadBalancer(Construct):
         self.listener = self.load_balancer.add_listener(
             "Listener",
             port=port,
-            protocol=elbv2.ApplicationProtocol.HTTPS if certificate_arn else elbv2.ApplicationProtocol.HTTP,
-            certificates=self._certificates(certificate_arn),
+            protocol=elbv2.ApplicationProtocol.HTTPS if certificate else elbv2.ApplicationProtocol.HTTP,
+            certificates=certificates,
             default_action=elbv2.ListenerAction.fixed_response(
                 404, content_type="application/json", message_body=_NO_SUCH_MODEL
             ),
@@ -93,7 +96,7 @@ class ModelLoadBalancer(Construct):
             vpc_id=vpc.vpc_id,
             listener_arn=self.listener.listener_arn,
             zone_name=zone_name,
-            scheme="https" if certificate_arn else "http",
+            scheme="https" if certificate else "http",
             security_group_id=self.security_group.security_group_id,
         )
         if "0.0.0.0/0" in source_cidrs:
@@ -122,10 +125,3 @@ class ModelLoadBalancer(Construct):
                 evaluate_target_health=True,
             ),
         )
-
-    def _certificates(self, arn: str | None) -> list[elbv2.IListenerCertificate] | None:
-        """Import the certificate, if there is one."""
-        if arn is None:
-            return None
-        certificate = acm.Certificate.from_certificate_arn(self, "Certificate", arn)
-        return [elbv2.ListenerCertificate.from_certificate_manager(certificate)]

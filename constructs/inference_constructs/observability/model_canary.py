@@ -14,11 +14,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from inference_catalog.log_groups import canary_log_group
 from inference_constructs.asynchronous_calls import NOT_REPEATED
+from inference_constructs.code_staging import function_code
 from inference_constructs.network.function_interfaces import let_connect
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_contracts import canary_names
+from inference_runtime import runtime_directory
 
 
 class ModelCanary(Construct):
@@ -29,20 +32,18 @@ class ModelCanary(Construct):
 
     Parameters
     ----------
-    code
-        The package ``canary``.
     platform
         `metadata.name`.
     models
         Name, address and task of each model, as ``canary.model_questions`` reads them.
-    every_minutes
-        Minutes between two rounds.
     vpc, gateway
         Network of the models, and their load balancer.
-    log_name
-        Name of the log group.
-    retention_days, encryption_key
-        Days for which the log is kept, and its KMS key.
+    encryption_key
+        KMS key of the log.
+    every_minutes
+        Minutes between two rounds.
+    retention_days
+        Days for which the log is kept.
     """
 
     def __init__(
@@ -50,19 +51,21 @@ class ModelCanary(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        code: lambda_.Code,
         platform: str,
         models: Sequence[Mapping[str, str]],
-        every_minutes: int,
         vpc: ec2.IVpc,
         gateway: Gateway,
-        log_name: str,
-        retention_days: int,
         encryption_key: kms.IKey,
+        every_minutes: int = 5,
+        retention_days: int = 90,
     ) -> None:
         super().__init__(scope, construct_id)
         log = KeptLogGroup(
-            self, "Log", name=log_name, retention_days=retention_days, encryption_key=encryption_key
+            self,
+            "Log",
+            name=canary_log_group(platform),
+            retention_days=retention_days,
+            encryption_key=encryption_key,
         )
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         let_connect(role)
@@ -76,7 +79,7 @@ class ModelCanary(Construct):
             self,
             "Ask",
             architecture=lambda_.Architecture.ARM_64,
-            code=code,
+            code=function_code(runtime_directory() / "canary"),
             environment={
                 canary_names.PLATFORM_VARIABLE: platform,
                 canary_names.MODELS_VARIABLE: json.dumps(list(models)),

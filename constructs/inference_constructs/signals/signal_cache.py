@@ -55,12 +55,13 @@ class SignalCache(Construct):
     ----------
     vpc
         VPC of the endpoints.
-    vpc_cidr
-        IPv4 range of the VPC. The whole range may connect: IAM authenticates the users.
     encryption_key
         KMS key of its data and snapshots.
     max_gb
         Maximum size of the data, in GB.
+    vpc_cidr
+        IPv4 range of the VPC; None for the one that the VPC knows. The whole range may connect: IAM
+        authenticates the users.
     retain
         Whether a snapshot is kept when the cache is deleted. The cache itself cannot be kept, because its VPC
         would have to stay too.
@@ -74,10 +75,10 @@ class SignalCache(Construct):
         construct_id: str,
         *,
         vpc: ec2.IVpc,
-        vpc_cidr: str,
         encryption_key: kms.IKey,
         max_gb: int,
-        retain: bool,
+        vpc_cidr: str | None = None,
+        retain: bool = True,
         stream_signals: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(scope, construct_id)
@@ -85,7 +86,7 @@ class SignalCache(Construct):
             self, "Access", vpc=vpc, allow_all_outbound=False, description="Valkey from the VPC"
         )
         for port in (PORT, READER_PORT):
-            security_group.add_ingress_rule(ec2.Peer.ipv4(vpc_cidr), ec2.Port.tcp(port))
+            security_group.add_ingress_rule(ec2.Peer.ipv4(vpc_cidr or vpc.vpc_cidr_block), ec2.Port.tcp(port))
         # CloudFormation does not generate names for these resources.
         self.cache_name = cdk.Names.unique_resource_name(
             self, max_length=_LONGEST_NAME, separator="-"

@@ -50,7 +50,7 @@ class SignalHistory(Construct):
         keep_days: int,
         encryption_key: kms.IKey,
         log_bucket: s3.IBucket,
-        retain: bool,
+        retain: bool = True,
     ) -> None:
         super().__init__(scope, construct_id)
         self.bucket = DataBucket(

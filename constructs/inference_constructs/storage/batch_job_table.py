@@ -31,7 +31,7 @@ class BatchJobTable(dynamodb.TableV2):
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey, retain: bool
+        self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey, retain: bool = True
     ) -> None:
         super().__init__(
             scope,

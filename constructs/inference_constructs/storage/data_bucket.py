@@ -38,7 +38,7 @@ class DataBucket(s3.Bucket):
         *,
         encryption_key: kms.IKey,
         log_bucket: s3.IBucket,
-        retain: bool,
+        retain: bool = True,
         sends_events: bool = False,
         expire_days: Mapping[str, int] | None = None,
         noncurrent_days: int = 30,

@@ -24,7 +24,7 @@ class LogBucket(s3.Bucket):
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, retain: bool, expiration_days: int = 365
+        self, scope: Construct, construct_id: str, *, retain: bool = True, expiration_days: int = 365
     ) -> None:
         super().__init__(
             scope,

@@ -20,6 +20,7 @@ from inference_constructs.build_start import start_build
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.request_headers import HEADERS_FILE
 from inference_contracts.streaming_names import JOB_PROGRAMS_PREFIX
+from inference_runtime import runtime_directory
 
 _BUILD_MINUTES: Final = 14
 #: Module of the Maven build that makes the jar.
@@ -102,10 +103,6 @@ class JobProgram(Construct):
 
     Parameters
     ----------
-    maven_build
-        Folder of the Maven build.
-    starter
-        Folder of the package that starts the build.
     store
         Takes the jar.
     encryption_key
@@ -117,12 +114,11 @@ class JobProgram(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        maven_build: Path,
-        starter: Path,
         store: StreamingStore,
         encryption_key: kms.IKey,
     ) -> None:
         super().__init__(scope, construct_id)
+        maven_build = runtime_directory() / "java"
         source = s3_assets.Asset(
             self,
             "Source",
@@ -161,7 +157,7 @@ class JobProgram(Construct):
         #: Key of the jar.
         self.key = f"{JOB_PROGRAMS_PREFIX}{source.asset_hash}.jar"
         #: Applications need the jar when they are created, so they wait for this.
-        self.build = start_build(self, project=project, tag=source.asset_hash, starter=starter, wait=True)
+        self.build = start_build(self, project=project, tag=source.asset_hash, wait=True)
 
     def _build_role(self, source: s3_assets.Asset, store: StreamingStore, log: logs.LogGroup) -> iam.Role:
         """Allow the build to read only this source, and to write only its log and the jars."""

@@ -6,14 +6,17 @@ from typing import Final, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_constructs.batch.add_function import add_function
+from inference_constructs.code_staging import function_code
 from inference_constructs.streaming.event_cluster import EventCluster
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.streaming_names import JOB_DOCUMENTS_PREFIX
+from inference_runtime import runtime_directory
 
+#: Packages that Lambda does not provide.
+_PACKAGES: Final = ("kafka", "valkey")
 _TIMEOUT_SECONDS: Final = 900
 
 
@@ -22,8 +25,6 @@ class StreamingSetup(Construct):
 
     Parameters
     ----------
-    code
-        Code of the function.
     store
         Takes the configurations.
     role_path
@@ -35,16 +36,18 @@ class StreamingSetup(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        code: lambda_.Code,
         store: StreamingStore,
         role_path: str,
     ) -> None:
         super().__init__(scope, construct_id)
         self._store = store
+        runtime = runtime_directory()
+        #: Code of this function and of the tools of jobs.
+        self.code = function_code(runtime / "streaming", runtime / "signals", packages=_PACKAGES)
         self._function = add_function(
             self,
             "Steps",
-            code=code,
+            code=self.code,
             handler="streaming.setup.handle",
             timeout_seconds=_TIMEOUT_SECONDS,
             memory_mib=256,
