@@ -24,7 +24,7 @@ import sys
 import types
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,10 +173,17 @@ def required_engine_version(package: str) -> str:
     sys.exit(f"the installed ai-dynamo requires no release of {package}; read its metadata")
 
 
-def table_text(key: str, flags: Flags) -> str:
-    """Return a table of flags as JSON with a line per flag."""
+def table_text(key: str, flags: Mapping[str, object]) -> str:
+    """Return a table as JSON with a line per flag or reason."""
     lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(flags[name])}" for name in sorted(flags))
     return f'  "{key}": {{\n{lines}\n  }}'
+
+
+def owned_tables(target: Path) -> list[str]:
+    """Return the tables that no program records, as an engine's file has them: what the plan owns."""
+    known = json.loads(target.read_text("utf-8")) if target.exists() else {}
+    keys = ("owned_arguments", "server_owned_arguments")
+    return [table_text(key, known[key]) for key in keys if key in known]
 
 
 def main() -> None:
@@ -204,6 +211,7 @@ def main() -> None:
     tables = {"flags": flags, "server_flags": server_flags}
     parts = [head, *(table_text(key, table) for key, table in tables.items() if table)]
     target = TARGETS / f"{given.engine}.json"
+    parts += owned_tables(target)
     target.write_text(",\n".join(parts) + "\n}\n", encoding="utf-8")
     print(f"{target}: {len(flags)} flags of {source.module} {dynamo_version} with {engine_version}")
 

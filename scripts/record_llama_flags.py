@@ -13,8 +13,10 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+
+from record_engine_flags import owned_tables, table_text
 
 from inference_local.serving.llama_cpp.source_archive import (
     BUILD,
@@ -100,11 +102,6 @@ def converted_classes(source: Path) -> Iterator[str]:
             yield from re.findall(r'"(\w+)"', names)
 
 
-def _table(key: str, entries: Mapping[str, object]) -> str:
-    lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(entries[name])}" for name in sorted(entries))
-    return f'  "{key}": {{\n{lines}\n  }}'
-
-
 def main() -> None:
     """Write both files."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -122,8 +119,13 @@ def main() -> None:
         "source": f"{ARGUMENTS} of github.com/ggml-org/llama.cpp at {BUILD}, in the archive of {PACKAGE} "
         f"{PACKAGE_VERSION}; the tag of the image as .github/workflows/docker.yml there forms it",
     }
-    text = json.dumps(head, indent=2).removesuffix("\n}") + ",\n" + _table("flags", flags) + "\n}\n"
-    (DATA / "engines" / "llamaCpp.json").write_text(text, encoding="utf-8")
+    target = DATA / "engines" / "llamaCpp.json"
+    parts = [
+        json.dumps(head, indent=2).removesuffix("\n}"),
+        table_text("flags", flags),
+        *owned_tables(target),
+    ]
+    target.write_text(",\n".join(parts) + "\n}\n", encoding="utf-8")
     types = measured_bits((source / MEASURED).read_text(encoding="utf-8"))
     types |= bits_per_weight((source / SIZES).read_text(encoding="utf-8"))
     gguf = {
@@ -133,8 +135,8 @@ def main() -> None:
         "date": today,
     }
     names = json.dumps(sorted(set(converted_classes(source))), indent=4).replace("\n]", "\n  ]")
-    text = json.dumps(gguf, indent=2).removesuffix("\n}") + ",\n" + _table("bits_per_weight", types)
-    text += ",\n" + _table("as_published", _AS_PUBLISHED)
+    text = json.dumps(gguf, indent=2).removesuffix("\n}") + ",\n" + table_text("bits_per_weight", types)
+    text += ",\n" + table_text("as_published", _AS_PUBLISHED)
     (DATA / "gguf.json").write_text(f'{text},\n  "classes": {names}\n}}\n', encoding="utf-8")
     print(f"{len(flags)} flags, {len(types)} types of GGUF")
 

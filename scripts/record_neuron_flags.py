@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine_definitions import VLLM_ARGUMENTS, Flags, vllm_flags, vllm_server_flags
-from record_engine_flags import TARGETS, table_text
+from record_engine_flags import TARGETS, owned_tables, table_text
 from remote_wheel import open_remote_wheel
 
 #: The blueprint's key of the engine.
@@ -68,8 +68,8 @@ IMAGES = (
 )
 
 
-def recorded(image: NeuronImage) -> str:
-    """Return the file of an image."""
+def recorded(image: NeuronImage, target: Path) -> str:
+    """Return the file of an image, with what the plan owns as it stands in the present one."""
     with open_remote_wheel(f"vllm=={image.vllm}") as wheel:
         flags: Flags = vllm_flags(wheel)
         server_flags: Flags = vllm_server_flags(wheel, SERVER_ARGUMENTS)
@@ -87,7 +87,7 @@ def recorded(image: NeuronImage) -> str:
     parts = [json.dumps(document, indent=2).removesuffix("\n}")]
     for key, table in tables.items():
         parts.append(table_text(key, {name: flag | {"owner": OWNER} for name, flag in table.items()}))
-    return ",\n".join(parts) + "\n}\n"
+    return ",\n".join([*parts, *owned_tables(target)]) + "\n}\n"
 
 
 def main() -> None:
@@ -95,7 +95,7 @@ def main() -> None:
     for image in IMAGES:
         target = TARGETS / image.target
         Path(target.parent).mkdir(exist_ok=True)
-        target.write_text(recorded(image), encoding="utf-8")
+        target.write_text(recorded(image, target), encoding="utf-8")
         print(f"{target}: vllm {image.vllm}")
 
 

@@ -23,7 +23,7 @@ from engine_definitions import (
     vllm_flags,
     vllm_server_flags,
 )
-from record_engine_flags import TARGETS, table_text
+from record_engine_flags import TARGETS, owned_tables, table_text
 from remote_wheel import open_remote_wheel, wheel_digest
 
 #: The blueprint's key of the engine.
@@ -66,6 +66,7 @@ def main() -> None:
     }
     parts = [head, *(table_text(key, table) for key, table in owned.items())]
     target = TARGETS / f"{OWNER}.json"
+    parts += owned_tables(target)
     target.write_text(",\n".join(parts) + "\n}\n", encoding="utf-8")
     print(
         f"{target}: {len(flags)} flags of vllm-omni {RELEASE} and {len(server_flags)} of the server of vllm"

@@ -76,6 +76,7 @@ __all__ = [
     "accelerator",
     "accelerators",
     "answer_formats",
+    "argument_reasons",
     "broker_sizes",
     "draft_targets",
     "drafts",
@@ -180,9 +181,14 @@ def engine_release(name: str, version: str) -> Engine:
     return _find("release", version, shipped().engine_releases[name])
 
 
+def argument_reasons() -> Mapping[str, str]:
+    """Return why only the plan may set an argument, by the name of the reason."""
+    return shipped().argument_reasons
+
+
 def memory_arguments(engine: str) -> Mapping[str, MemoryArgument]:
     """Return the arguments of an engine that change its memory in a way that no estimate models, by name."""
-    return shipped().memory_arguments[engine]
+    return shipped().memory_arguments.get(engine, {})
 
 
 def environment_names() -> Mapping[str, EnvironmentNames]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -200,6 +200,12 @@ class Catalogue:
         return MappingProxyType({file.stem: self._engine(file.stem, file) for file in files})
 
     @cached_property
+    def argument_reasons(self) -> Mapping[str, str]:
+        """Why only the plan may set an argument, by the name of the reason."""
+        reasons = self._json("argument_reasons.json")["reasons"]
+        return MappingProxyType({name: entry["reason"] for name, entry in reasons.items()})
+
+    @cached_property
     def engine_releases(self) -> Mapping[str, Mapping[str, Engine]]:
         """Engine by name and image version: the current release, and the recorded former ones."""
         releases = {}
@@ -325,7 +331,25 @@ class Catalogue:
         """Read one release of an engine."""
         document = self._json(str(path.relative_to(self.directory)))
         tables = {key: flags_of(document.get(key, {})) for key in ("flags", "server_flags")}
-        return build_entry(Engine, {"name": name, **document, **tables}, path)
+        owned = {
+            key: self._owned_arguments(document.get(key, {}), path)
+            for key in ("owned_arguments", "server_owned_arguments")
+        }
+        return build_entry(Engine, {"name": name, **document, **tables, **owned}, path)
+
+    def _owned_arguments(self, groups: Mapping[str, Sequence[str]], path: Path) -> Mapping[str, str]:
+        """Return the reason of each argument. Several engines share a reason that begins with "@"."""
+        shared = self.argument_reasons
+        owned: dict[str, str] = {}
+        for group, names in groups.items():
+            if group.startswith("@") and group[1:] not in shared:
+                known = ", ".join(sorted(shared))
+                raise CatalogueError(f"{path}: {group}: there is no such reason, allowed are {known}")
+            if twice := owned.keys() & set(names):
+                raise CatalogueError(f"{path}: {', '.join(sorted(twice))} has two reasons")
+            reason = shared[group[1:]] if group.startswith("@") else group
+            owned |= dict.fromkeys(names, reason)
+        return MappingProxyType(owned)
 
     def _service_prices(self, path: Path) -> ServicePrices:
         """Read the prices of services in one region."""

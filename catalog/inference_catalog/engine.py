@@ -94,6 +94,11 @@ class Engine:
         engine supports.
     image_source
         Source of the image's tag and accelerators; empty if it is that of the flags.
+    owned_arguments
+        Arguments without dashes that only the plan may set, each with the reason, which names the key to set
+        instead if there is one.
+    server_owned_arguments
+        Such arguments of the engine's own server.
     """
 
     name: str
@@ -107,6 +112,8 @@ class Engine:
     source: str
     accelerators: tuple[str, ...] = ()
     image_source: str = ""
+    owned_arguments: Mapping[str, str] = field(default_factory=dict)
+    server_owned_arguments: Mapping[str, str] = field(default_factory=dict)
 
     def flag(self, name: str) -> Flag | None:
         """Return the flag of a command-line argument, including ``--no-`` forms; None if it is unknown."""

@@ -46,7 +46,7 @@ def argument_findings(
 def _message(name: str, value: ArgumentValue, engine: catalog.Engine, stack: ServingStack) -> str | None:
     """Return the problem of one argument; None if it has none."""
     serving_engine = ENGINES[engine.name]
-    owned = {**serving_engine.owned_arguments, **stack.owned_arguments(engine.name)}
+    owned = stack.owned_arguments(engine.name)
     if name in owned:
         return f"the plan sets '{name}' itself; {owned[name]}"
     flags = stack.flags(engine)

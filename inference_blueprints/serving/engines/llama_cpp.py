@@ -13,7 +13,6 @@ from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.own_server import OwnServer, RequestCounter
-from inference_blueprints.serving.engines.owned_arguments import TASK
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.worker_figures import Sizing
@@ -71,35 +70,9 @@ class LlamaCpp(ServingEngine):
         running="llamacpp:requests_processing",
         waiting="llamacpp:requests_deferred",
         requests=RequestCounter("llamacpp:n_decode_total"),
-        owned_arguments=MappingProxyType(
-            {
-                **dict.fromkeys(("host", "port", "api-prefix", "path", "reuse-port"), _REACHED),
-                **dict.fromkeys(("api-key", "api-key-file"), _KEYS),
-                **dict.fromkeys(("ssl-key-file", "ssl-cert-file"), _REACHED),
-            }
-        ),
         has_python=False,  # ``.devops/cpu.Dockerfile``, stage ``server``
         # SIGTERM ends the loop of the server at once (``shutdown_handler`` in ``tools/server/server.cpp``).
         finishes_answers=False,
-    )
-    owned_arguments = MappingProxyType(
-        {
-            **dict.fromkeys(
-                ("model", "model-url", "hf-repo", "hf-file", "docker-repo", "hf-token", "offline"),
-                _DOWNLOADED,
-            ),
-            "alias": "set the model's name",
-            **dict.fromkeys(("threads", "threads-batch", "numa"), _PROCESSORS),
-            **dict.fromkeys(("ctx-size", "kv-unified", "kv-unified-per-slot"), _SIZED),
-            "cache-type-v": "it is that of 'cache-type-k'",
-            **dict.fromkeys(("cache-ram", "ctx-checkpoints", "model-draft", "spec-draft-hf"), _NOT_PLANNED),
-            **dict.fromkeys(("mmproj", "mmproj-url", "mmproj-auto"), "images are not supported here"),
-            **dict.fromkeys(("lora", "lora-scaled", "control-vector"), _NOT_PLANNED),
-            **dict.fromkeys(("embedding", "embeddings", "rerank", "reranking", "pooling"), TASK),
-            **dict.fromkeys(("tools", "media-path", "slot-save-path", "models-dir", "models-preset"), _FILES),
-            **dict.fromkeys(("rpc", "device", "gpu-layers", "n-gpu-layers", "fit"), _PROCESSORS),
-            **dict.fromkeys(("load-mode", "metrics", "jinja", "ui", "cont-batching"), _ALWAYS),
-        }
     )
     block_size = 1
 

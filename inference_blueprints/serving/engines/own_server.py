@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 
@@ -63,8 +63,6 @@ class OwnServer:
         Histogram of the time to the first token, without ``_bucket``. None if the server reports none.
     parsers
         Arguments that name the parsers of answers. None if the server has no such arguments.
-    owned_arguments
-        Arguments of the server that only the plan may set, each with the reason.
     health_path
         Path that answers 200 once the model is loaded.
     has_python
@@ -80,7 +78,6 @@ class OwnServer:
     requests: RequestCounter
     latency: str | None = None
     parsers: ParserFlags | None = None
-    owned_arguments: Mapping[str, str] = field(default_factory=dict)
     health_path: str = "/health"
     has_python: bool = True
     finishes_answers: bool = True

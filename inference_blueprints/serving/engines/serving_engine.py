@@ -146,14 +146,18 @@ class ServingEngine(ABC):
     #: Whether a draft whose configuration allows fewer tokens than the model's serves all of the model's.
     extends_draft_context: bool = True
 
+    #: Dynamo's name of the engine, which is also that of its worker's Python module. None if Dynamo does not
+    #: run it.
+    dynamo_name: str | None = None
+
+    #: Whether its workers under Dynamo fetch images from any public host.
+    fetches_from_any_host: bool = False
+
     #: The engine's own server of the OpenAI API, for the stack ``direct``. None if it has none.
     own_server: OwnServer | None = None
 
     #: Gauge of the used share of a worker's KV cache. None if the engine reports none.
     cache_use: str | None = None
-
-    #: Arguments that only the plan may set, each with the setting to use in the blueprint instead.
-    owned_arguments: Mapping[str, str] = MappingProxyType({})
 
     #: Names of the arguments whose value the engine divides among the data parallel ranks of a worker.
     totals_over_ranks: frozenset[str] = frozenset()

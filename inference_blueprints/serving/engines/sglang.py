@@ -13,21 +13,6 @@ from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
 from inference_blueprints.serving.engines.kv_transfer import NIXL_TELEMETRY, kv_transfer
 from inference_blueprints.serving.engines.node_folder import model_location
-from inference_blueprints.serving.engines.owned_arguments import (
-    DATA,
-    DISCOVERY,
-    EXPERTS,
-    FETCHED_BY_DYNAMO,
-    MEDIA,
-    NODES,
-    OTHER_TASKS,
-    PIPELINE,
-    REMOTE_CODE,
-    TASK,
-    TENSOR,
-    TOPOLOGY,
-    WRITTEN_HERE,
-)
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
     ArgumentNames,
@@ -59,6 +44,9 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 -- of a pod
 class Sglang(ServingEngine):
     """SGLang."""
 
+    dynamo_name = "sglang"
+    #: ``allowed_media_domains`` also holds under Dynamo (``srt/utils/common.py`` of SGLang 0.5.21).
+    fetches_from_any_host = False
     efa_variant = DYNAMO_EFA_VARIANT
     argument_names = ArgumentNames(
         length="context-length",
@@ -76,53 +64,6 @@ class Sglang(ServingEngine):
     transfer_counters = TransferCounters(
         moved=("agent_tx_bytes_total", "agent_rx_bytes_total"),
         failed=("agent_errors_total", "sglang:num_transfer_failed_reqs_total"),
-    )
-    owned_arguments = MappingProxyType(
-        {
-            "model": _MODEL,
-            "model-path": _MODEL,
-            "revision": "set weights.revision",
-            "load-format": _NAMED_DOWNLOAD,
-            "model-loader-extra-config": _NAMED_DOWNLOAD,
-            "trust-remote-code": REMOTE_CODE,
-            "served-model-name": "set the model's name",
-            **dict.fromkeys(("tensor-parallel-size", "tp-size"), TENSOR),
-            **dict.fromkeys(("pipeline-parallel-size", "pp-size"), PIPELINE),
-            **dict.fromkeys(("data-parallel-size", "dp-size", "enable-dp-attention"), DATA),
-            **dict.fromkeys(("expert-parallel-size", "ep-size"), EXPERTS),
-            **dict.fromkeys(("nnodes", "node-rank", "dist-init-addr"), NODES),
-            "kv-events-config": "set routing: {kvAware: {}}",
-            **dict.fromkeys(
-                (
-                    "enable-hierarchical-cache",
-                    "hicache-size",
-                    "hicache-ratio",
-                    "hicache-host-memory-fraction",
-                    "hicache-host-memory-mode",
-                ),
-                "set kvCache: {hostMemoryGib: …}",
-            ),
-            "host": "Dynamo's frontend answers requests, not the engine",
-            "port": "Dynamo's frontend answers requests, not the engine",
-            "disaggregation-mode": TOPOLOGY,
-            "disaggregation-transfer-backend": TOPOLOGY,
-            "disaggregation-bootstrap-port": TOPOLOGY,
-            "disagg-config": TOPOLOGY,
-            "disagg-config-key": TOPOLOGY,
-            "discovery-backend": DISCOVERY,
-            "namespace": DISCOVERY,
-            "endpoint": DISCOVERY,
-            "config": WRITTEN_HERE,
-            "frontend-decoding": FETCHED_BY_DYNAMO,
-            **dict.fromkeys(
-                ("enable-multimodal", "allowed-media-domains", "limit-mm-data-per-request"), MEDIA
-            ),
-            **dict.fromkeys(("mm-process-config", "mm-enable-dp-encoder"), MEDIA),
-            **dict.fromkeys(("is-embedding", "embedding-worker"), TASK),
-            "rerank-worker": OTHER_TASKS,
-            "image-diffusion-worker": OTHER_TASKS,
-            **dict.fromkeys(("dedicated-mm-encoder", "encoder-only", "language-only"), TOPOLOGY),
-        }
     )
     # Dynamo's router and SGLang both hash pages of this size; attention on Blackwell accepts no larger ones.
     #: ``srt/metrics/collector.py``.

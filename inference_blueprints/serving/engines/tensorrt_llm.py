@@ -12,18 +12,6 @@ from types import MappingProxyType
 
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import model_location
-from inference_blueprints.serving.engines.owned_arguments import (
-    DATA,
-    DISCOVERY,
-    EXPERTS,
-    FETCHED_BY_DYNAMO,
-    FILES,
-    NODES,
-    PIPELINE,
-    TENSOR,
-    TOPOLOGY,
-    WRITTEN_HERE,
-)
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
     ArgumentNames,
@@ -48,6 +36,9 @@ _STEP_TOKENS = 8192
 class TensorRtLlm(ServingEngine):
     """TensorRT-LLM."""
 
+    dynamo_name = "trtllm"
+    #: ``common/multimodal/image_loader.py`` of Dynamo 1.6.
+    fetches_from_any_host = True
     efa_variant = DYNAMO_EFA_VARIANT
     argument_names = ArgumentNames(
         length="max-seq-len",
@@ -62,39 +53,6 @@ class TensorRtLlm(ServingEngine):
     )
     #: Only the worker that receives counts, and no failures (``dynamo/trtllm/metrics.py`` of ai-dynamo 1.6).
     transfer_counters = TransferCounters(moved=("trtllm_kv_transfer_bytes_sum",))
-    owned_arguments = MappingProxyType(
-        {
-            "model": _MODEL,
-            "model-path": _MODEL,
-            "revision": "set weights.revision",
-            "trtllm.revision": "set weights.revision",
-            "load-format": _DOWNLOADED,
-            "model-loader-extra-config": _DOWNLOADED,
-            "served-model-name": "set the model's name",
-            "tensor-parallel-size": TENSOR,
-            "pipeline-parallel-size": PIPELINE,
-            "enable-attention-dp": DATA,
-            "expert-parallel-size": EXPERTS,
-            "gpus-per-node": NODES,
-            "extra-engine-args": WRITTEN_HERE,
-            "override-engine-args": WRITTEN_HERE,
-            f"{_KV_CACHE}.tokens_per_block": "set 'kv-block-size'",
-            f"{_KV_CACHE}.free_gpu_memory_fraction": "set 'free-gpu-memory-fraction'",
-            "publish-kv-events": "set routing: {kvAware: {}}",
-            "disaggregation-mode": TOPOLOGY,
-            "trtllm.disable_overlap_scheduler": TOPOLOGY,
-            f"{_TRANSFER}.backend": TOPOLOGY,
-            f"{_TRANSFER}.max_tokens_in_buffer": TOPOLOGY,
-            "discovery-backend": DISCOVERY,
-            "namespace": DISCOVERY,
-            "endpoint": DISCOVERY,
-            "enable-multimodal": FETCHED_BY_DYNAMO,
-            "frontend-decoding": FETCHED_BY_DYNAMO,
-            "modality": FETCHED_BY_DYNAMO,
-            "encode-endpoint": FETCHED_BY_DYNAMO,
-            "allowed-local-media-path": FILES,
-        }
-    )
     # ``Compiler::getDefaultUserDir`` in ``cpp/tensorrt_llm/deep_gemm/compiler.cuh``.
     kernel_folders = MappingProxyType({"TRTLLM_DG_CACHE_DIR": "deep-gemm"})
     # Its own and Dynamo's default; attention on Blackwell accepts 32 and 64.

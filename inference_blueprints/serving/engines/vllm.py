@@ -14,23 +14,6 @@ from inference_blueprints.serving.engines import lmcache
 from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import model_location
-from inference_blueprints.serving.engines.owned_arguments import (
-    DATA,
-    DISCOVERY,
-    EXPERTS,
-    FETCHED_BY_DYNAMO,
-    FILES,
-    MEDIA,
-    NODES,
-    OTHER_TASKS,
-    PIPELINE,
-    REMOTE_CODE,
-    STREAMED,
-    TASK,
-    TENSOR,
-    TOPOLOGY,
-    WRITTEN_HERE,
-)
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
     ArgumentNames,
@@ -71,6 +54,10 @@ _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3
 class Vllm(ServingEngine):
     """vLLM."""
 
+    dynamo_name = "vllm"
+    #: ``common/multimodal/image_loader.py`` of Dynamo 1.6. Without Dynamo, the engine keeps to
+    #: ``allowed_media_domains`` (``multimodal/media/connector.py`` of vLLM 0.31.0).
+    fetches_from_any_host = True
     efa_variant = DYNAMO_EFA_VARIANT
     argument_names = ArgumentNames(
         length="max-model-len",
@@ -90,54 +77,6 @@ class Vllm(ServingEngine):
         failed=("vllm:nixl_num_failed_transfers_total",),
         seconds="vllm:nixl_xfer_time_seconds_sum",
         transfers="vllm:nixl_xfer_time_seconds_count",
-    )
-    owned_arguments = MappingProxyType(
-        {
-            "model": "set weights.huggingFace or weights.s3",
-            "revision": "set weights.revision",
-            "hf-token": "set weights.tokenSecretArn",
-            "load-format": STREAMED,
-            "model-loader-extra-config": STREAMED,
-            "trust-remote-code": REMOTE_CODE,
-            "served-model-name": "set the model's name",
-            "tensor-parallel-size": TENSOR,
-            "pipeline-parallel-size": PIPELINE,
-            "data-parallel-size": DATA,
-            "enable-expert-parallel": EXPERTS,
-            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port", "headless"), NODES),
-            **dict.fromkeys(
-                (
-                    "data-parallel-address",
-                    "data-parallel-backend",
-                    "data-parallel-external-lb",
-                    "data-parallel-hybrid-lb",
-                    "data-parallel-multi-port-external-lb",
-                    "data-parallel-rank",
-                    "data-parallel-rpc-port",
-                    "data-parallel-size-local",
-                    "data-parallel-start-rank",
-                    "distributed-executor-backend",
-                ),
-                NODES,
-            ),
-            "kv-events-config": "set routing: {kvAware: {}}",
-            "disaggregation-mode": TOPOLOGY,
-            "kv-transfer-config": f"{TOPOLOGY}, or set kvCache",
-            "kv-offloading-size": _KV_CACHE,
-            "kv-offloading-backend": _KV_CACHE,
-            "discovery-backend": DISCOVERY,
-            "namespace": DISCOVERY,
-            "endpoint": DISCOVERY,
-            "config": WRITTEN_HERE,
-            **dict.fromkeys(("enable-multimodal", "frontend-decoding"), FETCHED_BY_DYNAMO),
-            **dict.fromkeys(("route-to-encoder", "custom-encoder-class"), FETCHED_BY_DYNAMO),
-            **dict.fromkeys(("language-model-only", "limit-mm-per-prompt", "allowed-media-domains"), MEDIA),
-            **dict.fromkeys(("mm-processor-kwargs", "mm-encoder-tp-mode"), MEDIA),
-            "allowed-local-media-path": FILES,
-            **dict.fromkeys(("runner", "convert", "embedding-worker"), TASK),
-            **dict.fromkeys(("pooler-config", "realtime", "classify-worker"), OTHER_TASKS),
-            **dict.fromkeys(("embedding-worker-processes", "embedding-frontend-tokenization"), OTHER_TASKS),
-        }
     )
     own_server = VLLM_SERVER
     #: ``v1/metrics/loggers.py``.

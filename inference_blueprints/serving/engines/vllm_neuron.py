@@ -11,24 +11,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.node_folder import model_location
-from inference_blueprints.serving.engines.owned_arguments import (
-    DATA,
-    EXPERTS,
-    FILES,
-    MEDIA,
-    NODES,
-    OTHER_TASKS,
-    PIPELINE,
-    REMOTE_CODE,
-    TASK,
-    TENSOR,
-    TOPOLOGY,
-    WRITTEN_HERE,
-)
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
 from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER, serve_arguments
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
@@ -70,32 +55,6 @@ class VllmNeuron(ServingEngine):
         kv_cache_type="kv-cache-dtype",
         kv_cache_types=("auto", "fp8"),
         without_prefix_cache=("enable-prefix-caching", False),
-    )
-    owned_arguments = MappingProxyType(
-        {
-            "model": "set weights.huggingFace",
-            "revision": "set weights.revision",
-            "hf-token": "set weights.tokenSecretArn",
-            "trust-remote-code": REMOTE_CODE,
-            "served-model-name": "set the model's name",
-            "tensor-parallel-size": TENSOR,
-            "pipeline-parallel-size": PIPELINE,
-            "data-parallel-size": DATA,
-            "enable-expert-parallel": EXPERTS,
-            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port"), NODES),
-            "distributed-executor-backend": NODES,
-            "kv-transfer-config": TOPOLOGY,
-            "kv-events-config": "no router reads events of these workers",
-            "num-gpu-blocks-override": _SIZED,
-            "additional-config": _COMPILED,
-            "quantization": "the type comes from the checkpoint; set weights to one that has it",
-            "config": WRITTEN_HERE,
-            **dict.fromkeys(("language-model-only", "limit-mm-per-prompt", "allowed-media-domains"), MEDIA),
-            **dict.fromkeys(("mm-processor-kwargs", "mm-encoder-tp-mode"), MEDIA),
-            "allowed-local-media-path": FILES,
-            **dict.fromkeys(("runner", "convert"), TASK),
-            "pooler-config": OTHER_TASKS,
-        }
     )
     # Three times the longest published time: 20 minutes for Llama 3.3 70B (``tutorial-llama3-70b.md``).
     compile_seconds = 3600

@@ -14,14 +14,7 @@ from types import MappingProxyType
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.own_server import OwnServer, RequestCounter
-from inference_blueprints.serving.engines.owned_arguments import (
-    NODES,
-    PIPELINE,
-    REMOTE_CODE,
-    TENSOR,
-)
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
-from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
@@ -63,61 +56,8 @@ class VllmOmni(ServingEngine):
         running="vllm_omni:num_requests_running",
         waiting="vllm_omni:num_requests_waiting",
         requests=RequestCounter("vllm_omni:requests_success_total"),
-        owned_arguments=MappingProxyType(
-            {
-                "headless": NODES,
-                **{
-                    name: reason
-                    for name, reason in VLLM_SERVER.owned_arguments.items()
-                    if name not in _OF_TEXT
-                },
-            }
-        ),
         # The stages are processes of their own, and nothing states that they outlive SIGTERM.
         finishes_answers=False,
-    )
-    owned_arguments = MappingProxyType(
-        {
-            "omni": "it is always on",
-            "model": "set weights.huggingFace",
-            "revision": "set weights.revision",
-            "hf-token": "set weights.tokenSecretArn",
-            "trust-remote-code": REMOTE_CODE,
-            "served-model-name": "set the model's name",
-            "tensor-parallel-size": TENSOR,
-            "pipeline-parallel-size": PIPELINE,
-            **dict.fromkeys(
-                (
-                    "enable-expert-parallel",
-                    "data-parallel-size",
-                    "data-parallel-size-local",
-                    "data-parallel-address",
-                    "data-parallel-rpc-port",
-                    "data-parallel-start-rank",
-                    "data-parallel-backend",
-                ),
-                _REFUSED,
-            ),
-            **dict.fromkeys(("nnodes", "node-rank", "master-addr", "master-port"), NODES),
-            **dict.fromkeys(("num-gpus", "usp", "ulysses-degree", "ring", "ring-degree"), TENSOR),
-            **dict.fromkeys(("allgather-degree", "cfg-parallel-size", "vae-patch-parallel-size"), TENSOR),
-            **dict.fromkeys(
-                ("text-encoder-tp-size", "use-hsdp", "hsdp-shard-size", "hsdp-replicate-size"), TENSOR
-            ),
-            "max-generated-image-size": _SIZED,
-            "default-sampling-params": _NO_DEFAULTS,
-            **dict.fromkeys(("vae-use-slicing", "init-timeout", "stage-init-timeout"), "it is always set"),
-            **dict.fromkeys(("lora-path", "lora-backend", "lora-scale", "enable-lora"), _NOT_PLANNED),
-            **dict.fromkeys(("deploy-config", "stage-overrides", "strategy-config", "stage-id"), _ONE_STAGE),
-            **dict.fromkeys(("omni-master-address", "omni-master-port", "omni-replica-address"), _ONE_STAGE),
-            **dict.fromkeys(("worker-backend", "ray-address", "omni-dp-size-local"), _ONE_STAGE),
-            **dict.fromkeys(
-                ("forced-aligner", "forced-aligner-config", "forced-aligner-device"), _OTHER_MODELS
-            ),
-            **dict.fromkeys(
-                ("model-class-name", "custom-pipeline-args", "diffusion-load-format"), REMOTE_CODE
-            ),
-        }
     )
     block_size = 1
 

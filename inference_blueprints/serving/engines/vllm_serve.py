@@ -7,11 +7,9 @@ of vLLM 0.31.0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.own_server import OwnServer, ParserFlags, RequestCounter
-from inference_blueprints.serving.engines.owned_arguments import MEDIA
 
 #: Arguments of ``dynamo.vllm`` that ``vllm serve`` does not have.
 _DYNAMO_ONLY = ("disaggregation-mode", "embedding-worker")
@@ -28,37 +26,6 @@ VLLM_SERVER = OwnServer(
     requests=RequestCounter("vllm:request_success_total"),
     latency="vllm:time_to_first_token_seconds",
     parsers=_PARSERS,
-    owned_arguments=MappingProxyType(
-        {
-            "shutdown-timeout": "it is the duration of the workload's longest answer",
-            **dict.fromkeys(("host", "port", "uds", "root-path", "grpc", "tokens-only"), _REACHED),
-            **dict.fromkeys(
-                (
-                    "ssl-keyfile",
-                    "ssl-certfile",
-                    "ssl-ca-certs",
-                    "ssl-cert-reqs",
-                    "ssl-ciphers",
-                    "enable-ssl-refresh",
-                ),
-                _REACHED,
-            ),
-            "api-key": "callers have no key, and a key would be readable in the process's arguments",
-            **dict.fromkeys(
-                (
-                    "api-server-count",
-                    "data-parallel-supervisor-port",
-                    "dp-supervisor-probe-failure-threshold",
-                    "dp-supervisor-probe-interval-s",
-                    "dp-supervisor-probe-timeout-s",
-                ),
-                "a worker has one API server",
-            ),
-            "enable-scale-out": "set stack: {llmD: {prefixScorer: precise}}",
-            "enable-prompt-tokens-details": "it is always on",
-            "trust-request-mm-kwargs": MEDIA,
-        }
-    ),
 )
 
 

@@ -32,10 +32,9 @@ from inference_blueprints.serving.stacks.engine_process import (
 )
 from inference_blueprints.serving.stacks.request_filter import filtered
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.serving_stack import ServingStack, own_server_flags
+from inference_blueprints.serving.stacks.serving_stack import ServingStack
 from inference_blueprints.serving.types import Port, Process
 from inference_blueprints.serving.weights_loading import mirror_release
-from inference_catalog import Engine, Flag
 
 _HTTP = Port("http", 8000)
 #: Name of the process. Dynamo's and llm-d's workers have other names, so a release can change its stack.
@@ -49,6 +48,7 @@ class Direct(ServingStack):
 
     chart = "direct-model"
     serves_directly = True
+    runs_own_servers = True
     #: Engines that answer the OpenAI API themselves.
     frameworks: Mapping[str, str] = MappingProxyType(
         {name: name for name, engine in ENGINES.items() if engine.own_server}
@@ -59,12 +59,6 @@ class Direct(ServingStack):
 
     def parser_flags(self, engine: str) -> ParserFlags | None:
         return _server(engine).parsers
-
-    def owned_arguments(self, engine: str) -> Mapping[str, str]:
-        return _server(engine).owned_arguments
-
-    def flags(self, engine: Engine) -> Mapping[str, Flag]:
-        return own_server_flags(engine)
 
     def service_account(self, release: str) -> str:
         """Return the service account of the workers, which the chart creates."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
+from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.kv_transfer import NIXL_PORT_VARIABLE, telemetry_ports
 from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
@@ -90,12 +91,13 @@ class Dynamo(ServingStack):
     """NVIDIA Dynamo."""
 
     #: Dynamo's name of each engine is also the name of its worker's Python module.
-    frameworks = MappingProxyType({"vllm": "vllm", "sglang": "sglang", "tensorrtLlm": "trtllm"})
+    frameworks: Mapping[str, str] = MappingProxyType(
+        {name: engine.dynamo_name for name, engine in ENGINES.items() if engine.dynamo_name}
+    )
     chart = "dynamo-model"
-    #: ``common/multimodal/image_loader.py`` of Dynamo 1.6. SGLang's workers, and vLLM without Dynamo, keep to
-    #: ``allowed_media_domains`` (``srt/utils/common.py`` of SGLang 0.5.21 and
-    #: ``multimodal/media/connector.py`` of vLLM 0.31.0).
-    fetching_from_any_host = frozenset({"vllm", "tensorrtLlm"})
+    fetching_from_any_host = frozenset(
+        name for name, engine in ENGINES.items() if engine.fetches_from_any_host
+    )
 
     def request_counter(self, engine: str) -> RequestCounter:  # noqa: ARG002 -- the same for all
         """Return the counter of Dynamo's runtime.

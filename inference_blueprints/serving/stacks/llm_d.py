@@ -39,7 +39,7 @@ from inference_blueprints.serving.stacks.engine_process import (
 )
 from inference_blueprints.serving.stacks.request_filter import arguments_in_front_of, filtered
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.serving_stack import ServingStack, own_server_flags
+from inference_blueprints.serving.stacks.serving_stack import ServingStack
 from inference_blueprints.serving.types import (
     ApproximatePicker,
     EndpointPicker,
@@ -54,7 +54,6 @@ from inference_blueprints.serving.types import (
 )
 from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import LlmDStack, PrefixScorer
-from inference_catalog import Engine, Flag
 from inference_catalog.catalogue import shipped
 from inference_catalog.ecs_images import ecs_image
 from inference_catalog.placement import SYSTEM_ARCHITECTURE
@@ -84,18 +83,13 @@ class LlmD(ServingStack):
 
     frameworks = MappingProxyType({"vllm": "vllm"})
     chart = "llm-d-model"
+    runs_own_servers = True
 
     def request_counter(self, engine: str) -> RequestCounter:  # noqa: ARG002 -- it runs one
         return VLLM_SERVER.requests
 
     def parser_flags(self, engine: str) -> ParserFlags | None:  # noqa: ARG002 -- it runs one
         return VLLM_SERVER.parsers
-
-    def owned_arguments(self, engine: str) -> Mapping[str, str]:  # noqa: ARG002 -- it runs one
-        return VLLM_SERVER.owned_arguments
-
-    def flags(self, engine: Engine) -> Mapping[str, Flag]:
-        return own_server_flags(engine)
 
     def service_account(self, release: str) -> str:
         """Return the service account of the workers, which the chart creates."""

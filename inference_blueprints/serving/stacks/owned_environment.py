@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.serving.engines.owned_arguments import REMOTE_CODE, TOPOLOGY
+from inference_catalog import argument_reasons
 from inference_contracts.request_filter import PROGRAM_VARIABLE, SETTINGS_VARIABLE
 
 _CONNECTIONS = "the plan and Dynamo's operator connect the processes"
@@ -102,10 +102,10 @@ OWNED: Mapping[str, str] = MappingProxyType(
             ("DYN_HTTP_HOST", "DYN_HTTP_PORT", "DYN_METRICS_PREFIX", "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS"),
             _HEALTH,
         ),
-        **dict.fromkeys(("DYN_VLLM_DISAGGREGATION_MODE",), TOPOLOGY),
+        **dict.fromkeys(("DYN_VLLM_DISAGGREGATION_MODE",), argument_reasons()["topology"]),
         **dict.fromkeys(("SGLANG_DISAGGREGATION_NIXL_BACKEND", "TRTLLM_NIXL_KVCACHE_BACKEND"), _TRANSPORT),
         **dict.fromkeys(("DYN_MM_ALLOW_INTERNAL", "VLLM_MEDIA_URL_ALLOW_REDIRECTS"), _MEDIA),
-        "DYN_TRUST_REMOTE_CODE": REMOTE_CODE,
+        "DYN_TRUST_REMOTE_CODE": argument_reasons()["remoteCode"],
         **dict.fromkeys(
             (
                 "NEURON_COMPILED_ARTIFACTS",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
+import inference_catalog as catalog
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
 from inference_blueprints.serving.engines.worker_sizing import engine_of
@@ -26,6 +26,9 @@ class ServingStack(ABC):
 
     #: Whether requests arrive at the load balancer's choice of a worker, without a process in between.
     serves_directly: bool = False
+
+    #: Whether the engines' own servers run, and not Dynamo's workers.
+    runs_own_servers: bool = False
 
     #: Engines whose workers fetch images from any public host on this stack, by the blueprint's key.
     fetching_from_any_host: frozenset[str] = frozenset()
@@ -60,9 +63,11 @@ class ServingStack(ABC):
     def parser_flags(self, engine: str) -> ParserFlags | None:
         """Return the arguments that name the parsers of an engine's answers; None if there are none."""
 
-    def owned_arguments(self, engine: str) -> Mapping[str, str]:  # noqa: ARG002 -- subclasses use it
-        """Return the arguments of an engine that only the stack may set, each with the reason."""
-        return MappingProxyType({})
+    def owned_arguments(self, engine: str) -> Mapping[str, str]:
+        """Return the arguments of an engine that only the plan may set, each with the reason."""
+        entry = catalog.engine(engine)
+        server = entry.server_owned_arguments if self.runs_own_servers else {}
+        return {**entry.owned_arguments, **server}
 
     def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, Argument]:
         """Return a worker's arguments by name without dashes: the engine's, and the parsers of answers."""
@@ -76,8 +81,8 @@ class ServingStack(ABC):
         return parser_arguments(resolved, flags) if flags else {}
 
     def flags(self, engine: Engine) -> Mapping[str, Flag]:
-        """Return the flags that the stack's workers accept, by name: by default, those of Dynamo's worker."""
-        return engine.flags
+        """Return the flags that the stack's workers accept, by name."""
+        return own_server_flags(engine) if self.runs_own_servers else engine.flags
 
     def processes(self, roles: tuple[ResolvedWorkers, ...]) -> tuple[Process, ...]:
         """Return the processes of a deployment with workers of these roles, its entry point first."""

@@ -172,7 +172,7 @@ def test_the_image_and_the_program_are_the_engine_s(engine: str, make_blueprint:
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_what_the_plan_owns_is_a_flag_that_a_user_could_give(engine: str) -> None:
     flags = catalog.engine(engine).flags
-    unknown = [name for name in ENGINES[engine].owned_arguments if f"--{name}" not in flags]
+    unknown = [name for name in catalog.engine(engine).owned_arguments if f"--{name}" not in flags]
     assert set(unknown) <= {"config"}
 
 
@@ -182,7 +182,7 @@ def test_the_engine_has_the_flags_that_the_plan_computes_with(engine: str) -> No
     named = (*words.counts, words.memory_share, words.kv_cache_type, words.without_prefix_cache[0])
     assert {f"--{name}" for name in named if name} <= flags.keys()
     assert set(words.kv_cache_types) <= catalog.KV_CACHE_BYTES.keys()
-    assert not set(named) & ENGINES[engine].owned_arguments.keys()
+    assert not set(named) & catalog.engine(engine).owned_arguments.keys()
 
 
 @pytest.mark.parametrize("efa", [True, False])
@@ -229,7 +229,7 @@ def test_what_the_plan_gives_is_owned_or_the_users_to_set(engine: str) -> None:
     }
     for worker in workers_of(disaggregated(engine)):
         given = {flag.removeprefix("--") for flag in options(worker)}
-        assert given <= ENGINES[engine].owned_arguments.keys() | settable
+        assert given <= catalog.engine(engine).owned_arguments.keys() | settable
 
 
 def found(blueprint: Blueprint) -> list[Finding]:

@@ -7,7 +7,6 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.serving.checks.serving_checks import serving_findings
-from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
@@ -109,7 +108,7 @@ def test_all_wrong_arguments_are_found_at_once(make_blueprint: Make) -> None:
 def test_what_the_plan_owns_is_never_open(make_blueprint: Make) -> None:
     worker = build_plan(make_blueprint(weights={"s3": "s3://weights/q/", "catalog": "Qwen/Qwen3-8B"}))
     flags = [word for word in worker.models[0].deployments[0].processes[1].arguments if word.startswith("--")]
-    owned = ENGINES["vllm"].owned_arguments
+    owned = catalog.engine("vllm").owned_arguments
     settable = {"block-size", "max-model-len", "max-num-seqs", "max-num-batched-tokens"}
     settable |= {"gpu-memory-utilization", "enable-prefix-caching"}
     settable |= {"reasoning-parser", "dyn-reasoning-parser", "dyn-tool-call-parser"}
@@ -117,7 +116,7 @@ def test_what_the_plan_owns_is_never_open(make_blueprint: Make) -> None:
     assert not owned.keys() & settable
 
 
-@pytest.mark.parametrize("name", sorted(ENGINES["vllm"].owned_arguments))
+@pytest.mark.parametrize("name", sorted(catalog.engine("vllm").owned_arguments))
 def test_what_the_plan_owns_is_a_flag_that_a_user_could_give(name: str) -> None:
     flags = catalog.engine("vllm").flags
     assert f"--{name}" in flags or name == "config"

@@ -15,7 +15,6 @@ from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.resources import blueprints_directory, root
 from inference_blueprints.serving.command_line import flag_values
-from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.estimates.memory_estimate import COLLECTIVE_BYTES, RESERVED_BYTES
 from inference_blueprints.serving.performance.image_rate import image_speed
@@ -97,7 +96,9 @@ class TestArguments:
     def test_defaults_that_the_engine_does_not_read_are_not_set(self) -> None:
         """Parameters of a request for images from text replace all of ``--default-sampling-params``."""
         assert "--default-sampling-params" not in worker(SHIPPED).arguments
-        assert "name steps and guidance" in ENGINES["vllmOmni"].owned_arguments["default-sampling-params"]
+        assert (
+            "name steps and guidance" in catalog.engine("vllmOmni").owned_arguments["default-sampling-params"]
+        )
 
     def test_the_weights_are_of_the_commit(self) -> None:
         """The engine would download the main branch of a repository, whatever revision is set."""
@@ -114,7 +115,7 @@ class TestArguments:
         assert many.termination_grace_seconds > many.pre_stop_seconds
 
     def test_what_vllm_serve_refuses_with_omni_is_refused_here(self) -> None:
-        owned = ENGINES["vllmOmni"].owned_arguments
+        owned = catalog.engine("vllmOmni").owned_arguments
         for name in (
             "data-parallel-size",
             "data-parallel-size-local",
