@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
@@ -177,16 +178,14 @@ class Engine(Choice):
     @property
     def section(self) -> EngineSection:
         """The settings of the chosen engine."""
-        given = (
-            self.vllm,
-            self.sglang,
-            self.tensorrt_llm,
-            self.vllm_neuron,
-            self.llama_cpp,
-            self.vllm_omni,
-        )
-        [section] = [each for each in given if each is not None]
-        return section
+        [section] = [each for name in type(self).model_fields if (each := getattr(self, name)) is not None]
+        return cast("EngineSection", section)
+
+
+#: Stack of each engine that does not run on Dynamo, if the file names none.
+STACK_OF_ENGINE: Final[Mapping[str, str]] = MappingProxyType(
+    {"vllmNeuron": "direct", "llamaCpp": "direct", "vllmOmni": "direct"}
+)
 
 
 class Workload(Section):
@@ -347,7 +346,7 @@ class Model(Section):
     @classmethod
     def completed(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
         """Choose the stack by the engine, and the routing by the stack, where the file does not."""
-        return with_stack_and_routing(value)
+        return with_stack_and_routing(value, STACK_OF_ENGINE)
 
     @model_validator(mode="before")
     @classmethod

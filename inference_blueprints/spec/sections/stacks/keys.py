@@ -19,10 +19,6 @@ from inference_blueprints.spec.section import (
 )
 
 PrefixScorer = Literal["approximate", "precise"]
-#: Stack of each engine that does not run on Dynamo, if the file names none.
-STACK_OF_ENGINE: Final[Mapping[str, str]] = MappingProxyType(
-    {"vllmNeuron": "direct", "llamaCpp": "direct", "vllmOmni": "direct"}
-)
 #: Routing of each stack that does not route KV-aware, if the file names none.
 ROUTING_OF_STACK: Final[Mapping[str, str]] = MappingProxyType({"direct": "leastRequests"})
 
@@ -95,15 +91,17 @@ class Routing(Choice):
     """Distribute by open requests. Only on `direct`, where the load balancer does it."""
 
 
-def with_stack_and_routing(model: Mapping[str, Any]) -> dict[str, Any]:
+def with_stack_and_routing(model: Mapping[str, Any], stack_of_engine: Mapping[str, str]) -> dict[str, Any]:
     """Return a model of a file with the stack that its engine needs, and the routing of its stack.
 
     Parameters
     ----------
     model
         The model. What it names itself stays.
+    stack_of_engine
+        Stack of each engine that does not run on Dynamo.
     """
-    chosen = {**_follows(model, "engine", "stack", STACK_OF_ENGINE), **model}
+    chosen = {**_follows(model, "engine", "stack", stack_of_engine), **model}
     return {**_follows(chosen, "stack", "routing", ROUTING_OF_STACK), **chosen}
 
 

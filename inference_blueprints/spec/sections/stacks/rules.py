@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.sections.stacks.keys import STACK_OF_ENGINE
-from inference_blueprints.spec.types import Model, Spec
+from inference_blueprints.spec.types import STACK_OF_ENGINE, Model, Spec
 from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import Finding
 

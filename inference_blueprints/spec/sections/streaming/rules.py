@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
-from inference_blueprints.spec.sections.stacks.keys import STACK_OF_ENGINE
+from inference_blueprints.spec.sections.models.keys import STACK_OF_ENGINE
 from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
 from inference_blueprints.spec.zones import platform_zones

@@ -236,7 +236,8 @@ def test_a_former_engine_runs_with_its_own_flags(
     (tmp_path / "engines/vllm").mkdir(parents=True)
     (tmp_path / "engines/vllm.json").write_text(json.dumps(flags))
     (tmp_path / "engines/vllm/1.5.0.json").write_text(json.dumps(former))
-    (tmp_path / "nodes.json").write_text((shipped().directory / "nodes.json").read_text())
+    for name in ("nodes.json", "argument_reasons.json"):
+        (tmp_path / name).write_text((shipped().directory / name).read_text())
     monkeypatch.setattr(overlay, "shipped", lambda: newer)
 
     lock = replace(FULL, engines={"vllm": Pin("1.5.0")})
