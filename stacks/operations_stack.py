@@ -10,7 +10,6 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-import inference_catalog as catalog
 from inference_blueprints.render.monitoring.hardware_alarms import hardware_alarms
 from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
 from inference_constructs.batch import BatchStore
@@ -136,7 +135,7 @@ def _settings(gpu_health: GpuHealth, pools: Sequence[Pool], *, on_ecs: bool) -> 
     Karpenter's node repair is off for all NodePools or for none, so GPU health also repairs the NodePool that
     no blueprint names.
     """
-    types = {name: catalog.instance_type(name) for pool in pools for name in pool.instance_types}
+    types = {each.name: each for pool in pools for each in pool.types}
     owners: dict[str, RepairOwner] = {pool.name: pool.repaired_by for pool in pools}
     if not on_ecs and "gpuHealth" in owners.values():
         owners[OVERFLOW_POOL] = "gpuHealth"

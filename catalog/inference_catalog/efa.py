@@ -58,9 +58,9 @@ def efa_layout(instance_type: InstanceType) -> tuple[NetworkInterface, ...]:
     return (NetworkInterface(0, 0, "interface"), *on_first_card, *others)
 
 
-def efa_layouts_are_one(instance_types: Iterable[InstanceType]) -> bool:
+def efa_layouts_are_one(types: Iterable[InstanceType]) -> bool:
     """Return whether the types have the same network cards, so that one list of interfaces fits all."""
-    return len({efa_layout(instance_type) for instance_type in instance_types}) == 1
+    return len({efa_layout(instance_type) for instance_type in types}) == 1
 
 
 def efa_share(instance_type: InstanceType, accelerators: int) -> int:

@@ -18,29 +18,29 @@ FREE_GP3_MIB_PER_SECOND = _LEAST_GP3_MIB_PER_SECOND
 OPERATIONS_PER_MIB_PER_SECOND = 4
 
 
-def gp3_mib_per_second(instance_types: Sequence[InstanceType]) -> int:
+def gp3_mib_per_second(types: Sequence[InstanceType]) -> int:
     """Return the highest useful throughput of a volume, in MiB/s, that every type supports.
 
     Parameters
     ----------
-    instance_types
+    types
         The pool's types. The slowest decides.
     """
-    slowest = min(instance_type.ebs_bandwidth_mbps for instance_type in instance_types)
+    slowest = min(instance_type.ebs_bandwidth_mbps for instance_type in types)
     usable = slowest * 10**6 // 8 // 2**20
     return max(_LEAST_GP3_MIB_PER_SECOND, min(_MOST_GP3_MIB_PER_SECOND, usable))
 
 
-def image_volume_mib_per_second(instance_types: Sequence[InstanceType], *, from_snapshot: bool) -> int | None:
+def image_volume_mib_per_second(types: Sequence[InstanceType], *, from_snapshot: bool) -> int | None:
     """Return the throughput of the volume that holds images and weights; None if they are on NVMe.
 
     Parameters
     ----------
-    instance_types
+    types
         The pool's types.
     from_snapshot
         Whether the volume starts with images, so that the NVMe stays unused.
     """
-    if all(each.local_nvme_gb for each in instance_types) and not from_snapshot:
+    if all(each.local_nvme_gb for each in types) and not from_snapshot:
         return None
-    return gp3_mib_per_second(instance_types)
+    return gp3_mib_per_second(types)

@@ -51,7 +51,7 @@ def pool_system(pool: spec.Pool, *, paired: bool) -> OperatingSystem | None:
 
 def unbootable_families(pool: spec.Pool, system: OperatingSystem) -> list[str]:
     """Return the families of a pool's instance types that do not boot an operating system."""
-    families = dict.fromkeys(name.partition(".")[0] for name in pool.instance_types)
+    families = dict.fromkeys(each.family for each in pool.types)
     return [family for family in families if family in system.unbootable_families]
 
 
@@ -74,6 +74,5 @@ def paired_workers(blueprint: spec.Blueprint) -> Iterator[ResolvedWorkers]:
 def _is_paired(workers: ResolvedWorkers) -> bool:
     """Whether workers move KV cache over EFA and leave GPUs of a node to others."""
     return kv_transfer(workers) == "libfabric" and any(
-        instance_type.accelerator_count > workers.accelerators_per_node
-        for instance_type in workers.instance_types
+        instance_type.accelerator_count > workers.accelerators_per_node for instance_type in workers.types
     )

@@ -35,7 +35,7 @@ class ResolvedWorkers:
         Path of their section in the blueprint, for findings.
     shape
         The catalogue's description of the model.
-    instance_types
+    types
         The pool's instance types, in its order.
     accelerator
         The pool's accelerator.
@@ -51,7 +51,7 @@ class ResolvedWorkers:
     pool: spec.Pool
     path: tuple[str | int, ...]
     shape: catalog.Model
-    instance_types: tuple[catalog.InstanceType, ...]
+    types: tuple[catalog.InstanceType, ...]
     accelerator: catalog.Accelerator
     engine: catalog.Engine
 
@@ -105,7 +105,7 @@ class ResolvedWorkers:
     @property
     def nodes(self) -> int:
         """Nodes that one worker spans."""
-        return node_count(self.workers.accelerators, self.instance_types)
+        return node_count(self.workers.accelerators, self.types)
 
     @property
     def accelerators_per_node(self) -> int:
@@ -202,9 +202,7 @@ def _accelerator_names(blueprint: spec.Blueprint, model: spec.Model) -> set[str]
         workers.pool for _, deployment in usable(model.deployments) for workers in deployment.workers.values()
     }
     pools = [pool for _, pool in usable(blueprint.spec.pools) if pool.name in names]
-    known = catalog.instance_types()
-    types = (known[each] for pool in pools for each in pool.instance_types if each in known)
-    return {each.accelerator.name for each in types if each.accelerator}
+    return {each.accelerator.name for pool in pools for each in pool.types if each.accelerator}
 
 
 def resolve(
@@ -253,7 +251,7 @@ def _resolve(
     try:
         pool = pools[workers.pool]
         shape = shape_of(model.weights)
-        instance_types = tuple(catalog.instance_type(name) for name in pool.instance_types)
+        types = tuple(catalog.instance_type(name) for name in pool.instance_types)
         engine = engine_release(blueprint, model)
     except LookupError as error:
         raise UnresolvedError(str(error)) from error
@@ -266,8 +264,8 @@ def _resolve(
         pool=pool,
         path=path,
         shape=shape,
-        instance_types=instance_types,
-        accelerator=_common_accelerator(pool, instance_types),
+        types=types,
+        accelerator=_common_accelerator(pool, types),
         engine=engine,
     )
 
@@ -303,14 +301,12 @@ def shape_of(weights: spec.Weights) -> catalog.Model:
     return weights.entry
 
 
-def _common_accelerator(
-    pool: spec.Pool, instance_types: tuple[catalog.InstanceType, ...]
-) -> catalog.Accelerator:
+def _common_accelerator(pool: spec.Pool, types: tuple[catalog.InstanceType, ...]) -> catalog.Accelerator:
     """Return the accelerator common to all instance types of the pool.
 
     Processors have the memory of their instance: of types that differ in it, the smallest decides.
     """
-    accelerators = [each.accelerator for each in instance_types if each.accelerator]
-    if len(accelerators) < len(instance_types) or len({each.name for each in accelerators}) != 1:
+    accelerators = [each.accelerator for each in types if each.accelerator]
+    if len(accelerators) < len(types) or len({each.name for each in accelerators}) != 1:
         raise UnresolvedError(f"pool '{pool.name}' does not have exactly one kind of accelerator")
     return min(accelerators, key=lambda each: each.memory_mib)

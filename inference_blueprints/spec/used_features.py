@@ -61,7 +61,7 @@ def _values(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
 def _accelerators(spec: Spec) -> Iterator[str]:
     """Yield the resource of the accelerators of each pool, in place of its instance types."""
     for pool in spec.pools:
-        resource = catalog.instance_type(pool.instance_types[0]).device_resource
+        resource = pool.types[0].device_resource
         yield f"pools.instanceTypes={resource or PROCESSORS}"
 
 

@@ -10,7 +10,6 @@ from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-import inference_catalog as catalog
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Pool
 from inference_catalog.ecs_hosts import EcsHostImage
@@ -193,7 +192,7 @@ def _host_properties(pool: Pool, plan: ServingPlan) -> HostProperties:
     }
     return HostProperties(
         pool=pool.name,
-        instance_types=[catalog.instance_type(name) for name in pool.instance_types],
+        instance_types=pool.types,
         disk_gib=pool.disk.size_gib,
         min_hosts=pool.nodes.min,
         max_hosts=pool.nodes.max,

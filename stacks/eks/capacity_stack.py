@@ -156,7 +156,7 @@ def _pool_properties(pool: Pool, image: NodeImage, system: SystemName) -> PoolPr
     return PoolProperties(
         name=pool.name,
         system=shipped().operating_systems[system],
-        instance_types=[catalog.instance_type(name) for name in pool.instance_types],
+        instance_types=pool.types,
         image=image,
         capacity_types=_capacity_types(pool.purchase),
         max_nodes=pool.nodes.max,

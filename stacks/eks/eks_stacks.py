@@ -6,7 +6,6 @@ from functools import cached_property
 
 import aws_cdk as cdk
 
-import inference_catalog as catalog
 from inference_blueprints.render.eks.scaled_kinds import scaled_kinds
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import SecretValue
@@ -143,7 +142,7 @@ class EksStacks(TargetStacks):
             gpu_nodes=any(
                 accelerator is not None and accelerator.manufacturer == "nvidia"
                 for pool in blueprint.spec.pools
-                for accelerator in [catalog.instance_type(pool.instance_types[0]).accelerator]
+                for accelerator in [pool.types[0].accelerator]
             ),
             encryption_key=self._foundation.data.encryption_key,
             vpc=self._foundation.network.vpc,

@@ -47,7 +47,7 @@ class ImageCacheStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        names = {name for pool in pools for name in pool.instance_types}
+        names = {each.name for pool in pools for each in pool.types}
         baker = ImageBaker(
             self,
             "Baker",

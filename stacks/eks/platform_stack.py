@@ -185,5 +185,5 @@ class PlatformStack(cdk.Stack):
 
 def _neuron_types(pools: Sequence[Pool]) -> list[str]:
     """Return the instance types with Neuron devices."""
-    types = sorted({name for pool in pools for name in pool.instance_types})
-    return [name for name in types if catalog.instance_type(name).device_resource == NEURON_RESOURCE]
+    types = (each for pool in pools for each in pool.types)
+    return sorted({each.name for each in types if each.device_resource == NEURON_RESOURCE})

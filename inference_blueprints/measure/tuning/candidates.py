@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec.types import (
     Blueprint,
@@ -146,5 +145,5 @@ def counts(at_most: int) -> tuple[int, ...]:
 
 def _sizes(pool: Pool) -> list[int]:
     """Return the tensor parallel sizes that leave no accelerator of a pool's nodes over."""
-    nodes = [catalog.instance_type(name).accelerator_count for name in pool.instance_types]
+    nodes = [each.accelerator_count for each in pool.types]
     return [size for size in range(1, min(nodes) + 1) if all(count % size == 0 for count in nodes)]

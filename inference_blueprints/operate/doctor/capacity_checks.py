@@ -66,7 +66,7 @@ def offerings(context: DoctorContext) -> Iterator[CheckResult]:
 
 def _offered(context: DoctorContext) -> Mapping[str, set[str]]:
     """Return the zones of every instance type of the blueprint."""
-    names = sorted({name for pool in context.blueprint.spec.pools for name in pool.instance_types})
+    names = sorted({each.name for pool in context.blueprint.spec.pools for each in pool.types})
     zones: dict[str, set[str]] = {name: set() for name in names}
     paginator = context.account.client("ec2").get_paginator("describe_instance_type_offerings")
     filters = [{"Name": "instance-type", "Values": names}]
@@ -80,12 +80,13 @@ def _offering(
     pool: Pool, zones: list[str], offered: Mapping[str, set[str]], context: DoctorContext
 ) -> CheckResult:
     """Check in which zones a pool can have nodes."""
-    sold = {name: [zone for zone in zones if zone in offered[name]] for name in pool.instance_types}
+    names = [each.name for each in pool.types]
+    sold = {name: [zone for zone in zones if zone in offered[name]] for name in names}
     words = "; ".join(f"{name} in {', '.join(there) or 'none'}" for name, there in sold.items())
     message = f"pool {pool.name}, zones {', '.join(zones)}: {words}"
     command = context.aws(
         "ec2 describe-instance-type-offerings --location-type availability-zone "
-        f"--filters Name=instance-type,Values={','.join(pool.instance_types)}"
+        f"--filters Name=instance-type,Values={','.join(names)}"
     )
     if not any(sold.values()):
         return CheckResult("offerings", "error", f"{message}; choose zones that offer a type", command)

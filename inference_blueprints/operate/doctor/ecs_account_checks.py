@@ -24,7 +24,7 @@ _APPLICATION_AUTO_SCALING = "ecs.application-autoscaling.amazonaws.com"
 def host_image(context: DoctorContext) -> Iterator[CheckResult]:
     """Check that AWS publishes the images of hosts in the region, in the pinned release."""
     image = ecs_host_image()
-    names = {name for pool in context.blueprint.spec.pools for name in pool.instance_types}
+    names = {each.name for pool in context.blueprint.spec.pools for each in pool.types}
     kinds = {host_kind(catalog.instance_type(name)) for name in names}
     missing = 0
     for parameter in sorted(map(image.parameter, kinds)):

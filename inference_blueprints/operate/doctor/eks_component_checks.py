@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import inference_catalog as catalog
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.operate.platform_add_ons import platform_add_ons
@@ -64,7 +63,7 @@ def node_images(context: DoctorContext) -> Iterator[CheckResult]:
     systems = build_plan(context.blueprint).node_systems
     parameters: dict[str, list[str]] = {}
     for pool in context.blueprint.spec.pools:
-        first = catalog.instance_type(pool.instance_types[0])
+        first = pool.types[0]
         nvidia = bool(first.accelerator and first.accelerator.resource_name == NVIDIA_RESOURCE)
         image = context.blueprint.releases.node_image(pool.name, cluster.version)
         name = image_parameter(image, systems[pool.name], first.architecture, nvidia=nvidia)

@@ -87,8 +87,9 @@ def _faults(context: DoctorContext, pool: Pool, found: dict[str, Any]) -> list[s
     if kind != wanted:
         other = next(option for option, name in _TYPES.items() if name != wanted)
         faults.append(f"has the type {kind}, not {wanted}; use purchase: {{{other}: ...}}")
-    if found["InstanceType"] not in pool.instance_types:
-        types = ", ".join(pool.instance_types)
+    names = [each.name for each in pool.types]
+    if found["InstanceType"] not in names:
+        types = ", ".join(names)
         faults.append(f"is for {found['InstanceType']}, the pool has {types}; correct instanceTypes")
     zones = platform_zones(context.environment)
     zone = found["AvailabilityZone"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import inference_catalog as catalog
 from inference_blueprints.serving.nodes.pool_images import images_digest, pool_images
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool
@@ -89,7 +88,7 @@ def _wanted(pool: Pool, plan: ServingPlan, image: NodeImage) -> WantedSnapshot:
     return WantedSnapshot(
         pool=pool.name,
         named=pool.image_snapshot_id,
-        architecture=catalog.instance_type(pool.instance_types[0]).architecture,
+        architecture=pool.types[0].architecture,
         images=pool_images(plan, pool.name),
         size_gib=pool.disk.size_gib,
         bottlerocket=image_cache.variant(image),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import inference_catalog as catalog
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.verify.kv_transfer_checks import transfers_of
 from inference_blueprints.operate.verify.running_platform import RunningPlatform
@@ -107,14 +106,12 @@ def _judged(
 def _efa_bits_per_second(running: RunningPlatform, deployment: DeploymentPlan) -> float:
     """Return the smallest share of the network that an accelerator of the workers' pools has."""
     used = {process.pool for process in deployment.workers}
-    names = {
-        name
+    return min(
+        each.network_bandwidth_mbps * _BITS_PER_MBPS / each.accelerator_count
         for pool in running.platform.blueprint.spec.pools
         if pool.name in used
-        for name in pool.instance_types
-    }
-    types = [catalog.instance_type(name) for name in names]
-    return min(each.network_bandwidth_mbps * _BITS_PER_MBPS / each.accelerator_count for each in types)
+        for each in pool.types
+    )
 
 
 def _with_efa(running: RunningPlatform) -> list[DeploymentPlan]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import inference_catalog as catalog
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.verified_platform import KubernetesObject, condition, holds
@@ -66,9 +65,10 @@ def _shape_faults(node: KubernetesObject, pool: Pool) -> list[str]:
     """Compare type, labels, accelerators and EFA interfaces of a node with its pool and the catalogue."""
     labels = _labels(node)
     type_name = labels.get(_INSTANCE_TYPE_LABEL, "of no instance type")
-    if type_name not in pool.instance_types:
-        return [f"is {type_name}, the pool has {', '.join(pool.instance_types)}"]
-    instance_type = catalog.instance_type(type_name)
+    types = {each.name: each for each in pool.types}
+    if type_name not in types:
+        return [f"is {type_name}, the pool has {', '.join(types)}"]
+    instance_type = types[type_name]
     faults = [
         f"label {key} is {labels.get(key)!r}, not {value!r}"
         for key, value in _wanted_labels(pool).items()

@@ -11,7 +11,6 @@ from typing import Literal
 
 from inference_blueprints.spec.deployments import each_placement, each_workers
 from inference_blueprints.spec.holes import usable
-from inference_blueprints.spec.sections.pools.rules import known_instance_types
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.spec.wording import Path
 from inference_catalog.ecs_hosts import host_kind
@@ -74,7 +73,7 @@ def _several_hosts(blueprint: Blueprint) -> Iterator[Path]:
     by_name = {pool.name: pool for _, pool in usable(blueprint.spec.pools)}
     for placed in each_workers(blueprint.spec):
         pool = by_name.get(placed.workers.pool)
-        counts = [each.accelerator_count for each in known_instance_types(pool)] if pool else []
+        counts = [each.accelerator_count for each in pool.types] if pool else []
         if counts and placed.workers.accelerators > max(counts):
             yield placed.path
 
@@ -102,7 +101,7 @@ def _batch_pods(blueprint: Blueprint) -> Iterator[Path]:
 
 def _efa_counts(blueprint: Blueprint) -> Iterator[Path]:
     for index, pool in usable(blueprint.spec.pools):
-        if pool.efa and len({each.efa_interfaces for each in known_instance_types(pool)}) > 1:
+        if pool.efa and len({each.efa_interfaces for each in pool.types}) > 1:
             yield ("spec", "pools", index, "instanceTypes")
 
 
@@ -123,20 +122,20 @@ def _reservation_tags(blueprint: Blueprint) -> Iterator[Path]:
 
 def _arm(blueprint: Blueprint) -> Iterator[Path]:
     for index, pool in usable(blueprint.spec.pools):
-        types = known_instance_types(pool)
+        types = pool.types
         if any(each.architecture == "arm64" and each.device_resource for each in types):
             yield ("spec", "pools", index, "instanceTypes")
 
 
 def _neuron_counts(pool: Pool) -> set[int]:
     """Return how many Neuron devices the types of a pool have; empty for other pools."""
-    types = known_instance_types(pool)
+    types = pool.types
     return {each.accelerator_count for each in types if host_kind(each) == "neuron"}
 
 
 def _neuron_types(blueprint: Blueprint) -> Iterator[Path]:
     for index, pool in usable(blueprint.spec.pools):
-        types = known_instance_types(pool)
+        types = pool.types
         if _neuron_counts(pool) and len({(each.accelerator_count, each.vcpu) for each in types}) > 1:
             yield ("spec", "pools", index, "instanceTypes")
 
@@ -162,9 +161,7 @@ def _sglang_ranks(blueprint: Blueprint) -> Iterator[Path]:
         pool = by_name.get(placed.workers.pool)
         if pool is None or placed.deployment.model.engine.sglang is None:
             continue
-        several = any(
-            each.accelerator_count >= 2 * placed.workers.accelerators for each in known_instance_types(pool)
-        )
+        several = any(each.accelerator_count >= 2 * placed.workers.accelerators for each in pool.types)
         if several and (placed.workers.data_parallel_size or 1) > 1:
             yield (*placed.path, "dataParallelSize")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import inference_catalog as catalog
 from inference_blueprints.render.ecs.ecs_findings import (
     capacity_findings,
     size_findings,
@@ -54,10 +53,7 @@ class EcsTarget(Target[RenderedDeployment]):
         self._place = TaskPlace(
             blueprint.metadata.name,
             computes,
-            {
-                pool.name: catalog.instance_type(pool.instance_types[0]).efa_interfaces if pool.efa else 0
-                for pool in pools
-            },
+            {pool.name: pool.types[0].efa_interfaces if pool.efa else 0 for pool in pools},
             {pool.name: hosts for pool in pools if (hosts := neuron_hosts(pool))},
         )
 

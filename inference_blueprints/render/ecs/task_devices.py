@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import inference_catalog as catalog
 from inference_blueprints.render.ecs.tasks import TaskMount, TaskVolume
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Pool
@@ -68,7 +67,7 @@ def neuron_hosts(pool: Pool) -> NeuronHosts | None:
     pool
         A pool without errors.
     """
-    known = catalog.instance_type(pool.instance_types[0])
+    known = pool.types[0]
     route = neuron_route(known.accelerator) if known.accelerator else None
     if host_kind(known) != "neuron" or known.accelerator is None or route is None:
         return None

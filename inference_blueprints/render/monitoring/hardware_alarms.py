@@ -11,7 +11,6 @@ from typing import Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
-import inference_catalog as catalog
 from inference_blueprints.render.monitoring.alarm_table import MOST_CONTRIBUTORS
 from inference_blueprints.render.monitoring.recording_rules import RecordingRule
 from inference_blueprints.spec.types import Pool
@@ -105,7 +104,7 @@ def hardware_alarms(pools: Sequence[Pool]) -> tuple[HardwareAlarm, ...]:
     pools
         Section of the blueprint.
     """
-    types = [catalog.instance_type(name) for pool in pools for name in pool.instance_types]
+    types = [each for pool in pools for each in pool.types]
     makers = {each.accelerator.manufacturer for each in types if each.accelerator}
     has = {
         "nvidia": "nvidia" in makers,

@@ -81,11 +81,11 @@ def node_prices(pools: Sequence[Pool], region: str) -> tuple[NodePrice, ...]:
     """
     known = catalog.prices(region).usd_per_hour
     return tuple(
-        NodePrice(pool=pool.name, instance_type=name, purchase=purchase, usd_per_hour=known[name])
+        NodePrice(pool=pool.name, instance_type=each.name, purchase=purchase, usd_per_hour=known[each.name])
         for pool in pools
         if (purchase := _at_on_demand_rate(pool.purchase)) is not None
-        for name in pool.instance_types
-        if name in known
+        for each in pool.types
+        if each.name in known
     )
 
 

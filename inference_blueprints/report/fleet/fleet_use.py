@@ -135,7 +135,7 @@ def elastic_addresses(spec: Spec) -> int:
 
 
 def _pool_use(pool: Pool, figures: PoolSummary, summary: PlanSummary) -> FleetUse:
-    types = [catalog.instance_type(name) for name in pool.instance_types]
+    types = pool.types
     each = next(row for row in summary[ADDRESSES].pools if row.pool == pool.name)
     efa = max(kind.efa_interfaces or 0 for kind in types) if pool.efa else 0
     interfaces = 1 + efa

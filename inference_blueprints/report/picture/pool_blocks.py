@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import groupby
 
-import inference_catalog as catalog
 from inference_blueprints.report.picture.blocks import Block, Frame, Lines, Style, VerticalStack, grid
 from inference_blueprints.report.picture.node_blocks import Tag, TaggedLines, node_boxes
 from inference_blueprints.report.picture.scene import Scene, counted
@@ -56,10 +55,9 @@ def pools_frame(scene: Scene, tags: Mapping[str, Tag]) -> Block:
 def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Block:
     """Return one pool with its nodes and a line for each deployment on it."""
     workers = workers_of_pool(scene.plan, pool.name)
-    instance_types = [catalog.instance_type(name) for name in pool.instance_types]
-    nodes = cheapest_placement(workers, instance_types)
+    nodes = cheapest_placement(workers, pool.types)
     usage = f"{_purchase(pool)}, {_usage(pool, len(nodes))}"
-    facts = Lines((", ".join(pool.instance_types), _devices(instance_types[0]), usage))
+    facts = Lines((_names(pool), _devices(pool.types[0]), usage))
     boxes = node_boxes(nodes, tags, at_most=_NODES_DRAWN_APART[columns])
     blocks: list[Block] = [facts]
     if boxes:
@@ -70,10 +68,13 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
 
 def _compact_pool(pool: Pool, scene: Scene) -> Block:
     """Return one pool without its nodes, for a blueprint with very many."""
-    instance_types = [catalog.instance_type(name) for name in pool.instance_types]
-    nodes = cheapest_placement(workers_of_pool(scene.plan, pool.name), instance_types)
-    lines = (", ".join(pool.instance_types), _purchase(pool), _usage(pool, len(nodes)))
+    nodes = cheapest_placement(workers_of_pool(scene.plan, pool.name), pool.types)
+    lines = (_names(pool), _purchase(pool), _usage(pool, len(nodes)))
     return Frame(pool.name, Lines(lines), _POOL)
+
+
+def _names(pool: Pool) -> str:
+    return ", ".join(each.name for each in pool.types)
 
 
 def _purchase(pool: Pool) -> str:

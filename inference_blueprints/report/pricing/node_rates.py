@@ -52,8 +52,8 @@ def pools_without_price(prices: Prices, pools: Sequence[Pool]) -> list[str]:
         pool.name
         for pool in pools
         if not any(
-            prices.usd_per_hour(name, purchase) is not None
-            for name in pool.instance_types
+            prices.usd_per_hour(each.name, purchase) is not None
+            for each in pool.types
             for purchase in _purchases(pool)
         )
     ]

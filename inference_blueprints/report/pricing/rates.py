@@ -97,10 +97,7 @@ class Prices:
     def types_of(self, pool: Pool) -> list[InstanceType]:
         """Return a pool's types, each with its price for the pool's purchase option."""
         purchase = pool.purchase.chosen
-        return [
-            replace(catalog.instance_type(name), usd_per_hour=self.usd_per_hour(name, purchase))
-            for name in pool.instance_types
-        ]
+        return [replace(each, usd_per_hour=self.usd_per_hour(each.name, purchase)) for each in pool.types]
 
 
 def prices_for(region: str, rates: CustomRates | None = None) -> Prices:

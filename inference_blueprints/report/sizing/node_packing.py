@@ -103,12 +103,12 @@ def place(workers: Iterable[Worker], instance_type: InstanceType) -> list[Packed
     return nodes
 
 
-def cheapest_placement(workers: Iterable[Worker], instance_types: Iterable[InstanceType]) -> list[PackedNode]:
+def cheapest_placement(workers: Iterable[Worker], types: Iterable[InstanceType]) -> list[PackedNode]:
     """Place workers on the one instance type that costs least for them together.
 
     Parameters
     ----------
-    instance_types
+    types
         The pool's types; those without a known price come after those with one.
 
     Returns
@@ -122,7 +122,7 @@ def cheapest_placement(workers: Iterable[Worker], instance_types: Iterable[Insta
         If no type holds every worker, which a valid plan excludes.
     """
     workers = list(workers)
-    placements = [nodes for kind in instance_types if (nodes := place(workers, kind)) is not None]
+    placements = [nodes for kind in types if (nodes := place(workers, kind)) is not None]
     if not placements:
         raise ValueError("no instance type of the pool holds every worker of the plan")
     return min(placements, key=_cost)

@@ -72,7 +72,7 @@ def _does_not_fit(resolved: ResolvedWorkers, pipeline: Pipeline) -> str:
 
 
 def _remedy(resolved: ResolvedWorkers, pipeline: Pipeline) -> str:
-    devices = min(each.accelerator_count for each in resolved.instance_types)
+    devices = min(each.accelerator_count for each in resolved.types)
     size = _smallest_size(resolved, pipeline, resolved.accelerator, devices)
     if size:
         return f"set tensorParallelSize: {size}"

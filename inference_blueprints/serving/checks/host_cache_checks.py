@@ -72,7 +72,7 @@ def _untold(resolved: ResolvedWorkers) -> str:
 
 def _does_not_fit(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str | None:
     """Report that a worker's share of the node's memory is too small."""
-    share = node_share(resolved.instance_types, resolved.tensor_parallel_size).memory_mib
+    share = node_share(resolved.types, resolved.tensor_parallel_size).memory_mib
     share -= SIDECAR_MEMORY_MIB if uses_node_cache(resolved) else 0
     engine = _engine_mib(resolved, memory)
     if host_cache_mib(resolved) + engine <= share:

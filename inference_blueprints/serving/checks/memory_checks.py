@@ -132,7 +132,7 @@ def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
 
 def _remedy(resolved: ResolvedWorkers) -> str:
     """Suggest the smallest tensor parallel size that fits, else the cheapest instance types."""
-    devices = min(instance_type.accelerator_count for instance_type in resolved.instance_types)
+    devices = min(instance_type.accelerator_count for instance_type in resolved.types)
     size = _smallest_size(resolved, devices)
     if size:
         return f"set tensorParallelSize: {size}"
@@ -159,7 +159,7 @@ def _moved(
     resolved: ResolvedWorkers, kind: catalog.InstanceType, accelerator: catalog.Accelerator
 ) -> ResolvedWorkers:
     """Return the workers on another instance type."""
-    return replace(resolved, instance_types=(kind,), accelerator=accelerator)
+    return replace(resolved, types=(kind,), accelerator=accelerator)
 
 
 def _smallest_size(resolved: ResolvedWorkers, devices: int) -> int | None:
@@ -168,7 +168,7 @@ def _smallest_size(resolved: ResolvedWorkers, devices: int) -> int | None:
     for size in _TENSOR_PARALLEL_SIZES:
         given = all(
             each.accelerator_count % size == 0 and size in (device_groups(each) or (size,))
-            for each in resolved.instance_types
+            for each in resolved.types
         )
         if given and size <= devices and resolved.shape.attention_heads % (size * cores) == 0:
             candidate = _with_size(resolved, size)

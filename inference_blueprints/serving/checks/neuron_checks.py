@@ -182,7 +182,7 @@ def _has_one_rank(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
 
 def _devices_are_connected(resolved: ResolvedWorkers, _: NeuronRoute) -> str | None:
     devices = resolved.accelerators_per_node
-    for each in resolved.instance_types:
+    for each in resolved.types:
         sizes = device_groups(each)
         if sizes and devices not in sizes:
             allowed = " or ".join(map(str, sizes))

@@ -54,7 +54,7 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     if bound is not None and wanted_ms is not None and 1000 / bound > wanted_ms:
         yield Finding(
             (*roles[0].model_path, "objectives", "timePerOutputTokenP90Ms"),
-            f"got {wanted_ms:g}, but the memory of {roles[-1].instance_types[0].name} takes at least "
+            f"got {wanted_ms:g}, but the memory of {roles[-1].types[0].name} takes at least "
             f"{1000 / bound:.1f} ms to read the weights for a token; raise it, or use larger instance "
             "types or smaller weights",
             "warning",

@@ -22,9 +22,7 @@ def longest_start(roles: Iterable[ResolvedWorkers]) -> WorkerStart:
         Workers of roles of a deployment.
     """
     starts = (
-        worker_start(role, engine_image(role), kind, together=1)
-        for role in roles
-        for kind in role.instance_types
+        worker_start(role, engine_image(role), kind, together=1) for role in roles for kind in role.types
     )
     return max(starts, key=lambda start: start.least.seconds)
 

@@ -9,7 +9,7 @@ from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.deployments import each_placement, each_workers
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import Rule
-from inference_blueprints.spec.sections.pools.rules import accelerator_name, known_instance_types
+from inference_blueprints.spec.sections.pools.rules import accelerator_name
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
 from inference_catalog.processors import processors
@@ -35,7 +35,7 @@ def pool_suits_the_engine(spec: Spec) -> Iterator[Finding]:
     for placed, pool in each_placement(spec):
         engine = placed.deployment.model.engine.chosen
         needed = ENGINES[engine].manufacturer
-        for instance_type in known_instance_types(pool):
+        for instance_type in pool.types:
             accelerator = instance_type.accelerator
             if accelerator is None or accelerator.manufacturer != needed:
                 message = (

@@ -93,7 +93,7 @@ class LlamaCpp(ServingEngine):
             reserved   = 1 GiB
         """
         shape = resolved.device_shape
-        total = node_share(resolved.instance_types, 1).memory_mib * 1024**2
+        total = node_share(resolved.types, 1).memory_mib * 1024**2
         width = shape.vocabulary_size + 8 * shape.hidden_size + 2 * shape.feed_forward_size
         activation = _BYTES_PER_NUMBER * _UBATCH_TOKENS * width
         kv_cache = total - shape.weight_bytes - activation - _RESERVED_BYTES
@@ -166,13 +166,13 @@ def bound_tokens_per_second(resolved: ResolvedWorkers) -> float | None:
     resolved
         The workers.
     """
-    kind = resolved.instance_types[0]
+    kind = resolved.types[0]
     processor = processor_of(kind.family)
     if processor is None or resolved.accelerator.manufacturer != LlamaCpp.manufacturer:
         return None
     shape = resolved.device_shape
     active = shape.weight_bytes * shape.active_parameters_billion / shape.parameters_billion
-    slowest = min(processor.bytes_per_second(each.vcpu) for each in resolved.instance_types)
+    slowest = min(processor.bytes_per_second(each.vcpu) for each in resolved.types)
     return slowest / active
 
 
@@ -185,7 +185,7 @@ def _cores(resolved: ResolvedWorkers) -> int:
     """Return the physical cores of the smallest type of the pool; the checks refuse types that differ."""
     return min(
         processor.cores(each.vcpu) if (processor := processor_of(each.family)) else each.vcpu
-        for each in resolved.instance_types
+        for each in resolved.types
     )
 
 
@@ -193,5 +193,5 @@ def _sockets(resolved: ResolvedWorkers) -> int:
     """Return the sockets of the largest type of the pool, each with its own memory."""
     return max(
         processor.sockets(each.vcpu) if (processor := processor_of(each.family)) else 1
-        for each in resolved.instance_types
+        for each in resolved.types
     )

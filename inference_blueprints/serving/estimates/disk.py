@@ -83,7 +83,7 @@ def _too_small(resolved: ResolvedWorkers) -> str | None:
     """Report the type on which images and the workers' files other than KV cache do not fit."""
     can_stream = resolved.model.engine.chosen in STREAMING_ENGINES
     streamed = ", or stream the weights from S3" if can_stream else ""
-    for instance_type in resolved.instance_types:
+    for instance_type in resolved.types:
         replicas = min(_replicas(resolved, instance_type), resolved.workers.most)
         needed = IMAGES_MIB + _node_cache_mib(resolved) + replicas * own_disk_mib(resolved)
         nvme = nvme_mib(resolved, instance_type)
@@ -104,7 +104,7 @@ def _most_nvme_cache_mib(resolved: ResolvedWorkers) -> int:
     room = min(
         (int(nvme_mib(resolved, each) * (1 - KEPT_FREE)) - IMAGES_MIB - _node_cache_mib(resolved))
         // _replicas(resolved, each)
-        for each in resolved.instance_types
+        for each in resolved.types
     )
     return max(0, room - own_disk_mib(resolved)) // _MIB_PER_GIB * _MIB_PER_GIB
 
@@ -114,7 +114,7 @@ def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[
     path = (*resolved.model_path, "kvCache", "nvme", *(("gib",) if section.gib else ()))
     most, cache = _most_nvme_cache_mib(resolved) // _MIB_PER_GIB, nvme_cache_mib(resolved) // _MIB_PER_GIB
     memory = host_cache_mib(resolved) // _MIB_PER_GIB
-    without = [each.name for each in resolved.instance_types if not nvme_mib(resolved, each)]
+    without = [each.name for each in resolved.types if not nvme_mib(resolved, each)]
     if without:
         snapshot = resolved.pool.image_snapshot_id
         why = "with an image snapshot, files of pods are on EBS" if snapshot else "it has no NVMe disk"

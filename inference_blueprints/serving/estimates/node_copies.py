@@ -80,7 +80,7 @@ def node_cache_gib(blueprint: spec.Blueprint, pool: spec.Pool) -> int:
         return 0
     sizes = _copy_sizes(workers)
     wanted = sum(sizes) + max(sizes, default=0) + _kernels_mib(workers)
-    fits = all(wanted <= _room_mib(workers, each) for each in workers[0].instance_types)
+    fits = all(wanted <= _room_mib(workers, each) for each in workers[0].types)
     return -(-wanted // _MIB_PER_GIB) if fits else 0
 
 
@@ -156,9 +156,7 @@ def _wants_copy(blueprint: spec.Blueprint, model: spec.Model) -> bool:
 def _share_nodes(blueprint: spec.Blueprint, model: spec.Model) -> bool:
     """Whether two workers of a model fit a node."""
     roles = list(_all_workers(blueprint, model))
-    fitting = [
-        replicas_per_node(each, role.accelerators_per_node) for role in roles for each in role.instance_types
-    ]
+    fitting = [replicas_per_node(each, role.accelerators_per_node) for role in roles for each in role.types]
     return sum(role.workers.most for role in roles) > 1 and max(fitting, default=0) > 1
 
 

@@ -97,5 +97,5 @@ def _network_bytes_per_second(resolved: ResolvedWorkers) -> float:
         / max(1, each.network_cards)
         * _BYTES_PER_MEGABIT
         / max(1, replicas_per_node(each, resolved.tensor_parallel_size))
-        for each in resolved.instance_types
+        for each in resolved.types
     )

@@ -108,9 +108,7 @@ def _image_bytes(reference: str, *, unpacked: bool = False) -> int | None:
 
 def _disk_bytes_per_second(kind: InstanceType, resolved: ResolvedWorkers) -> int | None:
     """Return the bandwidth of the EBS volume; None if images and weights are on NVMe."""
-    volume = image_volume_mib_per_second(
-        resolved.instance_types, from_snapshot=bool(resolved.pool.image_snapshot_id)
-    )
+    volume = image_volume_mib_per_second(resolved.types, from_snapshot=bool(resolved.pool.image_snapshot_id))
     if volume is None:
         return None
     return min(volume * _MIB, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-import inference_catalog as catalog
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_catalog.ecs_hosts import host_kind
@@ -70,9 +69,7 @@ def measured_pools(blueprint: Blueprint, plan: ServingPlan) -> tuple[str, ...]:
     (Amazon ECS Developer Guide, "Amazon ECS Managed Daemons"), so none runs there.
     """
     with_gpus = {
-        pool.name
-        for pool in blueprint.spec.pools
-        if all(host_kind(catalog.instance_type(name)) == "gpu" for name in pool.instance_types)
+        pool.name for pool in blueprint.spec.pools if all(host_kind(each) == "gpu" for each in pool.types)
     }
     groups = (each.pool for each in pool_capacities(blueprint, plan) if each.kind == "group")
     return tuple(pool for pool in groups if pool in with_gpus)
@@ -89,7 +86,7 @@ def _capacity(pool: Pool, workers: list[Process], *, never: bool) -> PoolCapacit
 
 def _of_pool(pool: Pool) -> Iterator[str]:
     """Yield what Managed Instances lack that the pool's settings need."""
-    if any(host_kind(catalog.instance_type(name)) == "neuron" for name in pool.instance_types):
+    if any(host_kind(each) == "neuron" for each in pool.types):
         yield "a task names the Neuron devices of its host, which boots the image with their driver"
     if pool.efa:
         yield "Managed Instances have no EFA interfaces"

@@ -19,7 +19,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import inference_catalog as catalog
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Neighbour, Process
 from inference_blueprints.spec import types as spec
 
@@ -95,7 +94,7 @@ def _neighbours(pool: spec.Pool, sizes: Mapping[int, int]) -> Mapping[int, tuple
     The check assumes the fewest nodes that hold all workers, which is what Karpenter starts. More nodes only
     give more room.
     """
-    per_node = min(catalog.instance_type(name).accelerator_count for name in pool.instance_types)
+    per_node = min(each.accelerator_count for each in pool.types)
     nodes = max(pool.nodes.min, -(-sum(size * count for size, count in sizes.items()) // max(per_node, 1)))
     if not strands(sizes, nodes=nodes, accelerators_per_node=per_node):
         return {}

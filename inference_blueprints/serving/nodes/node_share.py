@@ -46,7 +46,7 @@ def node_capacity(instance_type: InstanceType) -> NodeShare:
     return NodeShare(instance_type.vcpu - _DAEMON_SETS_AND_KUBELET_CPU, int(usable_mib))
 
 
-def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> NodeShare:
+def node_share(types: tuple[InstanceType, ...], accelerators: int) -> NodeShare:
     """Return the resources that a replica can request on every instance type of its pool.
 
     Accelerators are the expensive part of a node. So the host's memory and vCPUs are divided by the number of
@@ -54,7 +54,7 @@ def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> N
 
     Parameters
     ----------
-    instance_types
+    types
         The pool's types, each with at least `accelerators` devices.
     accelerators
         Devices of one replica.
@@ -65,7 +65,7 @@ def node_share(instance_types: tuple[InstanceType, ...], accelerators: int) -> N
         vCPUs and memory of one replica; at least 1 vCPU and 1024 MiB.
     """
     cpus, memories = [], []
-    for instance_type in instance_types:
+    for instance_type in types:
         replicas = max(1, replicas_per_node(instance_type, accelerators))
         capacity = node_capacity(instance_type)
         memories.append(capacity.memory_mib // replicas)
@@ -81,7 +81,7 @@ def efa_interfaces(resolved: ResolvedWorkers) -> int:
     """
     if not resolved.pool.efa:
         return 0
-    return min(efa_share(each, resolved.accelerators_per_node) for each in resolved.instance_types)
+    return min(efa_share(each, resolved.accelerators_per_node) for each in resolved.types)
 
 
 def tolerations(resolved: ResolvedWorkers) -> tuple[Toleration, ...]:
@@ -100,5 +100,5 @@ def scheduler(resolved: ResolvedWorkers) -> str | None:
     (``deploy/infrastructure/scheduler.rst`` of aws-neuron/aws-neuron-sdk).
     """
     devices = resolved.accelerators_per_node
-    shared = any(each.accelerator_count > devices for each in resolved.instance_types)
+    shared = any(each.accelerator_count > devices for each in resolved.types)
     return placement.NEURON_SCHEDULER if shared and resolved.accelerator.manufacturer == "aws" else None

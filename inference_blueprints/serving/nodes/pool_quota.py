@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import inference_catalog as catalog
 from inference_blueprints.serving.nodes.node_share import node_capacity
 from inference_blueprints.serving.types import Accelerators, Process, ServingPlan
 from inference_blueprints.spec.types import Pool
@@ -40,7 +39,7 @@ def pool_quota(pool: Pool, plan: ServingPlan) -> PoolQuota:
     All nodes count as the pool's largest instance type, as in Karpenter's limits: no more jobs can be
     admitted than it may start. If it starts smaller nodes, pods of admitted jobs wait for each other.
     """
-    types = [catalog.instance_type(name) for name in pool.instance_types]
+    types = pool.types
     capacities = [node_capacity(each) for each in types]
     workers = list(_workers(pool, plan))
 

@@ -23,7 +23,7 @@ def rollout(resolved: ResolvedWorkers) -> Rollout:
 
 def _replicas_that_fit(resolved: ResolvedWorkers) -> int:
     """Return the number of replicas that fit in the pool on the smallest of its instance types."""
-    parts = min(replicas_per_node(each, resolved.accelerators_per_node) for each in resolved.instance_types)
+    parts = min(replicas_per_node(each, resolved.accelerators_per_node) for each in resolved.types)
     return resolved.pool.nodes.max * parts // resolved.nodes
 
 

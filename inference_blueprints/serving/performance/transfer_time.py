@@ -48,7 +48,7 @@ def transfer_bytes_per_second(prefill: ResolvedWorkers, decode: ResolvedWorkers)
 
 def _bytes_per_second(resolved: ResolvedWorkers) -> float:
     """Return a worker's network share on the pool's slowest type: all cards with EFA, else one."""
-    return min(_share(each, resolved) for each in resolved.instance_types)
+    return min(_share(each, resolved) for each in resolved.types)
 
 
 def _share(instance_type: InstanceType, resolved: ResolvedWorkers) -> float:

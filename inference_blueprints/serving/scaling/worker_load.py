@@ -107,7 +107,7 @@ def headroom(roles: tuple[ResolvedWorkers, ...], images: tuple[str, ...], pollin
     starts = (
         worker_start(role, image, kind, together=1)
         for role, image in zip(roles, images, strict=True)
-        for kind in role.instance_types
+        for kind in role.types
     )
     longest = max(starts, key=lambda start: start.seconds)
     return Headroom(longest.seconds, polling_seconds, longest.clause)

@@ -98,7 +98,7 @@ class Direct(ServingStack):
                 startup_seconds=startup_seconds(resolved),
             ),
             resources=worker_resources(resolved),
-            architecture=resolved.instance_types[0].architecture,
+            architecture=resolved.types[0].architecture,
             pool=resolved.pool.name,
             replicas=resolved.workers.least,
             rollout=rollout(resolved),

@@ -203,7 +203,7 @@ class Dynamo(ServingStack):
                 _SYSTEM, startup_path="/health", live_path="/live", startup_seconds=startup_seconds(resolved)
             ),
             resources=worker_resources(resolved),
-            architecture=resolved.instance_types[0].architecture,
+            architecture=resolved.types[0].architecture,
             pool=resolved.pool.name,
             replicas=resolved.workers.least,
             rollout=rollout(resolved),

@@ -108,7 +108,7 @@ def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings
 
 def worker_resources(resolved: ResolvedWorkers) -> Resources:
     """Return a worker's share of its node, or of each of its nodes."""
-    share = node_share(resolved.instance_types, resolved.accelerators_per_node)
+    share = node_share(resolved.types, resolved.accelerators_per_node)
     cpu, memory_mib = share.cpu, share.memory_mib
     if uses_node_cache(resolved):
         cpu, memory_mib = max(1, cpu - SIDECAR_CPU), memory_mib - SIDECAR_MEMORY_MIB

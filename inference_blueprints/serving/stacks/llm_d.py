@@ -158,7 +158,7 @@ class LlmD(ServingStack):
                 port, startup_path="/health", live_path="/health", startup_seconds=startup_seconds(resolved)
             ),
             resources=_beside(worker_resources(resolved), sidecars),
-            architecture=resolved.instance_types[0].architecture,
+            architecture=resolved.types[0].architecture,
             pool=resolved.pool.name,
             replicas=resolved.workers.least,
             rollout=rollout(resolved),

@@ -35,7 +35,7 @@ class ClusterObjects:
         Nodes and pods of each elastic role.
     clock
         The clock of GPU health, by which all times are shown.
-    instance_types
+    node_types
         Instance type of the nodes of each pool.
     scaled_objects, queues
         Rendered ScaledObjects and ClusterQueues by name.
@@ -43,7 +43,7 @@ class ClusterObjects:
 
     nodes: Sequence[WorkerNodes]
     clock: RunClock
-    instance_types: Mapping[str, str]
+    node_types: Mapping[str, str]
     scaled_objects: Mapping[str, KubernetesContent]
     queues: Mapping[str, KubernetesContent]
 
@@ -155,7 +155,7 @@ class ClusterObjects:
                     "karpenter.sh/nodepool": pool,
                     "karpenter.sh/capacity-type": "on-demand",
                     "karpenter.k8s.aws/instance-gpu-count": str(role.role.accelerators),
-                    "node.kubernetes.io/instance-type": self.instance_types[pool],
+                    "node.kubernetes.io/instance-type": self.node_types[pool],
                 },
                 "annotations": {CORDON_ANNOTATION: node.mark} if node.mark else {},
                 "ownerReferences": [{"kind": "NodeClaim", "name": f"claim-{name}"}],

@@ -91,7 +91,7 @@ def control(
     objects = ClusterObjects(
         tuple(nodes.values()),
         health,
-        {pool.name: pool.instance_types[0] for pool in blueprint.spec.pools},
+        {pool.name: pool.types[0].name for pool in blueprint.spec.pools},
         _rendered(emulator.records_directory, "scaledobject.keda.sh"),
         _rendered(emulator.records_directory, "clusterqueue.kueue.x-k8s.io"),
     )

@@ -109,7 +109,7 @@ def _start_seconds(blueprint: Blueprint, deployment: LocalDeployment, role: str)
                 resolve(blueprint, model_index, deployment_index), deployment.plan.workers, strict=False
             ):
                 if resolved.release == deployment.plan.release and process.role == role:
-                    kinds = resolved.instance_types
+                    kinds = resolved.types
                     starts = (worker_start(resolved, process.image, each, together=1) for each in kinds)
                     return (
                         max(start.seconds - (start.part("engine").seconds or 0.0) for start in starts)

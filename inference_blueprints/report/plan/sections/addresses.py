@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import inference_catalog as catalog
 from inference_blueprints.report.plan.section import PlanSection, PlanSummary
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.sections.environment.subnet_addresses import (
@@ -86,7 +85,7 @@ def _summarise(spec: Spec) -> AddressUse:
     if spec.cluster.eks:
         nodes.append(("system nodes", node_addresses(SYSTEM_PODS), system_maximum))
     for pool in spec.pools:
-        types = [catalog.instance_type(name) for name in pool.instance_types]
+        types = pool.types
         nodes.append((pool.name, pool_node_addresses(types, efa=pool.efa), pool.nodes.max))
     if spec.batch and (tasks := task_addresses(spec.batch)):
         nodes.append(("batch tasks", NodeAddresses(pods=1, prefixes=0, interfaces=1), tasks))

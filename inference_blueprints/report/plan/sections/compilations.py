@@ -45,7 +45,7 @@ def _summarise(basis: PlanBasis) -> Iterator[CompilationSummary]:
         if resolved.model.engine.vllm_neuron is None:
             continue
         published = _published(resolved)
-        hourly = resolved.instance_types[0].usd_per_hour
+        hourly = resolved.types[0].usd_per_hour
         yield CompilationSummary(
             deployment=f"{resolved.model.name}/{resolved.label}",
             key=process.artefacts.key if process.artefacts else None,

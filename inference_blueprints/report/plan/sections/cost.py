@@ -142,7 +142,7 @@ def _volumes(
 ) -> Iterator[CostItem]:
     """Yield the price of the EBS volumes of the used nodes."""
     for pool, summary in zip(pools, summaries, strict=True):
-        types = [catalog.instance_type(name) for name in pool.instance_types]
+        types = pool.types
         size = summary.root_volume_gib + pool.disk.size_gib
         each = _volume_usd(size, pool, types, services)
         count = summary.nodes_used
@@ -224,10 +224,7 @@ def _copies(workers: ResolvedWorkers) -> int:
     pods = workers.workers.most * workers.nodes
     if not reads_node_copy(workers):
         return workers.workers.most
-    return -(
-        -pods
-        // min(replicas_per_node(each, workers.accelerators_per_node) for each in workers.instance_types)
-    )
+    return -(-pods // min(replicas_per_node(each, workers.accelerators_per_node) for each in workers.types))
 
 
 def _storage(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:

@@ -250,7 +250,7 @@ def worker_usd_per_hour(roles: Iterable[ResolvedWorkers], prices: Prices) -> flo
 
 
 def _share(workers: ResolvedWorkers, prices: Prices) -> float | None:
-    kind = workers.instance_types[0]
+    kind = workers.types[0]
     usd = prices.usd_per_hour(kind.name, workers.pool.purchase.chosen)
     if usd is None or not kind.accelerator_count:
         return None

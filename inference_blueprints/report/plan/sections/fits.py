@@ -100,7 +100,7 @@ FITS = PlanSection(
     lambda basis: tuple(
         pod_fit(resolved.pool.name, resolved.model.name, resolved.label, process, kind)
         for resolved, process in basis.roles
-        for kind in resolved.instance_types
+        for kind in resolved.types
     ),
     (fits,),
 )

@@ -109,20 +109,20 @@ def summarise_pool(
     ecs_hosts
         What runs its hosts on ECS. None on EKS.
     """
-    instance_types = known.types_of(pool)
+    types = known.types_of(pool)
     workers = workers_of_pool(plan, pool.name)
-    accelerator = instance_types[0].accelerator
-    bounds = {kind.name: known.usd_per_hour_at_most(kind.name, pool.purchase) for kind in instance_types}
+    accelerator = types[0].accelerator
+    bounds = {kind.name: known.usd_per_hour_at_most(kind.name, pool.purchase) for kind in types}
     dearest = (
         None if None in bounds.values() else max(bound for bound in bounds.values() if bound is not None)
     )
     node_count = max(len(nodes), pool.nodes.min)
-    reckoned = _reckoned_type(nodes, instance_types) if node_count else None
+    reckoned = _reckoned_type(nodes, types) if node_count else None
     held = sum(worker.accelerator_count for worker in workers)
     system = shipped().operating_systems[plan.node_systems[pool.name]]
     return PoolSummary(
         name=pool.name,
-        instance_types=tuple(pool.instance_types),
+        instance_types=tuple(kind.name for kind in types),
         purchase=pool.purchase.chosen,
         node_image=_host_image(ecs_hosts) if ecs_hosts else _node_image(pool, system, releases),
         root_volume_gib=_host_volume_gib(ecs_hosts) if ecs_hosts else system.root_volume_gib,
@@ -133,7 +133,7 @@ def summarise_pool(
         nodes_used=node_count,
         nodes_max=pool.nodes.max,
         accelerators_used=held,
-        accelerators_max=pool.nodes.max * max(kind.accelerator_count for kind in instance_types),
+        accelerators_max=pool.nodes.max * max(kind.accelerator_count for kind in types),
         usd_per_hour_used=_times(node_count, reckoned.usd_per_hour if reckoned else 0.0),
         usd_per_hour_max=_times(pool.nodes.max, dearest),
         usd_per_hour_used_at_most=_times(node_count, bounds[reckoned.name] if reckoned else 0.0),
@@ -158,11 +158,11 @@ def _host_volume_gib(hosts: EcsHosts) -> int:
     return 0 if hosts == "managed" else ecs_host_image().root_volume_gib
 
 
-def _reckoned_type(nodes: list[PackedNode], instance_types: list[InstanceType]) -> InstanceType:
+def _reckoned_type(nodes: list[PackedNode], types: list[InstanceType]) -> InstanceType:
     """Return the type that workers are placed on; kept nodes without workers are of the cheapest."""
     if nodes:
         return nodes[0].instance_type
-    return min(instance_types, key=lambda kind: math.inf if kind.usd_per_hour is None else kind.usd_per_hour)
+    return min(types, key=lambda kind: math.inf if kind.usd_per_hour is None else kind.usd_per_hour)
 
 
 def _times(nodes: int, usd_per_hour: float | None) -> float | None:

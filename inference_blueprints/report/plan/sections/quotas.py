@@ -88,7 +88,7 @@ def _pool_parts(pool: Pool, summary: PoolSummary) -> Iterator[_Part]:
 
     A pool that falls back from Spot counts twice, because either may serve all of it.
     """
-    types = [catalog.instance_type(name) for name in pool.instance_types]
+    types = pool.types
     reckoned = [each for each in types if each.name == summary.reckoned_instance_type]
     used = summary.nodes_used * reckoned[0].vcpu if reckoned else 0
     most = summary.nodes_max * max(each.vcpu for each in types)

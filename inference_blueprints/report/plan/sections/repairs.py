@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import inference_catalog as catalog
 from inference_blueprints.report.plan.section import PlanSection, PlanSummary
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.types import GpuHealth, Pool, Spec
@@ -99,7 +98,7 @@ def _slow(health: GpuHealth | None, broken: str, *, owned: bool) -> str:
 
 def _compares_workers(pool: Pool) -> bool:
     """Whether GPU health compares the pool's workers with each other: those on GPUs alone."""
-    accelerators = [catalog.instance_type(name).accelerator for name in pool.instance_types]
+    accelerators = [each.accelerator for each in pool.types]
     return any(each is not None and each.manufacturer == "nvidia" for each in accelerators)
 
 

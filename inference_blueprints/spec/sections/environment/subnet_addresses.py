@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
@@ -10,7 +10,6 @@ import inference_catalog as catalog
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.sections.environment.network import LONGEST_PREFIX, SHORTEST_PREFIX
-from inference_blueprints.spec.sections.pools.rules import known_instance_types
 from inference_blueprints.spec.types import Batch, Environment, Network, Spec
 from inference_blueprints.spec.zones import platform_zones
 from inference_catalog import addresses, batch_worker_sizes, system_nodes
@@ -71,21 +70,21 @@ def room_for_nodes(network: Network, environment: Environment) -> Room | None:
     return Room(cidr, zones, addresses.addresses_for_nodes(cidr, zones, endpoints=endpoints), is_exact=True)
 
 
-def pool_node_addresses(instance_types: list[catalog.InstanceType], *, efa: bool) -> addresses.NodeAddresses:
+def pool_node_addresses(types: Sequence[catalog.InstanceType], *, efa: bool) -> addresses.NodeAddresses:
     """Return the addresses that a node of a pool uses at most, with one serving pod per device.
 
     Parameters
     ----------
-    instance_types
+    types
         The pool's types.
     efa
         Whether the nodes have EFA interfaces. If the layouts of the types differ, Karpenter attaches the
         interfaces itself, each with an address; else they are `efa-only` and have no address.
     """
-    devices = max(instance_type.accelerator_count for instance_type in instance_types)
-    if not efa or efa_layouts_are_one(instance_types):
+    devices = max(instance_type.accelerator_count for instance_type in types)
+    if not efa or efa_layouts_are_one(types):
         return addresses.node_addresses(devices)
-    interfaces = max(instance_type.efa_interfaces for instance_type in instance_types)
+    interfaces = max(instance_type.efa_interfaces for instance_type in types)
     return addresses.node_addresses(devices, interfaces=max(1, interfaces))
 
 
@@ -104,7 +103,7 @@ def pools_fit_the_network(spec: Spec) -> Iterator[Finding]:
     demands = [
         _Demand(index, pool.nodes.max, pool_node_addresses(known, efa=pool.efa).total, pool.availability_zone)
         for index, pool in usable(spec.pools)
-        if (known := known_instance_types(pool))
+        if (known := pool.types)
     ]
     where = f"{room.zones} subnets of {room.in_a_zone}" if room.is_exact else "at most"
     system = system_node_addresses()
@@ -138,7 +137,7 @@ def tasks_fit_the_network(spec: Spec) -> Iterator[Finding]:
     nodes = system_node_addresses() + sum(
         pool.nodes.max * pool_node_addresses(known, efa=pool.efa).total
         for _, pool in usable(spec.pools)
-        if (known := known_instance_types(pool))
+        if (known := pool.types)
     )
     # Another rule reports too many nodes.
     if nodes <= room.total < nodes + needed:

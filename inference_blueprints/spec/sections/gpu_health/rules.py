@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.sections.pools.rules import known_instance_types
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
 from inference_contracts.errors import Finding
@@ -72,7 +71,7 @@ def health_has_devices(spec: Spec) -> Iterator[Finding]:
     """Check that GPU health has accelerators to watch. Of other pools it watches the conditions of nodes."""
     if spec.gpu_health is None or not spec.pools:
         return
-    types = [known_instance_types(pool) for _, pool in usable(spec.pools)]
+    types = [pool.types for _, pool in usable(spec.pools)]
     without = [known for known in types if known and not any(each.device_count for each in known)]
     if len(without) == len(spec.pools):
         message = "no pool has accelerators, so there is nothing to watch; remove this section"

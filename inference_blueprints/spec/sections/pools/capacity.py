@@ -14,7 +14,6 @@ from inference_blueprints.spec.deployments import PlacedWorkers, each_placement
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.sections.pools.efa_interfaces import stays_in_one_zone
-from inference_blueprints.spec.sections.pools.rules import known_instance_types
 from inference_blueprints.spec.types import Spec, Workers
 from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import Finding
@@ -49,7 +48,7 @@ def replica_fits_a_node(spec: Spec) -> Iterator[Finding]:
     """Check that the accelerators of a replica divide those of a node, or are whole nodes."""
     for placed, pool in each_placement(spec):
         size = placed.workers.accelerators
-        for instance_type in known_instance_types(pool):
+        for instance_type in pool.types:
             count = instance_type.accelerator_count
             if count and not _fits_nodes(size, count):
                 sizes = [str(divisor) for divisor in range(1, count + 1) if count % divisor == 0]
@@ -66,7 +65,7 @@ def replica_fits_a_node(spec: Spec) -> Iterator[Finding]:
 def replica_across_nodes_has_a_fast_network(spec: Spec) -> Iterator[Finding]:
     """Check that a replica on several nodes has nodes of one size in one zone, with EFA."""
     for placed, pool in each_placement(spec):
-        types = known_instance_types(pool)
+        types = pool.types
         counts = sorted({each.accelerator_count for each in types} - {0})
         if not counts or placed.workers.accelerators <= counts[0]:
             continue
@@ -136,7 +135,7 @@ def pool_keeps_no_idle_nodes(spec: Spec) -> Iterator[Finding]:
         return
     for index, demand in _demands(spec):
         pool = spec.pools[index]
-        smallest = min(each.accelerator_count for each in known_instance_types(pool)) or 1
+        smallest = min(each.accelerator_count for each in pool.types) or 1
         filled, least = -(-demand.accelerators // smallest), pool.nodes.min
         if least > filled + 1:
             message = (
@@ -170,9 +169,7 @@ def _demands(spec: Spec) -> Iterator[tuple[int, _Demand]]:
     """Yield the demand of each pool, of replicas that fit its nodes."""
     placements = list(each_placement(spec))
     for index, pool in usable(spec.pools):
-        count = max(
-            (instance_type.accelerator_count for instance_type in known_instance_types(pool)), default=0
-        )
+        count = max((instance_type.accelerator_count for instance_type in pool.types), default=0)
         fitting = [
             placed
             for placed, chosen in placements

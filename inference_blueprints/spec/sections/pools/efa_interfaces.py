@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from inference_blueprints.spec.deployments import PlacedWorkers, each_placement
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.sections.pools.rules import known_instance_types
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.wording import Path, quote
 from inference_catalog.efa import efa_layouts_are_one, efa_share, first_card_has_efa
@@ -18,7 +17,7 @@ from inference_contracts.errors import Finding
 def every_type_has_efa(spec: Spec) -> Iterator[Finding]:
     """Check that a pool with EFA has only instance types with EFA."""
     for index, pool in _pools_with_efa(spec):
-        without = [each.name for each in known_instance_types(pool) if not each.efa_interfaces]
+        without = [each.name for each in pool.types if not each.efa_interfaces]
         if without:
             names = ", ".join(quote(name) for name in without)
             message = f"got true, {names} have no EFA; remove them from 'instanceTypes', or 'efa'"
@@ -32,7 +31,7 @@ def layouts_are_alike(spec: Spec) -> Iterator[Finding]:
     """Check that instance types have one EFA layout if nodes are kept, or if the first card has no EFA."""
     # Kept nodes start without a pod that requests EFA, and Karpenter would put an EFA on the first card.
     for index, pool in _pools_with_efa(spec):
-        known = [each for each in known_instance_types(pool) if each.efa_interfaces]
+        known = [each for each in pool.types if each.efa_interfaces]
         spelled_out = pool.nodes.min or not all(first_card_has_efa(each) for each in known)
         if spelled_out and known and not efa_layouts_are_one(known):
             got = ", ".join(f"{each.name} ({each.efa_interfaces} EFA)" for each in known)
@@ -49,7 +48,7 @@ def replica_has_an_interface(spec: Spec) -> Iterator[Finding]:
     """Check that the share of a replica has at least one whole EFA interface."""
     for placed, pool in each_placement(spec):
         size = placed.workers.accelerators
-        for each in known_instance_types(pool) if pool.efa else ():
+        for each in pool.types if pool.efa else ():
             if each.efa_interfaces and each.accelerator_count and not efa_share(each, size):
                 least = -(-each.accelerator_count // each.efa_interfaces)
                 message = (

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.sections.pools.rules import known_instance_types
 from inference_blueprints.spec.types import EbsSnapshot, Pool, Spec
 from inference_blueprints.spec.wording import Path, listing
 from inference_contracts.errors import Finding
@@ -28,7 +27,7 @@ def snapshot_is_baked(spec: Spec) -> Iterator[Finding]:
 def snapshot_is_no_slower(spec: Spec) -> Iterator[Finding]:
     """Check that a snapshot does not leave NVMe disks unused."""
     for path, pool, _ in _snapshots(spec):
-        with_nvme = [each.name for each in known_instance_types(pool) if each.local_nvme_gb]
+        with_nvme = [each.name for each in pool.types if each.local_nvme_gb]
         if with_nvme:
             message = (
                 f"the NVMe of {listing(with_nvme)} stays unused with a snapshot; pulling images onto the "

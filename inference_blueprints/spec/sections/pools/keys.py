@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+import inference_catalog as catalog
 from inference_blueprints.spec.section import (
     AvailabilityZone,
     CapacityReservationId,
@@ -19,6 +20,7 @@ from inference_blueprints.spec.section import (
     UtcTime,
     default,
 )
+from inference_catalog import InstanceType
 from inference_contracts.health_names import RepairOwner
 
 
@@ -145,6 +147,16 @@ class Pool(Section):
     """Who replaces broken nodes. `karpenter`: on EKS, Karpenter's node repair, which is on for all pools or
     for none; on ECS, what ECS and EC2 do themselves. `gpuHealth`: that section of this file. `nvSentinel`: an
     NVSentinel that you installed, on EKS only. `nobody`: people."""
+
+    @property
+    def types(self) -> tuple[InstanceType, ...]:
+        """The catalogue's entries of the instance types, in their order, without unknown ones.
+
+        A rule reports unknown ones, so a valid blueprint has none. All have the same architecture and
+        accelerator, for which the first stands.
+        """
+        known = catalog.instance_types()
+        return tuple(known[name] for name in self.instance_types if name in known)
 
     @property
     def image_snapshot_id(self) -> str | None:

@@ -10,14 +10,14 @@ from inference_blueprints.spec import formats
 from inference_blueprints.spec.deployments import each_workers
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.types import Pool, Spec
+from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import allowed, duplicates, listing, quote, suggestion
 from inference_blueprints.spec.zones import platform_zones
 from inference_contracts.errors import Finding
 
 
 @rule
-def instance_types_are_known(spec: Spec) -> Iterator[Finding]:
+def types_are_known(spec: Spec) -> Iterator[Finding]:
     """Check that the instance types are in the catalogue."""
     known = catalog.instance_types()
     for index, pool in usable(spec.pools):
@@ -30,7 +30,7 @@ def instance_types_are_known(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
-def instance_types_are_offered(spec: Spec) -> Iterator[Finding]:
+def types_are_offered(spec: Spec) -> Iterator[Finding]:
     """Check that EC2 offered the instance types in the region when the catalogue's table was recorded."""
     # A warning, because AWS adds types to regions. Types and regions that were not recorded are unknown.
     table, region = catalog.offered_instance_types(), spec.environment.region
@@ -49,7 +49,7 @@ def instance_types_are_offered(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
-def instance_types_differ(spec: Spec) -> Iterator[Finding]:
+def types_differ(spec: Spec) -> Iterator[Finding]:
     """Check that no instance type is named twice."""
     for index, pool in usable(spec.pools):
         for place, name in duplicates(pool.instance_types):
@@ -58,7 +58,7 @@ def instance_types_differ(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
-def instance_types_are_alike(spec: Spec) -> Iterator[Finding]:
+def types_are_alike(spec: Spec) -> Iterator[Finding]:
     """Check that a pool's instance types have one architecture and accelerator, or one size of processors."""
     traits: Mapping[str, Callable[[catalog.InstanceType], str]] = {
         "architecture": lambda instance_type: instance_type.architecture,
@@ -68,7 +68,7 @@ def instance_types_are_alike(spec: Spec) -> Iterator[Finding]:
         placed.workers.pool for placed in each_workers(spec) if placed.deployment.model.engine.llama_cpp
     }
     for index, pool in usable(spec.pools):
-        known = known_instance_types(pool)
+        known = pool.types
         checked = dict(traits)
         if pool.name in computing:
             checked["number of vCPUs"] = lambda instance_type: f"{instance_type.vcpu} vCPUs"
@@ -100,12 +100,6 @@ def pool_is_used(spec: Spec) -> Iterator[Finding]:
         if pool.name not in used:
             message = f"no deployment uses the pool {quote(pool.name)}; remove it, or use it"
             yield Finding(("spec", "pools", index), message, "warning")
-
-
-def known_instance_types(pool: Pool) -> list[catalog.InstanceType]:
-    """Return a pool's instance types that are in the catalogue."""
-    known = catalog.instance_types()
-    return [known[name] for name in pool.instance_types if name in known]
 
 
 def _device_name(instance_type: catalog.InstanceType) -> str:

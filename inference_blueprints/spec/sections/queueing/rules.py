@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from inference_blueprints.spec.deployments import each_placement
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.sections.pools.rules import known_instance_types
 from inference_blueprints.spec.types import Kueue, Spec
 from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import Finding
@@ -38,7 +37,7 @@ def no_queue_takes_every_job(spec: Spec) -> Iterator[Finding]:
 def taints_can_be_tolerated(spec: Spec) -> Iterator[Finding]:
     """Check that a pool with a queue has no more taints than Kueue lets jobs tolerate."""
     for index, pool in usable(spec.pools) if _kueue(spec) else ():
-        own = MAXIMUM_TOLERATIONS - any(each.device_resource for each in known_instance_types(pool))
+        own = MAXIMUM_TOLERATIONS - any(each.device_resource for each in pool.types)
         if len(pool.taints) > own:
             message = (
                 f"got {len(pool.taints)} taints, jobs of a queue can tolerate at most {own}; remove some"
@@ -68,9 +67,7 @@ def queue_has_something_to_give(spec: Spec) -> Iterator[Finding]:
     for placed, pool in each_placement(spec):
         taken[pool.name] += placed.workers.most * placed.workers.accelerators
     for index, pool in usable(spec.pools):
-        most = pool.nodes.max * max(
-            (each.accelerator_count for each in known_instance_types(pool)), default=0
-        )
+        most = pool.nodes.max * max((each.accelerator_count for each in pool.types), default=0)
         if 0 < most <= taken[pool.name]:
             message = f"models use all {most} accelerators, so jobs of this queue get none; raise 'max'"
             yield Finding(("spec", "pools", index, "nodes", "max"), message, "warning")

@@ -8,7 +8,7 @@ import numpy
 
 from inference_decisions.gpu_health.worker_windows import Codes
 
-#: GPUs of a node: p5, p5en, p6-b200 and g6e.48xlarge (catalog/data/instance_types.csv).
+#: GPUs of a node: p5, p5en, p6-b200 and g6e.48xlarge (data of the catalogue).
 NODE_GPUS = 8
 #: Numbers of workers that releases have in one cell, as the shipped blueprints and their larger kin do.
 _RELEASE_SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128)
