@@ -27,7 +27,6 @@ REFERENCE: Final = BatchDay(
     requests_per_job=2_500_000,
     input_tokens=2000,
     output_tokens=150,
-    deadline_hours=24,
     workers=100,
     publishes=True,
 )

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from inference_blueprints.spec.types import Batch, Model
+from inference_blueprints.spec.types import Batch, BatchQueue, Model
 from inference_contracts import batch_limits as limits
 
 SECONDS_A_DAY: Final = 86_400
+_SECONDS_AN_HOUR: Final = 3600
 #: Bytes of an input line besides its prompt, and of a result row besides its answer.
 _BYTES_BESIDE_A_PROMPT: Final = 300
 _BYTES_BESIDE_AN_ANSWER: Final = 700
@@ -28,12 +29,12 @@ class BatchDay:
         Requests per day and per job.
     input_tokens, output_tokens
         Mean tokens per request.
-    deadline_hours
-        Maximum hours of a job.
     workers
         Maximum number of workers of the model.
     publishes
         Whether answers can go to the signal store.
+    deadline_hours
+        Maximum hours of a job; by default, that of a queue.
     """
 
     queue: str
@@ -42,9 +43,14 @@ class BatchDay:
     requests_per_job: int
     input_tokens: int
     output_tokens: int
-    deadline_hours: float
     workers: int
     publishes: bool
+    deadline_hours: float = BatchQueue.model_fields["deadline_hours"].default
+
+    @property
+    def deadline_seconds(self) -> float:
+        """Maximum seconds of a job."""
+        return self.deadline_hours * _SECONDS_AN_HOUR
 
     @property
     def requests_per_second(self) -> float:

@@ -16,7 +16,6 @@ from inference_blueprints.report.sizing.batch_day import SECONDS_A_DAY, BatchDay
 from inference_contracts import batch_limits as limits
 from inference_contracts.errors import UserError
 
-_SECONDS_AN_HOUR: Final = 3600
 #: A processor checks 20,000 short requests per second, or 99 MiB of long ones (measured). Half of that is
 #: assumed.
 _CHECKED_LINES_A_SECOND: Final = 10_000
@@ -315,7 +314,7 @@ def _preparing(days: Sequence[BatchDay]) -> int:
 def _events(day: BatchDay) -> int:
     """Return the events of a shard that no worker takes until its job's deadline."""
     silence = limits.TASK_HEARTBEAT_SECONDS + limits.MAX_TASK_RETRY_SECONDS
-    silences = math.ceil(day.deadline_hours * _SECONDS_AN_HOUR / silence)
+    silences = math.ceil(day.deadline_seconds / silence)
     return limits.EVENTS_PER_CHILD + silences * limits.EVENTS_PER_TASK_TIMEOUT
 
 

@@ -225,7 +225,7 @@ def test_queues_that_declare_no_load_have_no_day() -> None:
         }
     )
     assert batch_days(batch, [model], publishes=False) == (
-        BatchDay("b", "m", 1000, 1000, 5, 6, 3, 7, publishes=False),
+        BatchDay("b", "m", 1000, 1000, 5, 6, 7, publishes=False, deadline_hours=3),
     )
 
 
