@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inference_contracts.request_limits import Bound, Counts, RequestLimits, StructureLimits
+from inference_contracts.request_limits import Bound, RequestLimits, StructureLimits
 
 
 @dataclass(frozen=True, slots=True)
-class EngineBound:
-    """The most that a field of a request may have.
+class EngineBound(Bound):
+    """The most that a field of a request may have, and why.
 
     Parameters
     ----------
-    field
-        Field of the body.
-    counts
-        What `most` limits.
-    most
-        The largest allowed number.
     engines
         Engines that need it, by the blueprint's key. All if it is empty.
     beyond
@@ -28,9 +22,6 @@ class EngineBound:
         Where the engine's source, or an API, says so.
     """
 
-    field: str
-    counts: Counts
-    most: int
     engines: tuple[str, ...]
     beyond: str
     source: str
