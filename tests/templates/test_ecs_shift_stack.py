@@ -114,8 +114,8 @@ class LiveFloor:
     def client(self, _: str) -> LiveFloor:
         return self
 
-    def describe_scalable_targets(self, **_: object) -> dict[str, Any]:
-        return {"ScalableTargets": [{"MinCapacity": 9}]}
+    def describe_scalable_targets(self, *, ResourceIds: list[str], **_: object) -> dict[str, Any]:  # noqa: N803
+        return {"ScalableTargets": [{"ResourceId": each, "MinCapacity": 9} for each in ResourceIds]}
 
 
 def test_a_deployment_keeps_floors_while_the_shift_acts(lending: Templates, watching: Templates) -> None:

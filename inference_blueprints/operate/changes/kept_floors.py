@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -11,11 +11,15 @@ from inference_blueprints.operate.changes.findings import Finding, Held
 from inference_blueprints.operate.changes.platform_change import PlatformChange, Resource, Template
 from inference_blueprints.operate.changes.template_values import listed, spelled
 
+Properties = Mapping[str, Any]
+
 CHECK = "floors"
 _TARGET: Final = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY: Final = "AWS::IAM::Policy"
 _REGISTER, _UPDATE = "application-autoscaling:RegisterScalableTarget", "ecs:UpdateService"
 _LEAST: Final = "MinCapacity"
+#: Targets of one answer (Application Auto Scaling API Reference, DescribeScalableTargets, MaxResults).
+_PAGE: Final = 50
 
 
 def kept_floors(change: PlatformChange) -> Iterator[Finding]:
@@ -26,24 +30,31 @@ def kept_floors(change: PlatformChange) -> Iterator[Finding]:
     to the blueprint's number. If only this number changes and what holds is in the new range, nothing is
     written.
     """
-    shifted = {name for template in change.new.values() for name in _shifted_services(template)}
-    for stack, logical_id, old, new in change.changed_resources():
-        before, after = old.get("Properties", {}), new.get("Properties", {})
-        if new["Type"] != _TARGET or before == after or before.get("ResourceId") != after.get("ResourceId"):
-            continue
+    changed = list(_changed_targets(change))
+    floors = _live_floors(change.account, [str(new["ResourceId"]) for *_, new in changed])
+    for stack, logical_id, before, after in changed:
         service = str(after["ResourceId"])
-        name = service.rpartition("/")[2]
-        if name not in shifted and not after.get("ScheduledActions"):
-            continue
-        floor = _live_floor(change.account, service)
+        floor = floors.get(service)
         if floor is None:
             continue
         kept = min(after["MaxCapacity"], max(after[_LEAST], floor))
         if kept == floor and {**before, _LEAST: after[_LEAST]} == after:
             kept = before[_LEAST]
         if kept != after[_LEAST]:
+            name = service.rpartition("/")[2]
             message = f"{name} keeps the floor that its schedule or the capacity shift has set"
             yield Held(CHECK, stack, message, partial(_keep, logical_id, kept))
+
+
+def _changed_targets(change: PlatformChange) -> Iterator[tuple[str, str, Properties, Properties]]:
+    """Yield stack, logical ID and properties of each changed target whose floor something else sets."""
+    shifted = {name for template in change.new.values() for name in _shifted_services(template)}
+    for stack, logical_id, old, new in change.changed_resources():
+        before, after = old.get("Properties", {}), new.get("Properties", {})
+        if new["Type"] != _TARGET or before == after or before.get("ResourceId") != after.get("ResourceId"):
+            continue
+        if str(after["ResourceId"]).rpartition("/")[2] in shifted or after.get("ScheduledActions"):
+            yield stack, logical_id, before, after
 
 
 def _shifted_services(template: Template) -> Iterator[str]:
@@ -59,13 +70,16 @@ def _shifted_services(template: Template) -> Iterator[str]:
                     yield from (spelled(arn).rpartition("/")[2] for arn in listed(each["Resource"]))
 
 
-def _live_floor(account: Account, service: str) -> int | None:
-    """Return the smallest number of tasks that holds now; None if the service does not scale."""
+def _live_floors(account: Account, services: Sequence[str]) -> dict[str, int]:
+    """Return the smallest number of tasks that holds now, of each service that scales."""
     with readable_errors():
-        found = account.client("application-autoscaling").describe_scalable_targets(
-            ServiceNamespace="ecs", ResourceIds=[service]
-        )["ScalableTargets"]
-    return int(found[0][_LEAST]) if found else None
+        return {
+            target["ResourceId"]: int(target[_LEAST])
+            for start in range(0, len(services), _PAGE)
+            for target in account.client("application-autoscaling").describe_scalable_targets(
+                ServiceNamespace="ecs", ResourceIds=list(services[start : start + _PAGE])
+            )["ScalableTargets"]
+        }
 
 
 def _keep(logical_id: str, floor: int, template: dict[str, Any]) -> None:

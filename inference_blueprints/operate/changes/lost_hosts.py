@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.changes.findings import Finding, Prepared
-from inference_blueprints.operate.changes.old_hosts import GROUP, cluster_of
 from inference_blueprints.operate.changes.platform_change import PlatformChange
 from inference_blueprints.operate.ecs.cluster_reading import hosts
 
@@ -27,15 +26,10 @@ _FILTER_VALUES: Final = 200
 def lost_hosts(change: PlatformChange) -> Iterator[Finding]:
     """End hosts that did not join in time. Hosts that start later have the new user data."""
     for stack in change.deployed.keys() & change.new.keys():
-        cluster = cluster_of(change, stack)
+        cluster = change.ecs_cluster(stack)
         if cluster is None:
             continue
-        resources = change.deployed[stack]["Resources"]
-        groups = [
-            name
-            for logical_id, name in change.physical_ids(stack).items()
-            if resources.get(logical_id, {}).get("Type") == GROUP
-        ]
+        groups = change.auto_scaling_groups(stack, change.deployed[stack]["Resources"])
         lost = _lost(change.account, cluster, groups) if groups else []
         if lost:
             message = f"ends hosts that did not join the cluster in {_JOINS}: {', '.join(lost)}"

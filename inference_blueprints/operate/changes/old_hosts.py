@@ -13,15 +13,13 @@ from typing import Any, Final
 
 from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.changes.findings import Finding, Held, Prepared
-from inference_blueprints.operate.changes.platform_change import PlatformChange, Resource
-from inference_blueprints.operate.ecs.cluster_reading import cluster_exists, services, tasks
+from inference_blueprints.operate.changes.platform_change import ASSOCIATIONS, PlatformChange, Resource
+from inference_blueprints.operate.ecs.cluster_reading import services, tasks
 from inference_blueprints.operate.ecs.service_ends import unprotect_groups
 from inference_contracts.errors import UserError
 
 CHECK = "hosts"
 _PROVIDER: Final = "AWS::ECS::CapacityProvider"
-_ASSOCIATIONS: Final = "AWS::ECS::ClusterCapacityProviderAssociations"
-GROUP: Final = "AWS::AutoScaling::AutoScalingGroup"
 _OUTPUT: Final = "Fn::GetStackOutput"
 #: Time in which tasks on old hosts end their streams, and time between two questions for them, in seconds.
 _PATIENCE_SECONDS: Final = 3600.0
@@ -35,8 +33,8 @@ def old_hosts(change: PlatformChange) -> Iterator[Finding]:
         dropped.setdefault(stack, {})[logical_id] = resource
     for stack, resources in dropped.items():
         names = sorted(_providers(resources))
-        cluster = cluster_of(change, stack)
-        if not names or cluster is None:
+        cluster = change.ecs_cluster(stack) if names else None
+        if cluster is None:
             continue
         users = _users(change.account, cluster, names)
         listed = ", ".join(names)
@@ -48,25 +46,13 @@ def old_hosts(change: PlatformChange) -> Iterator[Finding]:
             )
             yield Held(CHECK, stack, message, partial(_keep, _with_values(resources, change.account)))
         else:
-            groups = [
-                name
-                for logical_id, name in change.physical_ids(stack).items()
-                if resources.get(logical_id, {}).get("Type") == GROUP
-            ]
+            groups = change.auto_scaling_groups(stack, resources)
             message = f"waits for the end of tasks on the hosts of {listed}, which are removed"
             yield Prepared(CHECK, stack, message, partial(_release, change.account, cluster, names, groups))
 
 
 def _providers(resources: Mapping[str, Resource]) -> set[str]:
     return {str(each["Properties"]["Name"]) for each in resources.values() if each["Type"] == _PROVIDER}
-
-
-def cluster_of(change: PlatformChange, stack: str) -> str | None:
-    """Return the cluster of a stack's capacity providers. None if it is gone, or there are none."""
-    resources = change.deployed[stack]["Resources"].values()
-    names = [str(each["Properties"]["Cluster"]) for each in resources if each["Type"] == _ASSOCIATIONS]
-    with readable_errors():
-        return next((name for name in names if cluster_exists(change.account, name)), None)
 
 
 def _users(account: Account, cluster: str, names: Collection[str]) -> list[str]:
@@ -116,7 +102,7 @@ def _keep(kept: Mapping[str, Resource], template: dict[str, Any]) -> None:
         if each["Type"] == _PROVIDER and "AutoScalingGroupProvider" in each["Properties"]
     }
     for each in resources.values():
-        if each["Type"] == _ASSOCIATIONS and groups:
+        if each["Type"] == ASSOCIATIONS and groups:
             names = each["Properties"]["CapacityProviders"]
             each["Properties"]["CapacityProviders"] = [*names, *groups.values()]
             each["DependsOn"] = [*each.get("DependsOn", []), *groups]

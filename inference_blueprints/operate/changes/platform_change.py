@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar, cast
 
 from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
+from inference_blueprints.operate.ecs.cluster_reading import cluster_exists
 
 Template = Mapping[str, Any]
 Resource = Mapping[str, Any]
+_Answer = TypeVar("_Answer")
 _TEMPLATE = ".template.json"
+_GROUP: Final = "AWS::AutoScaling::AutoScalingGroup"
+ASSOCIATIONS: Final = "AWS::ECS::ClusterCapacityProviderAssociations"
 #: The CDK deletes these before it creates them again (aws-cdk, deploy-stack: isCreationFailure).
 FAILED_CREATIONS = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 
@@ -41,6 +45,8 @@ class PlatformChange:
     deployed: Mapping[str, Template]
     new: Mapping[str, Template]
     expires_existing: bool = False
+    # What AWS answered, so that several checks of a deployment share one answer.
+    _answers: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def changed_resources(self) -> Iterator[tuple[str, str, Resource, Resource]]:
         """Yield stack, logical ID, old and new definition of each resource that stays."""
@@ -73,14 +79,38 @@ class PlatformChange:
 
     def physical_ids(self, stack: str) -> dict[str, str]:
         """Return the physical IDs of a deployed stack by logical ID."""
-        pages = self.account.client("cloudformation").get_paginator("list_stack_resources")
-        with readable_errors():
+
+        def read() -> dict[str, str]:
+            pages = self.account.client("cloudformation").get_paginator("list_stack_resources")
             return {
                 resource["LogicalResourceId"]: resource["PhysicalResourceId"]
                 for page in pages.paginate(StackName=self.stacks[stack].stack_id)
                 for resource in page["StackResourceSummaries"]
                 if "PhysicalResourceId" in resource
             }
+
+        return self._asked_once("physical IDs", stack, read)
+
+    def auto_scaling_groups(self, stack: str, resources: Mapping[str, Resource]) -> list[str]:
+        """Return the names of the groups among resources of a deployed stack."""
+        groups = {name for name, each in resources.items() if each["Type"] == _GROUP}
+        ids = self.physical_ids(stack) if groups else {}
+        return [name for logical_id, name in ids.items() if logical_id in groups]
+
+    def ecs_cluster(self, stack: str) -> str | None:
+        """Return the cluster of a stack's capacity providers. None if it is gone, or there are none."""
+        resources = self.deployed[stack]["Resources"].values()
+        names = [str(each["Properties"]["Cluster"]) for each in resources if each["Type"] == ASSOCIATIONS]
+        return next((name for name in names if self._has_cluster(name)), None)
+
+    def _has_cluster(self, name: str) -> bool:
+        return self._asked_once("cluster", name, lambda: cluster_exists(self.account, name))
+
+    def _asked_once(self, what: str, name: str, read: Callable[[], _Answer]) -> _Answer:
+        if (what, name) not in self._answers:
+            with readable_errors():
+                self._answers[what, name] = read()
+        return cast("_Answer", self._answers[what, name])
 
 
 def read_change(

@@ -28,7 +28,11 @@ class FakeScaling:
 
     def describe_scalable_targets(self, *, ServiceNamespace: str, ResourceIds: list[str]) -> dict[str, Any]:  # noqa: N803
         assert (ServiceNamespace, ResourceIds) == ("ecs", [f"service/try/{SERVICE}"])
-        return {"ScalableTargets": [] if self._floor is None else [{"MinCapacity": self._floor}]}
+        return {
+            "ScalableTargets": []
+            if self._floor is None
+            else [{"ResourceId": ResourceIds[0], "MinCapacity": self._floor}]
+        }
 
 
 def written(

@@ -10,7 +10,7 @@ import pytest
 
 from inference_blueprints.operate.changes.findings import Prepared
 from inference_blueprints.operate.changes.lost_hosts import lost_hosts
-from tests.unit.operate.ecs.test_old_hosts import GROUP, FakeAccount, associations, change
+from tests.unit.operate.ecs.test_old_hosts import GROUP, STACK, FakeAccount, associations, change
 
 #: Age of each instance of the group in minutes, and whether it is a container instance.
 INSTANCES = {"i-joined": (600, True), "i-lost": (600, False), "i-boots": (10, False)}
@@ -68,6 +68,27 @@ class FakeHosts(FakeAccount):
                 (words["InstanceId"], words["ShouldDecrementDesiredCapacity"])
             ),
         )
+
+
+def test_the_checks_of_a_deployment_share_what_they_ask() -> None:
+    """It turns red if each check of hosts asks for the cluster and the stack again."""
+    account = FakeHosts(minimum=0)
+    asked: list[str] = []
+    client = account.client
+
+    def counted(service: str) -> Any:
+        asked.append(service)
+        return client(service)
+
+    account.client = counted  # type: ignore[assignment, method-assign]
+    found = change(cast("Any", account), {"Group": GROUP, "Providers": associations("a")}, {"Group": GROUP})
+    assert len(list(lost_hosts(found))) == 1
+    before = len(asked)
+    assert (found.ecs_cluster(STACK), found.auto_scaling_groups(STACK, {"Group": GROUP})) == (
+        "try",
+        ["group-1"],
+    )
+    assert len(asked) == before
 
 
 @pytest.mark.parametrize(("minimum", "smaller"), [(0, True), (3, False)])
