@@ -22,7 +22,7 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.fleet_runs import health_run, usual_run
 from inference_blueprints.measure.statistics.percentiles import percentile
 from inference_catalog.fleet_faults import FleetFaults, fleet_faults
-from inference_decisions.gpu_health.health_settings import HealthSettings
+from inference_decisions.repairs.health_settings import HealthSettings
 from inference_local.simulators.fleet.fleet_events import GREY_SIZES, GreyFailure
 from inference_local.simulators.fleet.fleet_layout import FleetLayout, drawn_layout
 from inference_local.simulators.fleet.health_simulation import FleetRun, FoundFault

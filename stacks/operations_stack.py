@@ -11,7 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_blueprints.render.monitoring.hardware_alarms import hardware_alarms
-from inference_blueprints.spec.types import Alarms, GpuHealth, Pool
+from inference_blueprints.spec.types import GpuHealth, Observability, Pool, Spec
 from inference_constructs.batch import BatchStore
 from inference_constructs.observability import AlarmQuery
 from inference_constructs.operations import (
@@ -39,18 +39,16 @@ class OperationsStack(cdk.Stack):
         What returns the cluster that the controllers look after, as this stack reaches it.
     on_ecs
         Whether the platform runs on Amazon ECS.
-    gpu_health, pools
-        Sections of the blueprint. No `gpu_health`: nothing looks for broken GPUs.
+    spec
+        The blueprint's section.
     shift, batch
         What the capacity shift moves, and the tables of batch. None without them.
-    alarms
-        Who is told. None if nobody is: then the topic has no subscription.
+    observability
+        Section of the blueprint: who is told, and for how long logs are kept.
     vpc
         VPC of the functions.
     encryption_key
         KMS key of the table and of the logs.
-    retention_days
-        Days for which logs are kept.
     env
         Account and region.
     """
@@ -63,14 +61,12 @@ class OperationsStack(cdk.Stack):
         platform: str,
         cluster: Callable[[cdk.Stack], ControlledCluster],
         on_ecs: bool,
-        gpu_health: GpuHealth | None,
-        pools: Sequence[Pool],
+        spec: Spec,
         shift: ShiftConfiguration | None,
         batch: BatchStore | None,
-        alarms: Alarms | None,
+        observability: Observability,
         vpc: ec2.IVpc,
         encryption_key: kms.IKey,
-        retention_days: int,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -81,11 +77,13 @@ class OperationsStack(cdk.Stack):
             cluster=cluster(self),
             vpc=vpc,
             encryption_key=encryption_key,
-            topic=people_topic(self, alarms),
-            retention_days=retention_days,
+            topic=people_topic(self, observability.alarms),
+            retention_days=observability.logs.retention_days,
         )
         functions: dict[str, lambda_.IFunction] = {}
-        health = self._add_health(place, gpu_health, pools, on_ecs=on_ecs) if gpu_health else None
+        health = (
+            self._add_health(place, spec.gpu_health, spec.pools, on_ecs=on_ecs) if spec.gpu_health else None
+        )
         if health:
             functions |= health.functions
         if moves := shift is not None and batch is not None:

@@ -11,6 +11,7 @@ import aws_cdk as cdk
 
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.controllers import controllers_of
 from inference_blueprints.spec.types import Blueprint
 from stacks.data_stack import DataStack
 from stacks.network_stack import NetworkStack
@@ -95,7 +96,7 @@ class TargetStacks(ABC):
         foundation = self._foundation
         spec, observability = foundation.blueprint.spec, foundation.blueprint.spec.observability
         shift = shift_configuration_of(foundation.blueprint, foundation.plan)
-        if (spec.gpu_health is None and shift is None) or observability is None:
+        if not controllers_of(spec) or observability is None:
             return
         from stacks.operations_stack import OperationsStack
 
@@ -105,14 +106,12 @@ class TargetStacks(ABC):
             platform=foundation.blueprint.metadata.name,
             cluster=cluster,
             on_ecs=on_ecs,
-            gpu_health=spec.gpu_health,
-            pools=spec.pools,
+            spec=spec,
             shift=shift,
             batch=foundation.data.batch,
-            alarms=observability.alarms,
+            observability=observability,
             vpc=foundation.network.vpc,
             encryption_key=foundation.data.encryption_key,
-            retention_days=observability.logs.retention_days,
             env=foundation.env,
         )
         for each in after:

@@ -54,7 +54,7 @@ FAULT_KINDS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
 RACK_LABEL: Final = "topology.k8s.aws/network-node-layer-3"
 
 # --- The functions of GPU health. Both need the variables of `operations_names`, the packages `gpu_health`
-# and `operations` of `runtime/`, `inference_decisions.gpu_health`, `aws_lambda_powertools`, `FAULTS_FILE`,
+# and `operations` of `runtime/`, `inference_decisions.repairs`, `aws_lambda_powertools`, `FAULTS_FILE`,
 # and numpy, for `minute`. ---
 
 #: Environment variable with the settings, a JSON object:

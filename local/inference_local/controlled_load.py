@@ -13,8 +13,7 @@ from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.measure.replay.ramp import TWO_RAMPS
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
-    CapacityShiftOutcome,
-    GpuHealthOutcome,
+    ControllerOutcomes,
 )
 from inference_local.local_platform import LocalPlatform
 from inference_local.measured_run import replay
@@ -42,7 +41,7 @@ class ControlledLoad:
         Both ramps.
     parts
         Further rows of the table of parts.
-    scaling, batch, capacity_shift, gpu_health
+    scaling, batch, controllers
         Outcomes.
     """
 
@@ -50,8 +49,7 @@ class ControlledLoad:
     parts: tuple[PlatformPart, ...]
     scaling: ScalingOutcome
     batch: tuple[BatchOutcome, ...]
-    capacity_shift: CapacityShiftOutcome
-    gpu_health: GpuHealthOutcome
+    controllers: ControllerOutcomes
 
 
 def run_controlled(
@@ -109,9 +107,10 @@ def run_controlled(
                 step.result = f"{batch[0].completed} of {batch[0].requests} requests answered"
         finally:
             stopped.set()
-        shift = controlled.shift_outcome(runs, batch[0], ramp)
-        health = controlled.health_outcome(slowed)
-    return ControlledLoad(runs, parts, controlled.elastic.outcome(runs), batch, shift, health)
+        outcomes = ControllerOutcomes(
+            controlled.shift_outcome(runs, batch[0], ramp), controlled.health_outcome(slowed)
+        )
+    return ControlledLoad(runs, parts, controlled.elastic.outcome(runs), batch, outcomes)
 
 
 def _after(seconds: float, stopped: Event, act: Callable[[], _Done]) -> _Done:

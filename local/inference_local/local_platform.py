@@ -12,6 +12,8 @@ from typing import Self
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.controllers import controllers_of
+from inference_contracts.controller_calls import CONTROLLERS
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.batch.local_batch import LocalBatch
 from inference_local.controllers.controlled_parts import (
@@ -195,7 +197,7 @@ class LocalPlatform:
     def is_controlled(self) -> bool:
         """Whether GPU health and the capacity shift run beside the load."""
         spec = self._loaded.blueprint.spec
-        controlled = spec.gpu_health is not None and spec.capacity_shift is not None
+        controlled = len(controllers_of(spec)) == len(CONTROLLERS)
         return controlled and self.is_elastic and spec.batch is not None and not self._control_plane
 
     def control(self, steps: Steps, ramp_seconds: float) -> tuple[ControlledRun, tuple[PlatformPart, ...]]:

@@ -24,8 +24,7 @@ from inference_contracts.errors import UserError
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.caller_runs import NO_CALLERS, CallerOutcomes
 from inference_local.controllers.controller_outcomes import (
-    CapacityShiftOutcome,
-    GpuHealthOutcome,
+    ControllerOutcomes,
 )
 from inference_local.report.html import render_html
 from inference_local.report.report_builder import as_dict, build_report
@@ -121,8 +120,7 @@ def write_report(
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
     scaling: ScalingOutcome | None = None,
-    capacity_shift: CapacityShiftOutcome | None = None,
-    gpu_health: GpuHealthOutcome | None = None,
+    controllers: ControllerOutcomes | None = None,
     callers: CallerOutcomes = NO_CALLERS,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
@@ -145,7 +143,7 @@ def write_report(
         Outcomes of the batch jobs. None if none ran.
     scaling
         How workers followed the load. None if their number was fixed.
-    capacity_shift, gpu_health
+    controllers
         What the controllers did. None if they did not run.
     callers
         What callers with a deadline and streaming jobs got.
@@ -161,8 +159,7 @@ def write_report(
         worker_losses=worker_losses,
         batch=batch,
         scaling=scaling,
-        capacity_shift=capacity_shift,
-        gpu_health=gpu_health,
+        controllers=controllers,
         real_time=callers.real_time,
         streaming=callers.streaming,
     )

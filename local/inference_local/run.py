@@ -102,12 +102,12 @@ def run(
                 for endpoint in deployed.endpoints
             )
             parts, scaling, losses = deployed.parts, None, None
-            shift, health = None, None
+            controllers = None
             batch: tuple[BatchOutcome, ...] | None
             if platform.is_controlled:
                 controlled = run_controlled(loaded, platform, models, kind, steps=steps, seconds=seconds)
                 runs, scaling, batch = controlled.runs, controlled.scaling, controlled.batch
-                shift, health = controlled.capacity_shift, controlled.gpu_health
+                controllers = controlled.controllers
                 parts = (*parts, *controlled.parts)
             else:
                 send = partial(replay, loaded, models, kind, steps=steps, seconds=seconds)
@@ -131,8 +131,7 @@ def run(
                 worker_losses=losses,
                 batch=batch,
                 scaling=scaling,
-                capacity_shift=shift,
-                gpu_health=health,
+                controllers=controllers,
                 callers=callers,
             )
             _show(report, run_directory, console, _usage(deployed, run_directory))

@@ -16,15 +16,15 @@ from inference_contracts import health_names as names
 from inference_contracts.health_names import CASES_IN_FLIGHT, LEFT_TO_PEOPLE
 from inference_contracts.operations_names import HEALTH_SERVICE
 from inference_contracts.operations_runbooks import REPLACEMENTS_HELD_RUNBOOK
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.repair_case import Evidence, RepairCase, opened_case
-from inference_decisions.gpu_health.repair_guards import (
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.repair_case import Evidence, RepairCase, opened_case
+from inference_decisions.repairs.repair_guards import (
     TOO_MANY_UNHEALTHY,
     FleetView,
     breaker,
     has_same_cause,
 )
-from inference_decisions.gpu_health.repair_progress import advance
+from inference_decisions.repairs.repair_progress import advance
 from operations.operations_errors import VersionConflictError
 
 #: How long a shift is remembered: workers of one rack do not cross a limit in the same minute.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from inference_contracts.operations_names import HEALTH_SERVICE
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.repair_case import Evidence, RepairCase
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.repair_case import Evidence, RepairCase
 from operations.operations_errors import VersionConflictError
 from operations.operations_table import AuditRecord, OperationsTable, StoredRecord
 

@@ -14,9 +14,9 @@ from gpu_health.case_store import CaseStore
 from gpu_health.dcgm_readings import dcgm_readings
 from gpu_health.health_platform import HealthPlatform
 from gpu_health.watched_node import WatchedNode, WatchedWorker
-from inference_decisions.gpu_health.live_node import DcgmReading, LiveNode
-from inference_decisions.gpu_health.repair_actions import RepairActionError, Verification
-from inference_decisions.gpu_health.repair_case import RepairCase
+from inference_decisions.repairs.live_node import DcgmReading, LiveNode
+from inference_decisions.repairs.repair_actions import RepairActionError, Verification
+from inference_decisions.repairs.repair_case import RepairCase
 from operations import aws_clients
 from operations.operations_errors import MetricsError, OperationsError
 

@@ -29,9 +29,9 @@ from gpu_health.node_reading import (
 from gpu_health.watched_node import WatchedNode, WatchedWorker
 from inference_contracts.health_names import CORDON_ANNOTATION, OVERFLOW_POOL
 from inference_contracts.metric_labels import RELEASE_LABEL_OF_PODS
-from inference_decisions.gpu_health.live_node import DcgmReading, LiveNode, NodeOwner
-from inference_decisions.gpu_health.repair_actions import RepairActionError, Verification
-from inference_decisions.gpu_health.repair_case import RepairCase
+from inference_decisions.repairs.live_node import DcgmReading, LiveNode, NodeOwner
+from inference_decisions.repairs.repair_actions import RepairActionError, Verification
+from inference_decisions.repairs.repair_case import RepairCase
 from operations.operations_errors import KubernetesError
 
 _NODES: Final = "/api/v1/nodes"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from inference_decisions.gpu_health.fault_rules import FaultRules
-from inference_decisions.gpu_health.live_node import DcgmReading
 from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
+from inference_decisions.repairs.fault_rules import FaultRules
+from inference_decisions.repairs.live_node import DcgmReading
 from operations.promql import name_matchers, text_literal
 
 #: Label that tells the parts of one query apart.

@@ -23,8 +23,8 @@ from gpu_health.health_run import begin
 from gpu_health.watched_node import WatchedNode
 from inference_contracts import health_names, operations_names
 from inference_contracts.health_names import hardware_alarm_prefix
-from inference_decisions.gpu_health.fault_rules import HardwareSignal
-from inference_decisions.gpu_health.repair_case import RepairCase
+from inference_decisions.repairs.fault_rules import HardwareSignal
+from inference_decisions.repairs.repair_case import RepairCase
 from operations import aws_clients
 from operations.operations_errors import OperationsError
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from inference_contracts import health_names
-from inference_decisions.gpu_health.fault_rules import FaultRules
-from inference_decisions.gpu_health.health_settings import HealthSettings
+from inference_decisions.repairs.fault_rules import FaultRules
+from inference_decisions.repairs.health_settings import HealthSettings
 from operations.controller_settings import Cell, read_cell
 from operations.operations_errors import OperationsSettingsError
 

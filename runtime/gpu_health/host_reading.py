@@ -16,8 +16,8 @@ from inference_contracts.health_names import DRAIN_ATTRIBUTE
 from inference_contracts.metric_labels import WORKER_ROLES
 from inference_contracts.operations_names import HEALTH_SERVICE
 from inference_contracts.task_tags import LABEL_TAGS
-from inference_decisions.gpu_health.fault_rules import HardwareSignal
-from inference_decisions.gpu_health.live_node import LiveCondition
+from inference_decisions.repairs.fault_rules import HardwareSignal
+from inference_decisions.repairs.live_node import LiveCondition
 from operations import aws_clients
 from operations.operations_errors import EcsError
 

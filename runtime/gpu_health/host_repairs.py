@@ -30,10 +30,10 @@ from gpu_health.host_reading import ClusterReading, ContainerHost, HostTask
 from gpu_health.watched_node import WatchedNode, WatchedWorker
 from inference_contracts.health_names import DRAIN_ATTRIBUTE, FAULT_KINDS
 from inference_contracts.metric_labels import WORKER_ROLES
-from inference_decisions.gpu_health.live_node import LiveNode, Purchase
-from inference_decisions.gpu_health.repair_actions import RepairActionError, Verification
-from inference_decisions.gpu_health.repair_case import Evidence, RepairCase, opened_case
-from inference_decisions.gpu_health.worker_windows import peer_name
+from inference_decisions.repairs.live_node import LiveNode, Purchase
+from inference_decisions.repairs.repair_actions import RepairActionError, Verification
+from inference_decisions.repairs.repair_case import Evidence, RepairCase, opened_case
+from inference_decisions.repairs.worker_windows import peer_name
 from operations import aws_clients
 
 #: The mark of a drain: when the case was opened and cordoned, and its strongest evidence. A value has at most

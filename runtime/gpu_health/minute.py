@@ -27,11 +27,11 @@ from inference_contracts.health_names import (
     FaultKind,
     hardware_alarm_prefix,
 )
-from inference_decisions.gpu_health.peer_comparison import compare
-from inference_decisions.gpu_health.repair_case import Evidence
-from inference_decisions.gpu_health.slow_workers import judge
-from inference_decisions.gpu_health.verdicts import Verdicts
-from inference_decisions.gpu_health.worker_windows import Numbers
+from inference_decisions.repairs.peer_comparison import compare
+from inference_decisions.repairs.repair_case import Evidence
+from inference_decisions.repairs.slow_workers import judge
+from inference_decisions.repairs.verdicts import Verdicts
+from inference_decisions.repairs.worker_windows import Numbers
 from operations import aws_clients
 from operations.operations_errors import MetricsError, OperationsError
 

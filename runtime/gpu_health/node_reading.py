@@ -16,9 +16,9 @@ from inference_contracts.metric_labels import (
     ROLE_LABEL_OF_PODS,
     WORKER_ROLES,
 )
-from inference_decisions.gpu_health.fault_rules import HardwareSignal
-from inference_decisions.gpu_health.live_node import LiveCondition, NodeOwner, Purchase
-from inference_decisions.gpu_health.worker_windows import peer_name
+from inference_decisions.repairs.fault_rules import HardwareSignal
+from inference_decisions.repairs.live_node import LiveCondition, NodeOwner, Purchase
+from inference_decisions.repairs.worker_windows import peer_name
 
 KubernetesObject = Mapping[str, Any]
 

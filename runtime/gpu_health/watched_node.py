@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from inference_decisions.gpu_health.fault_rules import HardwareSignal
+from inference_decisions.repairs.fault_rules import HardwareSignal
 
 
 class WatchedNode(Protocol):

@@ -16,9 +16,9 @@ import numpy
 from gpu_health.watched_node import WatchedWorker
 from inference_contracts import health_names as names
 from inference_contracts.operations_names import QUERIES_AT_ONCE
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.worker_windows import Numbers, WorkerWindows
 from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.worker_windows import Numbers, WorkerWindows
 from operations.promql import name_matchers, text_literal
 
 #: How long the newest samples take to CloudWatch. A window ends so long before it is read.

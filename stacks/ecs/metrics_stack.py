@@ -21,7 +21,7 @@ from inference_blueprints.render.ecs.task_requests import TaskReferences, to_reg
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import GpuHealth, Model, Observability, Pool
+from inference_blueprints.spec.types import Observability, Spec
 from inference_constructs import Statement
 from inference_constructs.ecs import (
     ExecutionRole,
@@ -56,8 +56,8 @@ class EcsMetricsStack(cdk.Stack):
         Security group of hosts and tasks, whose members reach each other.
     plan
         The serving plan.
-    models, pools, gpu_health
-        Sections of the blueprint.
+    spec
+        The blueprint's section.
     measured_pools
         Pools whose hosts run the exporter of GPU metrics.
     observability
@@ -79,9 +79,7 @@ class EcsMetricsStack(cdk.Stack):
         vpc: ec2.IVpc,
         members: ec2.ISecurityGroup,
         plan: ServingPlan,
-        models: Sequence[Model],
-        pools: Sequence[Pool],
-        gpu_health: GpuHealth | None,
+        spec: Spec,
         measured_pools: Sequence[str],
         observability: Observability,
         gateway: Gateway,
@@ -108,11 +106,7 @@ class EcsMetricsStack(cdk.Stack):
         execution = ExecutionRole(
             self, "ExecutionRole", secret_arns=(), log_group_arns=[_log_arn(self, cluster_name)]
         )
-        rules = rule_groups(
-            platform_rules(
-                cluster_name, plan, models=models, pools=pools, gpu_health=gpu_health, region=self.region
-            )
-        )
+        rules = rule_groups(platform_rules(cluster_name, plan, spec))
         task = metrics_task(
             cluster_name,
             plan,
@@ -168,7 +162,7 @@ class EcsMetricsStack(cdk.Stack):
             self,
             platform=cluster_name,
             observability=observability,
-            models=models,
+            models=spec.models,
             vpc=vpc,
             gateway=gateway,
             encryption_key=encryption_key,

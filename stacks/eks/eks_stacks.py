@@ -147,9 +147,7 @@ class EksStacks(TargetStacks):
             encryption_key=self._foundation.data.encryption_key,
             vpc=self._foundation.network.vpc,
             gateway=self._foundation.network.models.gateway,
-            models=blueprint.spec.models,
-            pools=blueprint.spec.pools,
-            gpu_health=blueprint.spec.gpu_health,
+            spec=blueprint.spec,
             env=self._foundation.env,
         )
         stack.add_stack_dependency(after)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -15,7 +14,8 @@ from inference_blueprints.render.eks.insights_configuration import insights_conf
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import GpuHealth, Model, Observability, Pool
+from inference_blueprints.spec.controllers import controllers_of
+from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts
 from inference_catalog.releases import Releases
@@ -23,6 +23,7 @@ from inference_constructs.eks import KubectlAccess
 from inference_constructs.helm import HelmRelease
 from inference_constructs.network import Gateway
 from inference_constructs.observability import ContainerInsights
+from inference_contracts.controller_calls import HEALTH
 from stacks.canary import add_canary
 
 
@@ -45,8 +46,8 @@ class ObservabilityStack(cdk.Stack):
         KMS key of the logs.
     vpc, gateway
         Network of the models, and their load balancer, for the canary.
-    models, pools, gpu_health
-        Sections of the blueprint.
+    spec
+        The blueprint's section.
     env
         Account and region.
     """
@@ -64,9 +65,7 @@ class ObservabilityStack(cdk.Stack):
         encryption_key: kms.IKey,
         vpc: ec2.IVpc,
         gateway: Gateway,
-        models: Sequence[Model],
-        pools: Sequence[Pool],
-        gpu_health: GpuHealth | None,
+        spec: Spec,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -98,19 +97,12 @@ class ObservabilityStack(cdk.Stack):
             keda_namespace=releases.charts["keda"].namespace if plan.is_elastic else None,
             dropped=shipped().serving_metrics.dropped_names,
             platform=access.cluster_name,
-            rules=rule_groups(
-                platform_rules(
-                    access.cluster_name,
-                    plan,
-                    models=models,
-                    pools=pools,
-                    gpu_health=gpu_health,
-                    region=self.region,
-                )
-            ),
+            rules=rule_groups(platform_rules(access.cluster_name, plan, spec)),
         )
         if gpu_nodes:
-            exporter = self._install("GpuMetrics", "dcgm-exporter", gpu_health=gpu_health is not None)
+            exporter = self._install(
+                "GpuMetrics", "dcgm-exporter", finds_faults=HEALTH in controllers_of(spec)
+            )
             # Both charts are in one namespace, which the first one creates.
             exporter.node.add_dependency(prometheus)
 
@@ -118,7 +110,7 @@ class ObservabilityStack(cdk.Stack):
             self,
             platform=access.cluster_name,
             observability=observability,
-            models=models,
+            models=spec.models,
             vpc=vpc,
             gateway=gateway,
             encryption_key=encryption_key,

@@ -18,7 +18,7 @@ from gpu_health.case_store import CaseStore
 from gpu_health.health_platform import health_platform
 from inference_catalog.gpu_faults import gpu_faults_file
 from inference_contracts import health_names, operations_names
-from inference_decisions.gpu_health.repair_case import RepairCase
+from inference_decisions.repairs.repair_case import RepairCase
 from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi, eks_api
 from operations.operations_table import OperationsTable

@@ -6,7 +6,7 @@ import re
 
 from inference_local.control_plane import build
 from inference_local.control_plane.artefacts import KARPENTER_REPAIR, KARPENTER_VERSION
-from tests.unit.decisions.gpu_health.test_condition_owners import RECORDED
+from tests.unit.decisions.repairs.test_condition_owners import RECORDED
 
 _POLICY = re.compile(
     r'ConditionType:\s+(?:corev1\.Node|")(\w+?)"?,\s+ConditionStatus:\s+corev1\.Condition(\w+),'

@@ -17,7 +17,7 @@ from inference_constructs.code_staging import stage_packages
 from inference_contracts import health_names, operations_names
 from inference_contracts.controller_calls import CONTROLLER_CALLS
 from inference_contracts.operations_runbooks import OPERATIONS_RUNBOOKS
-from inference_decisions.gpu_health.health_settings import HealthSettings
+from inference_decisions.repairs.health_settings import HealthSettings
 from stacks.eks.platform_stack import MODEL_NAMESPACE
 from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements, text

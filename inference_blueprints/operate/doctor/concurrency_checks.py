@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import inference_catalog as catalog
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from inference_blueprints.spec.controllers import controllers_of
 from inference_contracts.batch_limits import RESERVED_CALLS, UNRESERVED_CALLS
-from inference_contracts.controller_calls import HEALTH_CALLS, SHIFT_CALLS
 
 _NAME = "function calls"
 
@@ -20,15 +20,9 @@ def reserved_calls(context: DoctorContext) -> Iterator[CheckResult]:
     (https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html).
     """
     spec = context.blueprint.spec
-    reserved = sum(
-        sum(calls.values())
-        for section, calls in (
-            (spec.batch, RESERVED_CALLS),
-            (spec.gpu_health, HEALTH_CALLS),
-            (spec.capacity_shift, SHIFT_CALLS),
-        )
-        if section
-    )
+    of_batch = [RESERVED_CALLS] if spec.batch else []
+    functions = [*of_batch, *(controller.calls for controller in controllers_of(spec))]
+    reserved = sum(sum(calls.values()) for calls in functions)
     if not reserved:
         return
     limit = context.account.client("lambda").get_account_settings()["AccountLimit"]

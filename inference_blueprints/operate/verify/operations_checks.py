@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.spec.controllers import controllers_of
 from inference_contracts import operations_names
-from inference_contracts.shift_names import SHIFT_CONTROLLER
 
 _CHECK = "controllers"
 _WINDOW = timedelta(minutes=3)
@@ -17,14 +17,12 @@ _TABLE = "AWS::DynamoDB::GlobalTable"
 
 def controllers(platform: VerifiedPlatform) -> Iterator[CheckResult]:
     """Check that each controller ended a run within three minutes, is not frozen, and has its table."""
-    spec = platform.blueprint.spec
-    if spec.gpu_health is None and spec.capacity_shift is None:
+    found = controllers_of(platform.blueprint.spec)
+    if not found:
         return
     yield _table(platform)
-    if spec.gpu_health is not None:
-        yield _runs(platform, operations_names.HEALTH_SERVICE, "health-minute")
-    if spec.capacity_shift is not None:
-        yield _runs(platform, operations_names.SHIFT_SERVICE, SHIFT_CONTROLLER)
+    for each in found:
+        yield _runs(platform, each.service, each.minute_function)
     yield _freeze_switch(platform)
 
 

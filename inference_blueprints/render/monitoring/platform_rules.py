@@ -10,22 +10,14 @@ from inference_blueprints.render.monitoring.hardware_alarms import hardware_alar
 from inference_blueprints.render.monitoring.recording_rules import NodePrice, RecordingRule, rules
 from inference_blueprints.render.monitoring.worker_recordings import worker_rules
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import GpuHealth, Model, Pool, Purchase
+from inference_blueprints.spec.types import GpuHealth, Pool, Purchase, Spec
 
 #: Karpenter's capacity types. https://karpenter.sh/v1.15/concepts/nodepools/#capacity-type
 _ON_DEMAND: Final = "on-demand"
 _RESERVED: Final = "reserved"
 
 
-def platform_rules(
-    platform: str,
-    plan: ServingPlan,
-    *,
-    models: Sequence[Model],
-    pools: Sequence[Pool],
-    gpu_health: GpuHealth | None,
-    region: str,
-) -> tuple[RecordingRule, ...]:
+def platform_rules(platform: str, plan: ServingPlan, spec: Spec) -> tuple[RecordingRule, ...]:
     """Return every recording rule of a platform.
 
     Parameters
@@ -34,15 +26,14 @@ def platform_rules(
         `metadata.name`.
     plan
         Its serving plan.
-    models, pools, gpu_health
-        Sections of the blueprint.
-    region
-        Region of the platform.
+    spec
+        The blueprint's section.
     """
-    objectives = {model.name: model.objectives for model in models}
+    objectives = {model.name: model.objectives for model in spec.models}
+    prices = node_prices(spec.pools, spec.environment.region)
     return (
-        *rules(platform, plan, objectives=objectives, prices=node_prices(pools, region)),
-        *health_rules(platform, plan, pools=pools, gpu_health=gpu_health),
+        *rules(platform, plan, objectives=objectives, prices=prices),
+        *health_rules(platform, plan, pools=spec.pools, gpu_health=spec.gpu_health),
     )
 
 

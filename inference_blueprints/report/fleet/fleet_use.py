@@ -17,7 +17,7 @@ from inference_catalog import addresses, system_nodes
 from inference_catalog.catalogue import shipped
 from inference_contracts.health_names import WORKER_SERIES
 from inference_contracts.operations_names import NAMES_PER_QUERY
-from inference_decisions.gpu_health.health_settings import HealthSettings
+from inference_decisions.repairs.health_settings import HealthSettings
 
 _GIB_PER_TIB = 1024
 _SECONDS_PER_MINUTE = 60

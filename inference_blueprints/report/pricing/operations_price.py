@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inference_blueprints.report.figures import CostItem
+from inference_blueprints.spec.controllers import controllers_of
 from inference_blueprints.spec.types import Spec
 from inference_catalog import ServicePrices
 
@@ -24,17 +25,16 @@ def operations_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
     services
         Prices of services.
     """
-    controllers = {"GPU health": spec.gpu_health, "capacity shift": spec.capacity_shift}
-    if not any(controllers.values()):
+    controllers = controllers_of(spec)
+    if not controllers:
         return
-    for name, section in controllers.items():
-        if section is not None:
-            yield CostItem(
-                name,
-                f"{_RUNS_PER_MONTH:,} runs of a function with 1,769 MiB, its table and its alarms, at prices "
-                "that are not known",
-                None,
-            )
+    for each in controllers:
+        yield CostItem(
+            each.title,
+            f"{_RUNS_PER_MONTH:,} runs of a function with 1,769 MiB, its table and its alarms, at prices "
+            "that are not known",
+            None,
+        )
     alarms = spec.observability.alarms if spec.observability else None
     if alarms is None or alarms.topic_arn is None:
         yield CostItem("key of the topic of operations", "1 KMS key", services.usd("kms_key"))

@@ -152,3 +152,11 @@ class GpuHealthOutcome:
     time_factor: float
     latencies: Mapping[str, tuple[tuple[float, float], ...]]
     slow_pod: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerOutcomes:
+    """What both controllers did in a run."""
+
+    shift: CapacityShiftOutcome
+    health: GpuHealthOutcome

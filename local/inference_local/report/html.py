@@ -53,11 +53,11 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
         ],
         shift_plots=[
             (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes
-            for plot in (shift_plots(report.capacity_shift) if report.capacity_shift else ())
+            for plot in (shift_plots(report.controllers.shift) if report.controllers else ())
         ],
         health_plots=[
             (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes
-            for plot in (health_plots(report.gpu_health) if report.gpu_health else ())
+            for plot in (health_plots(report.controllers.health) if report.controllers else ())
         ],
         controller_text=controller_text,
         report_text=report_text,

@@ -23,8 +23,7 @@ from inference_blueprints.report.plan.summary import as_dict as plan_as_dict
 from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
-    CapacityShiftOutcome,
-    GpuHealthOutcome,
+    ControllerOutcomes,
 )
 from inference_local.real_time.real_time_outcome import RealTimeOutcome
 from inference_local.report.report_types import (
@@ -53,8 +52,7 @@ def build_report(
     worker_losses: tuple[WorkerLoss, ...] | None = None,
     batch: tuple[BatchOutcome, ...] | None = None,
     scaling: ScalingOutcome | None = None,
-    capacity_shift: CapacityShiftOutcome | None = None,
-    gpu_health: GpuHealthOutcome | None = None,
+    controllers: ControllerOutcomes | None = None,
     real_time: RealTimeOutcome | None = None,
     streaming: StreamingOutcome | None = None,
 ) -> Report:
@@ -81,7 +79,7 @@ def build_report(
         Outcomes of the batch jobs. None if none ran.
     scaling
         How workers followed the load. None if their number was fixed.
-    capacity_shift, gpu_health
+    controllers
         What the controllers did. None if they did not run.
     real_time
         What callers with a deadline got. None if no model has any.
@@ -114,8 +112,7 @@ def build_report(
         worker_losses=worker_losses,
         batch=batch,
         scaling=scaling,
-        capacity_shift=capacity_shift,
-        gpu_health=gpu_health,
+        controllers=controllers,
         real_time=real_time,
         streaming=streaming,
     )
@@ -144,8 +141,8 @@ def as_dict(report: Report) -> dict[str, Any]:
         "workerLosses": _values(report.worker_losses),
         "batch": _values(report.batch),
         "scaling": _values(report.scaling),
-        "capacityShift": _values(report.capacity_shift),
-        "gpuHealth": _values(report.gpu_health),
+        "capacityShift": _values(report.controllers and report.controllers.shift),
+        "gpuHealth": _values(report.controllers and report.controllers.health),
         "realTime": _values(report.real_time),
         "streaming": _values(report.streaming),
         "parts": _values(report.parts),

@@ -14,8 +14,7 @@ from inference_blueprints.spec.types import Objectives
 from inference_catalog import LatencyProfile
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
-    CapacityShiftOutcome,
-    GpuHealthOutcome,
+    ControllerOutcomes,
 )
 from inference_local.real_time.real_time_outcome import RealTimeOutcome
 from inference_local.scaling.scaling_outcome import ScalingOutcome
@@ -177,7 +176,7 @@ class Report:
         Outcomes of the batch jobs. None if none ran.
     scaling
         How workers followed the load. None if their number was fixed.
-    capacity_shift, gpu_health
+    controllers
         What the controllers did. None if they did not run.
     real_time
         What callers with a deadline got. None if no model has any.
@@ -197,7 +196,6 @@ class Report:
     worker_losses: tuple[WorkerLoss, ...] | None = None
     batch: tuple[BatchOutcome, ...] | None = None
     scaling: ScalingOutcome | None = None
-    capacity_shift: CapacityShiftOutcome | None = None
-    gpu_health: GpuHealthOutcome | None = None
+    controllers: ControllerOutcomes | None = None
     real_time: RealTimeOutcome | None = None
     streaming: StreamingOutcome | None = None

@@ -73,12 +73,10 @@ def _outcomes(report: Report) -> Iterator[tuple[str, bool]]:
         yield worker_loss(loss), bool(loss.lost)
     if report.scaling:
         yield from ((line, bool(report.scaling.lost)) for line in scaling_lines(report.scaling))
-    if report.capacity_shift:
-        is_bad = shift_is_bad(report.capacity_shift)
-        yield from ((line, is_bad) for line in shift_lines(report.capacity_shift))
-    if report.gpu_health:
-        is_bad = health_is_bad(report.gpu_health)
-        yield from ((line, is_bad) for line in health_lines(report.gpu_health))
+    if report.controllers:
+        shift, health = report.controllers.shift, report.controllers.health
+        yield from ((line, shift_is_bad(shift)) for line in shift_lines(shift))
+        yield from ((line, health_is_bad(health)) for line in health_lines(health))
     if report.real_time:
         lines = real_time_lines(report.real_time, simulated=report.simulated)
         yield from ((line, report.real_time.is_bad) for line in lines)

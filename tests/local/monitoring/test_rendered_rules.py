@@ -17,14 +17,7 @@ _MINUTES = 20
 
 def test_a_real_prometheus_records_each_series_of_the_rendered_rules() -> None:
     blueprint = load_blueprint("quickstart-g6e").blueprint
-    found = platform_rules(
-        blueprint.metadata.name,
-        build_plan(blueprint),
-        models=blueprint.spec.models,
-        pools=blueprint.spec.pools,
-        gpu_health=None,
-        region=blueprint.spec.environment.region,
-    )
+    found = platform_rules(blueprint.metadata.name, build_plan(blueprint), blueprint.spec)
     values = chart_values(
         "prometheus",
         namespace="inference",

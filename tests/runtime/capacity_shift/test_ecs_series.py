@@ -58,12 +58,7 @@ def asked() -> dict[str, set[str]]:
 def test_each_series_is_recorded_by_the_labels_that_a_run_asks_for() -> None:
     loaded = parse_blueprint(yaml.safe_dump(document()), "shift.yaml").blueprint
     plan, spec = build_plan(loaded), loaded.spec
-    rules = {
-        rule.record: rule
-        for rule in platform_rules(
-            PLATFORM, plan, models=spec.models, pools=spec.pools, gpu_health=None, region="us-west-2"
-        )
-    }
+    rules = {rule.record: rule for rule in platform_rules(PLATFORM, plan, spec)}
     series = asked()
     assert series.keys() == {"serving_requests_in_flight", "serving_workers_up"}
     for name, labels in series.items():

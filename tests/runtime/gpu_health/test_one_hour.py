@@ -25,9 +25,9 @@ from inference_blueprints.resources import root
 from inference_catalog.fleet_faults import fleet_faults
 from inference_catalog.gpu_faults import gpu_faults_file
 from inference_contracts import health_names
-from inference_decisions.gpu_health.fault_rules import FaultRules
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.worker_windows import WorkerWindows
+from inference_decisions.repairs.fault_rules import FaultRules
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.worker_windows import WorkerWindows
 from inference_local.emulator.emulator import Emulator
 from inference_local.simulators.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault, SharedEvent
 from inference_local.simulators.fleet.fleet_layout import one_release

@@ -19,8 +19,8 @@ from gpu_health.case_store import CaseStore
 from gpu_health.health_platform import health_platform
 from inference_catalog.gpu_faults import gpu_faults_file
 from inference_contracts import health_names, operations_names
-from inference_decisions.gpu_health.repair_case import RepairCase
 from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
+from inference_decisions.repairs.repair_case import RepairCase
 from operations import aws_clients
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_table import OperationsTable

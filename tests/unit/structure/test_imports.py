@@ -36,7 +36,7 @@ ALLOWED = {
     "runtime/inference_runtime": {"inference_runtime"},
     # They ship with the Lambda functions of the controllers: numpy, urllib3 and the standard library besides.
     f"runtime/{DECISIONS}/promql": {f"{DECISIONS}.promql"},
-    f"runtime/{DECISIONS}/gpu_health": {f"{DECISIONS}.gpu_health", CONTRACTS},
+    f"runtime/{DECISIONS}/repairs": {f"{DECISIONS}.repairs", CONTRACTS},
     f"runtime/{DECISIONS}/capacity_shift": {f"{DECISIONS}.capacity_shift", CONTRACTS},
     # Programs that run in an image or an environment of somebody else: they ship without the contracts.
     "runtime/weights": {"weights"},
@@ -51,8 +51,8 @@ ALLOWED = {
     # What the controllers share, and the controllers, which bring their pure decisions.
     "runtime/operations": {"operations", f"{DECISIONS}.promql", CONTRACTS},
     **{
-        f"runtime/{name}": {name, "operations", f"{DECISIONS}.{name}", f"{DECISIONS}.promql", CONTRACTS}
-        for name in ("gpu_health", "capacity_shift")
+        f"runtime/{name}": {name, "operations", f"{DECISIONS}.{own}", f"{DECISIONS}.promql", CONTRACTS}
+        for name, own in (("gpu_health", "repairs"), ("capacity_shift", "capacity_shift"))
     },
     # Runs beside the Prometheus of a platform on ECS: boto3 besides, which its image has.
     "runtime/discovery_roles": {"discovery_roles", CONTRACTS},

@@ -28,6 +28,7 @@ from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.controllers import controllers_of
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.zones import platform_zones
 from inference_catalog import InstanceType, ServicePrices, catalogue, system_nodes
@@ -268,21 +269,14 @@ def _streaming(
 def _monitoring(basis: PlanBasis) -> MonitoringSize:
     """Return what monitors the platform, if it is observed."""
     name, spec, plan = basis.blueprint.metadata.name, basis.spec, basis.plan
-    recorded = platform_rules(
-        name,
-        plan,
-        models=spec.models,
-        pools=spec.pools,
-        gpu_health=spec.gpu_health,
-        region=spec.environment.region,
-    )
+    recorded = platform_rules(name, plan, spec)
     alarms = platform_alarms(name, plan, on_ecs=spec.cluster.ecs is not None)
     return MonitoringSize(
         recorded_series=sum(rule.series for rule in recorded),
         promql_alarms=len(alarms),
         samples_per_minute=sum(alarm.samples for alarm in alarms),
         # The stack of operations has one of its own.
-        dashboards=len(dashboard_rows()) + bool(spec.gpu_health or spec.capacity_shift),
+        dashboards=len(dashboard_rows()) + bool(controllers_of(spec)),
     )
 
 

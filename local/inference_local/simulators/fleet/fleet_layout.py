@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from inference_decisions.gpu_health.worker_windows import Codes
+from inference_decisions.repairs.worker_windows import Codes
 
 #: GPUs of a node: p5, p5en, p6-b200 and g6e.48xlarge (data of the catalogue).
 NODE_GPUS = 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy
 
 from inference_catalog.fleet_faults import FleetFaults
-from inference_decisions.gpu_health.worker_windows import Codes, Flags, Numbers, WorkerWindows
+from inference_decisions.repairs.worker_windows import Codes, Flags, Numbers, WorkerWindows
 from inference_local.simulators.fleet.fleet_events import (
     FleetEvents,
     GreyFailure,

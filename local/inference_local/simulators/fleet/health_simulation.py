@@ -11,14 +11,14 @@ import numpy
 
 from inference_catalog.fleet_faults import FleetFaults
 from inference_contracts.health_names import CASES_IN_FLIGHT, FaultKind
-from inference_decisions.gpu_health.fault_rules import FaultRules, HardwareSignal
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.peer_comparison import PeerComparison, compare, joined
-from inference_decisions.gpu_health.repair_case import Evidence, RepairCase, opened_case
-from inference_decisions.gpu_health.repair_guards import FleetView, has_same_cause
-from inference_decisions.gpu_health.repair_progress import advance
-from inference_decisions.gpu_health.slow_workers import judge
-from inference_decisions.gpu_health.verdicts import Verdicts
+from inference_decisions.repairs.fault_rules import FaultRules, HardwareSignal
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.peer_comparison import PeerComparison, compare, joined
+from inference_decisions.repairs.repair_case import Evidence, RepairCase, opened_case
+from inference_decisions.repairs.repair_guards import FleetView, has_same_cause
+from inference_decisions.repairs.repair_progress import advance
+from inference_decisions.repairs.slow_workers import judge
+from inference_decisions.repairs.verdicts import Verdicts
 from inference_local.simulators.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault
 from inference_local.simulators.fleet.fleet_layout import FleetLayout
 from inference_local.simulators.fleet.fleet_metrics import FleetMetrics

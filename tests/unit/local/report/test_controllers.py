@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from inference_blueprints.measure.charts.svg_chart import Curve, Limit, Plot
-from inference_local.controllers.controller_outcomes import GpuHealthOutcome
+from inference_local.controllers.controller_outcomes import ControllerOutcomes, GpuHealthOutcome
 from inference_local.report import as_dict, print_report, render_html
 from inference_local.report.controller_plots import health_plots, shift_plots
 from inference_local.report.controller_text import health_is_bad, shift_is_bad, shift_lines
@@ -24,7 +24,7 @@ RUN = run_of(result_of(answered(0.0, 100.0)))
 
 @pytest.fixture
 def report(report_of: Any) -> Any:
-    return report_of(RUN, capacity_shift=CAPACITY_SHIFT, gpu_health=GPU_HEALTH)
+    return report_of(RUN, controllers=ControllerOutcomes(CAPACITY_SHIFT, GPU_HEALTH))
 
 
 def test_both_sections_are_data_and_absent_without_controllers(report: Any, report_of: Any) -> None:

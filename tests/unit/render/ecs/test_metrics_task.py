@@ -36,16 +36,7 @@ _LARGEST = 64 * 1024
 def _request(name: str, *, traces: bool = False) -> dict[str, Any]:
     blueprint = load_blueprint(name).blueprint
     plan, spec = build_plan(blueprint), blueprint.spec
-    rules = rule_groups(
-        platform_rules(
-            "chat",
-            plan,
-            models=spec.models,
-            pools=spec.pools,
-            gpu_health=spec.gpu_health,
-            region="us-west-2",
-        )
-    )
+    rules = rule_groups(platform_rules("chat", plan, spec))
     task = metrics_task("chat", plan, rules=rules, gpu_metrics=True, traces=traces, region="us-west-2")
     return to_register(task, _REFERENCES)
 

@@ -21,8 +21,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import GpuHealth
 from inference_catalog.gpu_faults import gpu_faults_file
 from inference_contracts.health_names import CODE_LABEL, NODE_LABELS, WORKER_SERIES
-from inference_decisions.gpu_health.fault_rules import FaultRules, HardwareSignal
-from inference_decisions.gpu_health.repair_case import Evidence
+from inference_decisions.repairs.fault_rules import FaultRules, HardwareSignal
+from inference_decisions.repairs.repair_case import Evidence
 
 FAULTS = json.loads(gpu_faults_file().read_text("utf-8"))["faults"]
 #: What the alarm on Neuron devices has as code: `event_type` and `error_type` of neuron-monitor.
@@ -92,7 +92,7 @@ def test_the_rules_follow_the_section() -> None:
 
 
 def test_the_exporter_reports_every_metric_that_a_rule_reads() -> None:
-    counters = chart_values("dcgm-exporter", gpu_health=True)["customMetrics"]
+    counters = chart_values("dcgm-exporter", finds_faults=True)["customMetrics"]
     reported = {line.split(",")[0].strip() for line in counters.splitlines()}
     read = {
         metric
@@ -101,4 +101,4 @@ def test_the_exporter_reports_every_metric_that_a_rule_reads() -> None:
         for metric in re.findall(r"DCGM_\w+", fault.promql)
     }
     assert read <= reported
-    assert "customMetrics" not in chart_values("dcgm-exporter", gpu_health=False)
+    assert "customMetrics" not in chart_values("dcgm-exporter", finds_faults=False)

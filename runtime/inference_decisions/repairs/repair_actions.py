@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from inference_decisions.gpu_health.live_node import LiveNode
-from inference_decisions.gpu_health.repair_case import RepairCase
+from inference_decisions.repairs.live_node import LiveNode
+from inference_decisions.repairs.repair_case import RepairCase
 
 
 class RepairActionError(Exception):

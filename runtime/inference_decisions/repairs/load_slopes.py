@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy
 
-from inference_decisions.gpu_health.load_bands import LoadBands
-from inference_decisions.gpu_health.segment_medians import group_medians, group_sums
-from inference_decisions.gpu_health.worker_windows import Codes, Numbers
+from inference_decisions.repairs.load_bands import LoadBands
+from inference_decisions.repairs.segment_medians import group_medians, group_sums
+from inference_decisions.repairs.worker_windows import Codes, Numbers
 
 #: Workers whose loads differ by less say nothing about the slope.
 _LEAST_DIFFERENCE = 0.01

@@ -9,7 +9,7 @@ from pathlib import Path
 from inference_blueprints.resources import root
 from inference_catalog.charts import charts
 from inference_catalog.gpu_faults import gpu_faults_file
-from inference_decisions.gpu_health.fault_rules import FaultRules
+from inference_decisions.repairs.fault_rules import FaultRules
 
 #: Karpenter's list. `tests/cluster/test_repair_policies.py` compares it with the source of the release.
 RECORDED = json.loads(Path(__file__).with_name("karpenter_repair_policies.json").read_text("utf-8"))

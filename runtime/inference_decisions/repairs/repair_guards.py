@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.live_node import LiveNode
-from inference_decisions.gpu_health.repair_case import RepairCase
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.live_node import LiveNode
+from inference_decisions.repairs.repair_case import RepairCase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

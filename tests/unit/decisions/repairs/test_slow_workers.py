@@ -8,11 +8,11 @@ from typing import Any
 import numpy
 import pytest
 
-from inference_decisions.gpu_health.health_settings import DetectionSettings
-from inference_decisions.gpu_health.peer_comparison import FAILURES, compare, joined
-from inference_decisions.gpu_health.slow_workers import detect, judge
-from inference_decisions.gpu_health.slowness_level import at_equal_load, level_and_spread
-from inference_decisions.gpu_health.worker_windows import WorkerWindows, peer_name
+from inference_decisions.repairs.health_settings import DetectionSettings
+from inference_decisions.repairs.peer_comparison import FAILURES, compare, joined
+from inference_decisions.repairs.slow_workers import detect, judge
+from inference_decisions.repairs.slowness_level import at_equal_load, level_and_spread
+from inference_decisions.repairs.worker_windows import WorkerWindows, peer_name
 
 SETTINGS = DetectionSettings()
 ROWS = SETTINGS.windows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inference_decisions.gpu_health.worker_windows import Flags, Names, Numbers
+from inference_decisions.repairs.worker_windows import Flags, Names, Numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy
 
-from inference_decisions.gpu_health.health_settings import DetectionSettings, SlownessRule
-from inference_decisions.gpu_health.peer_comparison import FAILURES, PeerComparison, compare
-from inference_decisions.gpu_health.slowness_level import at_equal_load, level_and_spread
-from inference_decisions.gpu_health.verdicts import Shift, Verdicts
-from inference_decisions.gpu_health.worker_windows import Codes, Flags, Labels, Numbers, WorkerWindows
+from inference_decisions.repairs.health_settings import DetectionSettings, SlownessRule
+from inference_decisions.repairs.peer_comparison import FAILURES, PeerComparison, compare
+from inference_decisions.repairs.slowness_level import at_equal_load, level_and_spread
+from inference_decisions.repairs.verdicts import Shift, Verdicts
+from inference_decisions.repairs.worker_windows import Codes, Flags, Labels, Numbers, WorkerWindows
 
 
 @dataclass(frozen=True, slots=True)

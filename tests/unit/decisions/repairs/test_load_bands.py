@@ -7,9 +7,9 @@ import itertools
 import numpy
 import pytest
 
-from inference_decisions.gpu_health.health_settings import DetectionSettings
-from inference_decisions.gpu_health.load_bands import load_bands
-from inference_decisions.gpu_health.load_slopes import load_slopes
+from inference_decisions.repairs.health_settings import DetectionSettings
+from inference_decisions.repairs.load_bands import load_bands
+from inference_decisions.repairs.load_slopes import load_slopes
 
 SETTINGS = DetectionSettings()
 MOST = float(numpy.log1p(SETTINGS.most_load))

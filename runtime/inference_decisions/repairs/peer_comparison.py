@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy
 
-from inference_decisions.gpu_health.health_settings import DetectionSettings
-from inference_decisions.gpu_health.load_bands import load_bands
-from inference_decisions.gpu_health.load_slopes import load_slopes
-from inference_decisions.gpu_health.segment_medians import (
+from inference_decisions.repairs.health_settings import DetectionSettings
+from inference_decisions.repairs.load_bands import load_bands
+from inference_decisions.repairs.load_slopes import load_slopes
+from inference_decisions.repairs.segment_medians import (
     DEVIATIONS_PER_MAD,
     group_medians,
     group_sums,
     spread_out,
 )
-from inference_decisions.gpu_health.worker_windows import Codes, Flags, Numbers, WorkerWindows
+from inference_decisions.repairs.worker_windows import Codes, Flags, Numbers, WorkerWindows
 
 #: A worker's weight in a median is at most this many times the mean: none of them is the median alone.
 _LARGEST_WEIGHT = 2.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy
 
-from inference_decisions.gpu_health.health_settings import DetectionSettings
-from inference_decisions.gpu_health.peer_comparison import PeerComparison
-from inference_decisions.gpu_health.segment_medians import DEVIATIONS_PER_MAD, group_medians
-from inference_decisions.gpu_health.worker_windows import Labels, Numbers
+from inference_decisions.repairs.health_settings import DetectionSettings
+from inference_decisions.repairs.peer_comparison import PeerComparison
+from inference_decisions.repairs.segment_medians import DEVIATIONS_PER_MAD, group_medians
+from inference_decisions.repairs.worker_windows import Labels, Numbers
 
 
 def at_equal_load(comparison: PeerComparison, settings: DetectionSettings) -> Numbers:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inference_contracts.health_names import CaseState
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.live_node import LiveNode
-from inference_decisions.gpu_health.node_assessment import Assessment, assess, unproved_condition
-from inference_decisions.gpu_health.repair_case import RepairCase
-from inference_decisions.gpu_health.repair_guards import (
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.live_node import LiveNode
+from inference_decisions.repairs.node_assessment import Assessment, assess, unproved_condition
+from inference_decisions.repairs.repair_case import RepairCase
+from inference_decisions.repairs.repair_guards import (
     HOLDS,
     FleetView,
     GuardAnswer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy
 
-from inference_decisions.gpu_health.worker_windows import Codes, Flags, Numbers
+from inference_decisions.repairs.worker_windows import Codes, Flags, Numbers
 
 #: Standard deviation of a normal distribution, in units of its median absolute deviation.
 #: https://en.wikipedia.org/wiki/Median_absolute_deviation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.live_node import DcgmReading, LiveNode
-from inference_decisions.gpu_health.repair_case import Evidence, RepairCase
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.live_node import DcgmReading, LiveNode
+from inference_decisions.repairs.repair_case import Evidence, RepairCase
 
 #: ``proved``: the node has to go. ``contradicted``: nothing speaks against it any more. ``open``: not yet
 #: decided.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy
 
-from inference_decisions.gpu_health.health_settings import DetectionSettings
-from inference_decisions.gpu_health.worker_windows import Codes, Numbers
+from inference_decisions.repairs.health_settings import DetectionSettings
+from inference_decisions.repairs.worker_windows import Codes, Numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inference_decisions.gpu_health.health_settings import HealthSettings
-from inference_decisions.gpu_health.live_node import LiveNode
-from inference_decisions.gpu_health.node_assessment import without_recovered
-from inference_decisions.gpu_health.repair_actions import RepairActionError, RepairActions
-from inference_decisions.gpu_health.repair_case import RepairCase
-from inference_decisions.gpu_health.repair_guards import HOLDS, FleetView
-from inference_decisions.gpu_health.repair_steps import RepairStep, next_step
+from inference_decisions.repairs.health_settings import HealthSettings
+from inference_decisions.repairs.live_node import LiveNode
+from inference_decisions.repairs.node_assessment import without_recovered
+from inference_decisions.repairs.repair_actions import RepairActionError, RepairActions
+from inference_decisions.repairs.repair_case import RepairCase
+from inference_decisions.repairs.repair_guards import HOLDS, FleetView
+from inference_decisions.repairs.repair_steps import RepairStep, next_step
 
 
 def advance(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from inference_contracts.health_names import FaultKind
-from inference_decisions.gpu_health.repair_case import Evidence
+from inference_decisions.repairs.repair_case import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
