@@ -25,9 +25,13 @@ def acknowledge(scope: IConstruct, findings: Mapping[str, str]) -> None:
     findings
         Reason by finding, such as ``SQS3`` or ``IAM5[Resource::*]``.
     """
+    stack = cdk.Stack.of(scope)
     cdk.Validations.of(scope).acknowledge(
         *(
-            cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-{finding}", reason=reason)
+            # Without the feature flag `enablePartitionLiterals`, an ARN of a policy holds a reference.
+            cdk.Acknowledgment(
+                id=f"AwsSolutions::AwsSolutions-{_shown(stack.resolve(finding))}", reason=reason
+            )
             for finding, reason in findings.items()
         )
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 from inference_catalog import InstanceType, placement
 from inference_catalog.addresses import PODS_PER_NODE
+from inference_catalog.catalogue import shipped
 from inference_catalog.efa import efa_layout, efa_layouts_are_one
 from inference_catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
 from inference_catalog.node_images import NEURON_RESOURCE, NVIDIA_RESOURCE, image_parameter
@@ -42,8 +43,6 @@ class PoolProperties:
         Name of the NodePool and its node class, and value of the pool label.
     instance_types
         Instance types of one architecture, all with the same accelerator or all without one.
-    system
-        Operating system of the nodes.
     image
         Image that nodes boot. It is pinned, because Karpenter replaces nodes whose image changes.
     capacity_types
@@ -51,6 +50,8 @@ class PoolProperties:
         on-demand.
     max_nodes
         Maximum number of nodes.
+    system
+        Operating system of the nodes; Bottlerocket unless it is given.
     min_nodes
         Number of nodes that always run, even if no pod needs them.
     reserved
@@ -71,11 +72,11 @@ class PoolProperties:
 
     name: str
     instance_types: Sequence[InstanceType]
-    system: OperatingSystem
     image: NodeImage
     capacity_types: Sequence[str]
     max_nodes: int
     disk_gib: int
+    system: OperatingSystem = field(default_factory=lambda: shipped().bottlerocket)
     min_nodes: int = 0
     reserved: ReservedInstances | None = None
     availability_zone: str | None = None

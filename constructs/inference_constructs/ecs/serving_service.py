@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aws_cdk import aws_ecs as ecs
@@ -76,14 +76,14 @@ class ServiceProperties:
     """
 
     strategy: Sequence[Mapping[str, Any]]
-    desired_count: int | None
-    minimum_healthy_percent: int
-    maximum_percent: int
-    grace_seconds: int | None
-    binpack: bool
-    network: ServiceNetwork | None
-    target: ServiceTarget | None
-    tags: Mapping[str, str]
+    desired_count: int | None = None
+    minimum_healthy_percent: int = 100
+    maximum_percent: int = 200
+    grace_seconds: int | None = None
+    binpack: bool = False
+    network: ServiceNetwork | None = None
+    target: ServiceTarget | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
     registry_arn: str | None = None
 
 

@@ -86,8 +86,8 @@ class MetricDashboard(Construct):
         *,
         text: str,
         alarms: Sequence[cloudwatch.IAlarm],
-        queries: Sequence[QueryPanel],
-        metrics: Sequence[MetricPanel],
+        queries: Sequence[QueryPanel] = (),
+        metrics: Sequence[MetricPanel] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         graphs: list[cloudwatch.IWidget] = [

@@ -39,9 +39,9 @@ class AlarmQuery:
     query: str
     says: str
     runbook: str
-    pending_seconds: int
-    recovery_seconds: int
-    evaluation_seconds: int
+    pending_seconds: int = 300
+    recovery_seconds: int = 300
+    evaluation_seconds: int = 60
 
 
 class PromqlAlarms(Construct):

@@ -61,7 +61,7 @@ class SignalAccess:
         history_bucket_name: str,
         encryption_key: kms.IKey,
         vpc: ec2.IVpc,
-        vpc_cidr: str,
+        vpc_cidr: str | None = None,
     ) -> SignalAccess:
         """Return the access to a cache and its history.
 
@@ -76,7 +76,7 @@ class SignalAccess:
         vpc
             VPC of the cache.
         vpc_cidr
-            IPv4 range of the VPC.
+            IPv4 range of the VPC; None for the one that the VPC knows.
         """
         return cls(
             host=cache.host,
@@ -87,7 +87,7 @@ class SignalAccess:
             history_bucket_name=history_bucket_name,
             encryption_key=encryption_key,
             vpc=vpc,
-            vpc_cidr=vpc_cidr,
+            vpc_cidr=vpc_cidr or vpc.vpc_cidr_block,
             stream_writers=cache.stream_writers,
         )
 

@@ -175,14 +175,17 @@ class ExpressCluster(Construct):
     ----------
     name
         Name of the cluster.
-    vpc, vpc_cidr
-        VPC of the brokers, and its IPv4 range. The whole range may connect: IAM authenticates the clients.
+    vpc
+        VPC of the brokers.
     brokers
         Number of brokers, a multiple of three.
     instance_type
         Size of the brokers, such as ``express.m7g.large``.
     encryption_key
         KMS key of the records and of the brokers' log.
+    vpc_cidr
+        IPv4 range of the VPC; None for the one that the VPC knows. The whole range may connect: IAM
+        authenticates the clients.
     retention_days
         Days for which the brokers' log is kept.
     """
@@ -194,17 +197,19 @@ class ExpressCluster(Construct):
         *,
         name: str,
         vpc: ec2.IVpc,
-        vpc_cidr: str,
         brokers: int,
         instance_type: str,
         encryption_key: kms.IKey,
-        retention_days: int,
+        vpc_cidr: str | None = None,
+        retention_days: int = 90,
     ) -> None:
         super().__init__(scope, construct_id)
         group = ec2.SecurityGroup(
             self, "Brokers", vpc=vpc, allow_all_outbound=False, description="Kafka from the VPC"
         )
-        group.add_ingress_rule(ec2.Peer.ipv4(vpc_cidr), ec2.Port.tcp(IAM_PORT), "Clients with IAM")
+        group.add_ingress_rule(
+            ec2.Peer.ipv4(vpc_cidr or vpc.vpc_cidr_block), ec2.Port.tcp(IAM_PORT), "Clients with IAM"
+        )
         # Logs that a service delivers go below this prefix, as those of state machines do.
         log = KeptLogGroup(
             self,
