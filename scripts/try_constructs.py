@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 from wheels import ROOT, WheelError, build, environment, run
@@ -20,20 +20,25 @@ EXAMPLES = tuple(sorted((ROOT / "constructs/examples").glob("*.py")))
 PYTHONS = ("3.11", "3.12", "3.13")
 #: The lowest versions that the distributions allow, and the newest.
 RESOLUTIONS = ("lowest-direct", "highest")
+#: What `lowest-direct` takes the lowest version of: what the constructs name themselves.
+REQUIRED = (
+    "inference-constructs",
+    *tomllib.loads((ROOT / "constructs/pyproject.toml").read_text("utf-8"))["project"]["dependencies"],
+)
 #: Says what is installed, and fails if the library is.
 _VERSIONS = """
+import platform
 from importlib.metadata import distributions
 found = {each.name.lower(): each.version for each in distributions()}
 assert "inference-blueprints" not in found, "the library is installed"
-print(*(f"{name} {found[name]}" for name in ("aws-cdk-lib", "constructs")), sep=", ")
+names = ("aws-cdk-lib", "constructs")
+print("Python", platform.python_version(), *(f"{name} {found[name]}" for name in names))
 """
 
 
 def install(directory: Path, wheels: Path, *, python: str, resolution: str) -> Path:
     """Return the Python of a new environment that has the constructs, what they need, and nothing else."""
-    return environment(
-        directory, wheels, "inference-constructs", constraints=None, python=python, resolution=resolution
-    )
+    return environment(directory, wheels, *REQUIRED, constraints=None, python=python, resolution=resolution)
 
 
 def versions(python: Path, directory: Path) -> str:
@@ -75,9 +80,9 @@ def main() -> int:
         build(place / "wheels")
         for python in parser.parse_args().python or PYTHONS:
             for resolution in RESOLUTIONS:
-                row = place / f"{os.path.basename(python)}-{resolution}"
+                row = place / f"{len(list(place.iterdir()))}-{resolution}"
                 installed = install(row / "venv", place / "wheels", python=python, resolution=resolution)
-                print(f"Python {python}, {versions(installed, place)}:", end=" ", flush=True)
+                print(f"{versions(installed, place)}:", end=" ", flush=True)
                 for example in EXAMPLES:
                     try:
                         templates = synthesise(installed, example, row / example.stem)

@@ -66,6 +66,7 @@ ALLOWED = {
         *("inference_constructs", "inference_runtime", "aws_cdk", "cdk_nag"),
         *(CATALOG, CONTRACTS, DECISIONS),
     },
+    "constructs/examples": {"inference_constructs", "aws_cdk", CATALOG, CONTRACTS},
     "stacks": {
         *("stacks", "inference_constructs", "aws_cdk", "cdk_nag"),
         *(*GROUND, f"{LIBRARY}.spec", f"{LIBRARY}.serving", f"{LIBRARY}.render"),
