@@ -20,13 +20,13 @@ import psutil
 
 from benchmarks.harness.batch.stage import Stage, check_lives, endpoint, stage, statistics
 from benchmarks.harness.figure import Figure
+from inference_contracts.units import MIB
 
 _SHARDS, _LINES = 50, 20_000
 _ENDPOINT_SECONDS = 0.01
 _WORKERS, _KILLS = 2, 5
 _KILLED_EVERY_SECONDS = (40.0, 80.0)
 _GOAL_AGAIN_PERCENT, _GOAL_MEMORY = 1.0, 1.1
-_MIB = 2**20
 _SETTINGS = {
     "BATCH_IN_FLIGHT_START": "32",
     "BATCH_IN_FLIGHT_MOST": "64",
@@ -61,9 +61,9 @@ def measure() -> list[Figure]:
         Figure("batch_million_sent_again", again, "%", goal=_GOAL_AGAIN_PERCENT),
         Figure(
             "batch_million_memory",
-            max(memory[half:]) / _MIB,
+            max(memory[half:]) / MIB,
             "MiB",
-            baseline=max(memory[:half]) / _MIB,
+            baseline=max(memory[:half]) / MIB,
             goal=_GOAL_MEMORY,
         ),
         Figure("batch_million_seconds", seconds, "s"),

@@ -24,6 +24,7 @@ import psutil
 from benchmarks.harness.batch.stage import Stage, check_lives, endpoint, shard_lines, stage, statistics
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.timing import ROOT, interleaved_medians, run
+from inference_contracts.units import MICROSECONDS_PER_SECOND
 
 _IN_FLIGHT, _ENDPOINT_SECONDS = 512, 0.5
 _LITTLE_SHARDS, _LITTLE_LINES = 8, 7_680
@@ -35,7 +36,6 @@ _QUICK_SECONDS, _QUICK_IN_FLIGHT = 0.01, 64
 _GOAL_BARE = 1 / 0.7
 _GOAL_RAY = 1 / 2
 _RAY = ("ray[data]==2.60.0", "pydantic==2.13.5", "aiohttp==3.14.5", "psutil==7.2.2")
-_MICROSECONDS = 1e6
 
 
 def measure() -> list[Figure]:
@@ -80,7 +80,8 @@ def _processor(directory: Path) -> list[Figure]:
 
         measures: list[Callable[[], float]] = [worker, bare, ray_data]
         ours, loop, rays = (
-            seconds / (_SHARDS * _LINES) * _MICROSECONDS for seconds in interleaved_medians(measures, _ROUNDS)
+            seconds / (_SHARDS * _LINES) * MICROSECONDS_PER_SECOND
+            for seconds in interleaved_medians(measures, _ROUNDS)
         )
     return [
         Figure("batch_worker_processor beside a bare loop", ours, "us", baseline=loop, goal=_GOAL_BARE),

@@ -61,14 +61,13 @@ from benchmarks.harness.planned_worker import PlannedWorker, planned_worker
 from benchmarks.harness.scaling_ways import MOST, Ladder, ScalingWays, Setting
 from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from inference_local.simulators.workers.rate_simulation import Simulated, arrivals_per_step, simulate_rates
 from inference_local.simulators.workers.request_simulation import simulate_requests
 from inference_local.simulators.workers.worker_model import WorkerModel
 
 _DATA = Path(__file__).parent / "data"
 _SERVICES = ("m-large", "m-mid", "m-small")
-_DAY_SECONDS = 86_400.0
-_HOUR_SECONDS = 3600
 _TUNED_DAYS, _ALL_DAYS = 4, 7
 _WORKERS_AT_PEAK = 60
 _KEPT, _LATE_PERCENT = 0.99, 1.0
@@ -149,12 +148,12 @@ def _loads(service: str, worker: WorkerModel) -> dict[str, RequestRates]:
     """Return the days to tune on and the loads to compare on, by name."""
     week, second = (RequestRates.read(_DATA / f"servegen_{service}{end}.csv") for end in ("", "_week_2"))
     peak = _WORKERS_AT_PEAK * worker.requests_per_second
-    factor = peak / week.between(0.0, _TUNED_DAYS * _DAY_SECONDS).peak
+    factor = peak / week.between(0.0, _TUNED_DAYS * SECONDS_PER_DAY).peak
     week = week.scaled(factor)
-    last = week.between(_TUNED_DAYS * _DAY_SECONDS, _ALL_DAYS * _DAY_SECONDS)
+    last = week.between(_TUNED_DAYS * SECONDS_PER_DAY, _ALL_DAYS * SECONDS_PER_DAY)
     spikes = drawn_spikes(last, [share * peak for share in _SPIKES], _SPIKE_SECONDS, _SEEDS["spikes"])
     return {
-        "tuned": week.between(0.0, _TUNED_DAYS * _DAY_SECONDS),
+        "tuned": week.between(0.0, _TUNED_DAYS * SECONDS_PER_DAY),
         "days 5 to 7": last,
         "week 2": second.scaled(factor),
         "spikes": with_spikes(last, spikes),
@@ -218,8 +217,10 @@ def _sampled(service: str, rates: RequestRates, setting: Setting, worker: Worker
 def _sampled_hours(rates: RequestRates) -> Iterator[RequestRates]:
     """Yield the busiest hour, that with the largest rise, and the quietest with a request in each window."""
     hours = [
-        rates.between(start, start + _HOUR_SECONDS)
-        for start in range(int(rates.start_seconds), int(rates.end_seconds - _HOUR_SECONDS), _HOUR_SECONDS)
+        rates.between(start, start + SECONDS_PER_HOUR)
+        for start in range(
+            int(rates.start_seconds), int(rates.end_seconds - SECONDS_PER_HOUR), SECONDS_PER_HOUR
+        )
     ]
     served = [hour for hour in hours if all(window.rate for window in hour.windows)]
     yield max(served, key=lambda hour: hour.peak)

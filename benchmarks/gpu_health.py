@@ -22,6 +22,7 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.fleet_runs import health_run, usual_run
 from inference_blueprints.measure.statistics.percentiles import percentile
 from inference_catalog.fleet_faults import FleetFaults, fleet_faults
+from inference_contracts.units import MINUTES_PER_DAY
 from inference_decisions.repairs.health_settings import HealthSettings
 from inference_local.simulators.fleet.fleet_events import GREY_SIZES, GreyFailure
 from inference_local.simulators.fleet.fleet_layout import FleetLayout, drawn_layout
@@ -29,7 +30,6 @@ from inference_local.simulators.fleet.health_simulation import FleetRun, FoundFa
 from inference_local.simulators.fleet.healthy_scenarios import healthy_scenarios
 
 _GPUS = 100_000
-_DAY = 1440
 _SCENARIO = 120
 _SEED = 20261207
 _LARGE = 0.3
@@ -39,7 +39,7 @@ _HALF_AN_HOUR = 1800
 
 def measure() -> list[Figure]:
     """Take the measurement: the day, then the scenarios."""
-    run = usual_run(_GPUS, _DAY, _SEED)
+    run = usual_run(_GPUS, MINUTES_PER_DAY, _SEED)
     day, figures = run.result, fleet_faults()
     lasting = _lasting(day, run.layout)
     large = [found for found, fault in lasting if fault.slower >= _LARGE]
@@ -62,7 +62,7 @@ def _lasting(result: FleetRun, layout: FleetLayout) -> list[tuple[FoundFault, Gr
         (found, found.fault)
         for found in result.faults
         if isinstance(found.fault, GreyFailure)
-        and min(found.fault.until, _DAY * 60) - found.fault.at >= _LASTING_SECONDS
+        and min(found.fault.until, MINUTES_PER_DAY * 60) - found.fault.at >= _LASTING_SECONDS
         and sizes[layout.release[found.fault.worker]] >= HealthSettings().detection.least_group
     ]
 

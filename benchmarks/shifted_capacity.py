@@ -32,6 +32,7 @@ import numpy
 from benchmarks.harness.figure import Figure
 from inference_blueprints.serving.autoscaling.minute_demand import demand_per_minute
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_contracts.units import MINUTES_PER_DAY
 from inference_decisions.capacity_shift.demand_history import Numbers
 from inference_decisions.capacity_shift.shift_replay import (
     PoolDemand,
@@ -46,7 +47,6 @@ from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 
 _DATA = Path(__file__).parent / "data"
 _SERVICES = ("m-large", "m-mid", "m-small")
-_MINUTES_PER_DAY = 1440
 _REPLICAS = 60
 _SEED = 20261123
 _SETTINGS = ShiftSettings(action="shift")
@@ -88,7 +88,7 @@ def _demand(service: str, first: int, end: int, *, steps: bool) -> PoolDemand:
     second = RequestRates.read(_DATA / f"servegen_{service}_week_2.csv")
     rates = RequestRates(week.windows + second.windows).between(0.0, end * 86400.0)
     values = numpy.array(demand_per_minute(rates, _SEED, steps=steps))
-    counted = first * _MINUTES_PER_DAY
+    counted = first * MINUTES_PER_DAY
     capacity = float(values[counted:].max()) / _REPLICAS
     return PoolDemand(values=values, first=counted, replicas=_REPLICAS, capacity=capacity)
 

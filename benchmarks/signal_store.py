@@ -22,6 +22,7 @@ import valkey
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.timing import ROOT, BenchmarkError, interleaved_medians
+from inference_contracts.units import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 
 sys.path.append(str(ROOT / "runtime"))
@@ -35,8 +36,6 @@ _GOAL_WRITE, _GOAL_GET, _GOAL_GET_MANY = 2.0, 2.0, 0.5
 _VALUE = (
     '{"intent": "running shoes", "size": 43, "confidence": 0.93, "because": "looked at four pairs today"}'
 )
-_DAY_SECONDS = 86_400
-_MICROSECONDS = 1e6
 _NAME, _PLAIN = "intent", "plain"
 
 
@@ -99,7 +98,7 @@ def _signals(name: str, version: int) -> Iterator[SignalRecord]:
     now = int(time.time())
     for number in range(_LOADED):
         yield SignalRecord(
-            name, _key(number), _VALUE, version, "qwen3-8b", "ab" * 16, now, now + _DAY_SECONDS
+            name, _key(number), _VALUE, version, "qwen3-8b", "ab" * 16, now, now + SECONDS_PER_DAY
         )
 
 
@@ -113,6 +112,6 @@ def _timed(work: Callable[[], None], count: int) -> Callable[[], float]:
     def measure_once() -> float:
         start = time.perf_counter()
         work()
-        return (time.perf_counter() - start) / count * _MICROSECONDS
+        return (time.perf_counter() - start) / count * MICROSECONDS_PER_SECOND
 
     return measure_once

@@ -40,6 +40,7 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
+from inference_contracts.units import MICROSECONDS_PER_SECOND, MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
 from inference_local.processes.child_processes import ProcessGroup
@@ -55,7 +56,7 @@ from inference_local.streaming.streaming_clients import ClickProducer
 _NAME, _ROUNDS, _SUBTASKS, _IN_FLIGHT = "stream_processor_time", 3, 2, 300
 _SESSIONS, _VERSIONS, _CALLS_PER_SECOND = 2000, 12, 600
 _WARM_CALLS, _MEASURED_CALLS, _SPARE_CALLS = 50_000, 30_000, 40_000
-_CHECKPOINT_MILLIS, _PATIENCE_SECONDS, _MILLIS, _MICROS = 60_000, 900.0, 1000, 1e6
+_CHECKPOINT_MILLIS, _PATIENCE_SECONDS = 60_000, 900.0
 _DEFAULT = ("-XX:+UseG1GC",)
 _QUICK = (*_DEFAULT, "-XX:TieredStopAtLevel=1")
 #: Events of a call, and options of the virtual machine, by the end of the figure's name.
@@ -120,12 +121,12 @@ def _microseconds(blueprint: Blueprint, directory: Path, events: int, machine: S
             last = _calls(url, first + _MEASURED_CALLS)
             used = _processor_seconds(process) - begin
             producer.stop()
-        return used / (last - first) * _MICROS
+        return used / (last - first) * MICROSECONDS_PER_SECOND
 
 
 def _clicks(job: StreamingJob, events: int) -> Iterator[Click]:
     """Yield the events of sessions that grow side by side; the versions of a session are seconds apart."""
-    calls, number, now = 0, 0, round(time.time() * _MILLIS)
+    calls, number, now = 0, 0, round(time.time() * MILLISECONDS_PER_SECOND)
     for group in range((_WARM_CALLS + _MEASURED_CALLS + _SPARE_CALLS) // (_SESSIONS * _VERSIONS)):
         for version in range(_VERSIONS):
             for session in range(_SESSIONS):

@@ -37,6 +37,7 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
 from inference_local.processes.child_processes import ProcessGroup
@@ -56,7 +57,6 @@ from inference_local.streaming.streaming_run import run_streaming
 _IN_FLIGHT, _SUBTASKS, _CALLS = 300, 2, 12_000
 _GOAL_SHARE, _GOAL_SIGNAL_SECONDS, _GOAL_RECOVERY_SECONDS = 0.85, 3.0, 30.0
 _STREAM_SECONDS, _CONTEXT, _PATIENCE_SECONDS = 60.0, 8192, 120.0
-_MILLIS = 1000
 
 
 def measure() -> list[Figure]:
@@ -131,12 +131,12 @@ def _stream(blueprint: Blueprint, url: str, directory: Path) -> tuple[float, flo
         raise BenchmarkError(f"{outcome.lost} lost, {outcome.duplicated} duplicated")
     if p99 is None or recovery is None:
         raise BenchmarkError("this machine was too busy: no signal was visible outside of the outage")
-    return p99 / _MILLIS, recovery
+    return p99 / MILLISECONDS_PER_SECOND, recovery
 
 
 def _one_event_each(job: StreamingJob) -> list[Click]:
     """Return an event for each of many sessions."""
-    now = round(time.time() * _MILLIS)
+    now = round(time.time() * MILLISECONDS_PER_SECOND)
     example = job.events.examples[0]
     clicks = []
     for number in range(_CALLS):

@@ -33,8 +33,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.types import Blueprint, OnDemand, Purchase
 from inference_catalog import Support
+from inference_contracts.units import GIB
 
-_GIB = 1024**3
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
 #: Tables of `blueprints plan` that are also on a page.
 _FURTHER_SIZES = (
@@ -167,7 +167,7 @@ def _row(
         f"{process.pool}: {devices[process.pool or '']}",
         process.replica_range,
         str(process.accelerators),
-        f"{found.weights_bytes / _GIB:.1f}",
+        f"{found.weights_bytes / GIB:.1f}",
         *kv_cells(found),
         f"{found.concurrent_requests:,}",
     )

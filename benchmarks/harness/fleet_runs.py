@@ -9,13 +9,12 @@ import numpy
 
 from inference_catalog.fleet_faults import FleetFaults, fleet_faults
 from inference_catalog.gpu_faults import gpu_faults_file
+from inference_contracts.units import MINUTES_PER_DAY
 from inference_decisions.repairs.fault_rules import FaultRules
 from inference_decisions.repairs.health_settings import HealthSettings
 from inference_local.simulators.fleet.fleet_events import FleetEvents, drawn_events
 from inference_local.simulators.fleet.fleet_layout import FleetLayout, drawn_layout
 from inference_local.simulators.fleet.health_simulation import FleetRun, HealthSimulation
-
-_MINUTES_OF_A_DAY = 1440
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def usual_run(gpus: int, minutes: int, seed: int) -> MeasuredRun:
     started = time.process_time()
     random = numpy.random.default_rng(seed)
     layout, figures = drawn_layout(gpus, random), fleet_faults()
-    events = drawn_events(layout, minutes / _MINUTES_OF_A_DAY, figures, random)
+    events = drawn_events(layout, minutes / MINUTES_PER_DAY, figures, random)
     result = health_run(layout, events, figures, minutes, seed + 1)
     return MeasuredRun(layout, result, time.process_time() - started)
 

@@ -17,13 +17,13 @@ import psutil
 from benchmarks.harness.large_vocabulary import sentences
 from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.serving.types import Process
+from inference_contracts.units import MIB
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.processes.free_ports import free_ports
 from inference_local.serving.process_commands import environment, frontend_command
 
 _MODEL = "measured"
 _WORKERS = 4
-_MIB = 1024 * 1024
 _READY_SECONDS = 120.0
 #: A busy machine accepts connections late.
 _TIMEOUT = aiohttp.ClientTimeout(total=300.0, sock_connect=300.0)
@@ -141,7 +141,7 @@ class MeasuredFrontend:
     @property
     def memory_mib(self) -> float:
         """Memory of both, in MiB."""
-        return sum(each.memory_info().rss for each in (self.process, *self.process.children())) / _MIB
+        return sum(each.memory_info().rss for each in (self.process, *self.process.children())) / MIB
 
     async def _ask_all(self, load: Load, first: int, headers: Mapping[str, str]) -> list[tuple[int, int]]:
         free = asyncio.Semaphore(load.concurrent)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from inference_contracts.units import KIB_PER_MIB
+
 ROOT = Path(__file__).resolve().parents[2]
 BLUEPRINTS = ROOT / ".venv" / "bin" / "blueprints"
-
-_KIB_PER_MIB = 1024
 
 
 class BenchmarkError(Exception):
@@ -104,7 +104,7 @@ def cost(command: Sequence[str | Path]) -> ProcessCost:
         "print(usage.ru_maxrss, usage.ru_utime + usage.ru_stime)\n"
     )
     kib, seconds = run([sys.executable, "-S", "-c", parent, *command]).split()
-    return ProcessCost(int(kib) / _KIB_PER_MIB, float(seconds))
+    return ProcessCost(int(kib) / KIB_PER_MIB, float(seconds))
 
 
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:

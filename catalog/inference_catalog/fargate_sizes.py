@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-_GIB = 1024
+from inference_contracts.units import MIB_PER_GIB
+
 #: GiB of memory by vCPUs. Sizes below 1 vCPU are left out: no process of the plan has less.
 _MEMORY_GIB: Mapping[int, range] = MappingProxyType(
     {1: range(2, 9), 2: range(4, 17), 4: range(8, 31), 8: range(16, 61, 4), 16: range(32, 121, 8)}
@@ -35,7 +36,7 @@ def fargate_size(cpu: int, memory_mib: int) -> FargateSize:
         If there is none so large. Frontends are smaller: `Frontend` bounds them.
     """
     for vcpus, memories in _MEMORY_GIB.items():
-        fitting = [gib for gib in memories if gib * _GIB >= memory_mib]
+        fitting = [gib for gib in memories if gib * MIB_PER_GIB >= memory_mib]
         if vcpus >= cpu and fitting:
-            return FargateSize(vcpus * 1024, fitting[0] * _GIB)
+            return FargateSize(vcpus * 1024, fitting[0] * MIB_PER_GIB)
     raise ValueError(f"no task of Fargate has {cpu} vCPUs and {memory_mib} MiB")

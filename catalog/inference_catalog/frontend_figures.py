@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_MILLISECONDS = 1000.0
-_THOUSAND = 1000.0
+from inference_contracts.units import MILLISECONDS_PER_SECOND, THOUSAND
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,6 @@ class FrontendLoad:
 
     def processor_seconds(self, prompt_tokens: float, answer_tokens: float) -> float:
         """Return the processor time of one request, in seconds."""
-        prompt = self.milliseconds_per_thousand_prompt_tokens * prompt_tokens / _THOUSAND
-        answer = self.milliseconds_per_thousand_answer_tokens * answer_tokens / _THOUSAND
-        return (self.milliseconds_per_request + prompt + answer) / _MILLISECONDS
+        prompt = self.milliseconds_per_thousand_prompt_tokens * prompt_tokens / THOUSAND
+        answer = self.milliseconds_per_thousand_answer_tokens * answer_tokens / THOUSAND
+        return (self.milliseconds_per_request + prompt + answer) / MILLISECONDS_PER_SECOND

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-MIB = 1024 * 1024
+from inference_contracts.units import MIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-_MIB: Final = 2**20
+from inference_contracts.units import MIB
 
 # --- Preparation: the input becomes segments, and segments become shards. ---
 
 #: Bytes of one segment: a function checks it well within its 15 minutes and holds it in memory.
-SEGMENT_BYTES: Final = 64 * _MIB
+SEGMENT_BYTES: Final = 64 * MIB
 #: Segments of one job that are checked at the same time.
 MAX_CONCURRENT_SEGMENTS: Final = 50
 #: The lines of a segment are buffered up to this many bytes and then cut into shards.
-LINE_BUFFER_BYTES: Final = 64 * _MIB
+LINE_BUFFER_BYTES: Final = 64 * MIB
 #: Memory that a buffered line takes in addition to its text.
 LINE_OVERHEAD_BYTES: Final = 1024
 #: Input and output tokens of a shard: minutes of work, so that a lost worker costs little and the last shards
@@ -63,11 +63,11 @@ JOINING_SECONDS: Final = 480
 #: Shards held by a worker. Some shards start or end while the requests of another are sent.
 SHARDS_PER_WORKER: Final = 4
 #: Memory of the lines that a worker has read and not answered. Further lines wait.
-WORKER_LINE_BYTES: Final = 256 * _MIB
+WORKER_LINE_BYTES: Final = 256 * MIB
 #: Copies of a line in that memory: its values, the request's body, and the body as it is sent.
 LINE_COPIES: Final = 3
 #: Largest answer that a worker reads, so that an endless answer cannot exhaust memory.
-ANSWER_BYTES: Final = 64 * _MIB
+ANSWER_BYTES: Final = 64 * MIB
 #: Maximum number of requests in flight per worker.
 REQUESTS_PER_WORKER: Final = 512
 #: How much longer answers of batch may take than with little load, in percent, if the router makes batch wait
@@ -76,7 +76,7 @@ LATENCY_PERCENT_BEHIND: Final = 100
 #: Longest time from a result to its commit.
 FLUSH_SECONDS: Final = 1
 #: Results that are committed before that time.
-FLUSH_BYTES: Final = 4 * _MIB
+FLUSH_BYTES: Final = 4 * MIB
 #: Time between two heartbeats of a worker for each of its shards.
 WORKER_HEARTBEAT_SECONDS: Final = 30
 #: Time without a heartbeat after which SQS gives the shard's message to another worker.
@@ -114,9 +114,9 @@ CLOSE_SECONDS: Final = 960
 MAX_RESIZES_PER_RUN: Final = 50
 #: Bytes of a file or part in one request. Lambda accepts an event of 6 MB, in which bytes are base64
 #: (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
-MAX_REQUEST_BYTES: Final = 4 * _MIB
+MAX_REQUEST_BYTES: Final = 4 * MIB
 #: Bytes of a file that is uploaded in parts. The API joins them well within the 29 s that API Gateway waits.
-MAX_UPLOAD_BYTES: Final = 512 * _MIB
+MAX_UPLOAD_BYTES: Final = 512 * MIB
 #: Longest lifetime of an input, and of the files of a job: OpenAI's limit of `expires_after.seconds` and
 #: `output_expires_after.seconds` is 2,592,000 (https://platform.openai.com/docs/api-reference/batch/create).
 MAX_FILE_DAYS: Final = 30

@@ -10,6 +10,7 @@ import typer
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_contracts.errors import UserError
+from inference_contracts.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from inference_decisions.capacity_shift.shift_answer import DeploymentDecision
     from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 
-_HOUR = 3600.0
 
 app = typer.Typer(help="Simulate the capacity shift, and explain its decisions.", no_args_is_help=True)
 
@@ -71,7 +71,7 @@ def simulate(
         print_json(
             {
                 "simulated": True,
-                "trace": {**_trace(trace, rates), "learntHours": settings.learn_seconds / _HOUR},
+                "trace": {**_trace(trace, rates), "learntHours": settings.learn_seconds / SECONDS_PER_HOUR},
                 "settings": _settings(settings),
                 "workers": [_worker(each) for each in traced],
                 "models": [
@@ -142,7 +142,7 @@ def explain(
         return
     rates = RequestRates.read(trace)
     traced = traced_workers(moved, rates, _positive(request_seconds))
-    hour = (rates.end_seconds - rates.start_seconds) / _HOUR if at is None else at
+    hour = (rates.end_seconds - rates.start_seconds) / SECONDS_PER_HOUR if at is None else at
     found = decisions_at(traced, settings, hour)
     notes = list(_notes(traced, rates, settings))
     if output is Output.JSON:
@@ -194,7 +194,7 @@ def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers], bo
 
 def _positive(request_seconds: float | None) -> float | None:
     """Return the time of a request that the user gave, if it is one."""
-    if request_seconds is not None and not 0.0 < request_seconds < _HOUR:
+    if request_seconds is not None and not 0.0 < request_seconds < SECONDS_PER_HOUR:
         raise UserError(f"got --request-seconds {request_seconds:g}; allowed is more than 0 and below 3600")
     return request_seconds
 
@@ -223,9 +223,8 @@ def _notes(traced: Sequence[TracedWorkers], rates: RequestRates, settings: Shift
 def _notes_of_simulation(traced: Sequence[TracedWorkers], settings: ShiftSettings) -> Iterator[str]:
     """Yield what the figures count."""
     yield (
-        f"The first {settings.learn_seconds / _HOUR:g} h are only learnt from. The pool is the elastic "
-        "workers "
-        "of a model at their maximum. What real time needs above it does not count as unmet. The oracle "
+        f"The first {settings.learn_seconds / SECONDS_PER_HOUR:g} h are only learnt from. The pool is the "
+        "elastic workers of a model at their maximum. What real time needs above it does not count as unmet. The oracle "
         "knows "
         "the demand of each minute before it comes. Queues for jobs are not simulated."
     )
@@ -237,7 +236,7 @@ def _notes_of_simulation(traced: Sequence[TracedWorkers], settings: ShiftSetting
 def _trace(path: Path, rates: RequestRates) -> dict[str, Any]:
     return {
         "file": str(path),
-        "hours": (rates.end_seconds - rates.start_seconds) / _HOUR,
+        "hours": (rates.end_seconds - rates.start_seconds) / SECONDS_PER_HOUR,
         "peakRequestsPerSecond": rates.peak,
     }
 

@@ -10,6 +10,7 @@ import typer
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import Output, OutputOption
 from inference_contracts.errors import UserError
+from inference_contracts.units import GIB
 
 if TYPE_CHECKING:
     from inference_catalog import Model
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Describe models that the catalogue does not have.", no_args_is_help=True)
 
 _EXPORTED = "hf_quant_config.json"
-_GIB = 1024**3
 
 
 def register(root: typer.Typer) -> None:
@@ -126,7 +126,7 @@ def _lines(entry: Model) -> list[str]:
     )
     return [
         f"{entry.name}: {entry.architecture}, {entry.parameters_billion:g} billion parameters{active}",
-        f"weights: {entry.weight_bytes / _GIB:.1f} GiB, {entry.weight_type}",
+        f"weights: {entry.weight_bytes / GIB:.1f} GiB, {entry.weight_type}",
         f"layers: {entry.layers}{window}{predicted}; {attention}",
         f"KV cache: {entry.kv_bytes_per_token() / 1024:.1f} KiB per token in 16 bits",
         f"context: {entry.context_length} tokens",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from inference_contracts.operations_names import HEALTH_SERVICE
+from inference_contracts.units import SECONDS_PER_HOUR
 from inference_decisions.repairs.health_settings import HealthSettings
 from inference_decisions.repairs.repair_case import Evidence, RepairCase
 from operations.operations_errors import VersionConflictError
@@ -17,7 +18,6 @@ _PLACES: Final = "places"
 _OBSERVED: Final = "observed"
 _TOLD: Final = "told#"
 _HELD: Final = "held#"
-_HOUR: Final = 3600.0
 #: How long an ended case still counts: until then the same report does not open another one.
 _KEPT_SECONDS: Final = 86400.0
 #: Attempts to write a record that others write too.
@@ -208,7 +208,9 @@ class CaseStore:
 def _places(stored: StoredRecord | None, now: float) -> tuple[dict[str, list[str]], list[tuple[str, float]]]:
     if stored is None:
         return {}, []
-    starts = [(str(uid), float(at)) for uid, at in stored.content["starts"] if float(at) > now - _HOUR]
+    starts = [
+        (str(uid), float(at)) for uid, at in stored.content["starts"] if float(at) > now - SECONDS_PER_HOUR
+    ]
     return {pool: list(uids) for pool, uids in stored.content["held"].items()}, starts
 
 

@@ -17,9 +17,9 @@ from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_contracts import batch_names
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_states import ENDS
+from inference_contracts.units import SECONDS_PER_HOUR
 
 _WIDTH, _HEIGHT = 12, 6
-_HOUR_SECONDS = 3600
 _RUNBOOK = "docs/batch-runbook.md#dashboard-alarms-and-metrics"
 # A job that has waited longer than this percentage of the time until its deadline raises an alarm.
 _WAITED_PERCENT = 80
@@ -105,7 +105,7 @@ class BatchMonitoring(Construct):
             hours = self._configuration.shortest_deadline(model)
             age = shards.metric_oldest_shard_age()
             description = f"A shard of {model} is older than its shortest deadline, {hours:g} h."
-            alarms.append(self._alarm(f"Shards-{model}", age, description, above=hours * _HOUR_SECONDS))
+            alarms.append(self._alarm(f"Shards-{model}", age, description, above=hours * SECONDS_PER_HOUR))
             description = f"Shards of {model} are in the dead-letter queue: no worker completed them."
             alarms.append(self._alarm(f"Dead-{model}", shards.metric_dead_shards(), description, above=0))
         return alarms

@@ -10,8 +10,8 @@ from inference_blueprints.measure.benchmarking.tuned import Tuned
 from inference_blueprints.measure.statistics.figure_text import hit_ratio, latency_rows, milliseconds
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.types import Deployment
+from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
-_MILLION, _SECONDS_AN_HOUR = 1e6, 3600.0
 _NOTE = (
     "TTFT and TPOT are 90th percentiles. Prices are for prompt and answer tokens at that load. * marks a "
     "missed objective. Replayed: an offline simulation of the same requests on the blueprint's workers."
@@ -144,7 +144,7 @@ def _replayed(found: Benchmark) -> dict[str, Any] | None:
         "hourly": dollars,
         "first": found.replayed.time_to_first_token.p90,
         "each": found.replayed.time_per_output_token.p90,
-        "usd": None if dollars is None else dollars / _SECONDS_AN_HOUR / tokens * _MILLION,
+        "usd": None if dollars is None else dollars / SECONDS_PER_HOUR / tokens * MILLION,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_MILLISECONDS = 1000.0
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class RequestOutcome:
         """Time from sending to the first chunk of the answer, in milliseconds."""
         if self.first_token_seconds is None:
             return None
-        return (self.first_token_seconds - self.sent_seconds) * _MILLISECONDS
+        return (self.first_token_seconds - self.sent_seconds) * MILLISECONDS_PER_SECOND
 
     @property
     def end_to_end_ms(self) -> float | None:
         """Time from sending to the last chunk of the answer, in milliseconds."""
         if self.last_token_seconds is None:
             return None
-        return (self.last_token_seconds - self.sent_seconds) * _MILLISECONDS
+        return (self.last_token_seconds - self.sent_seconds) * MILLISECONDS_PER_SECOND
 
     @property
     def time_per_output_token_ms(self) -> float | None:
@@ -78,4 +78,4 @@ class RequestOutcome:
         if self.usage.completion_tokens < 2:  # noqa: PLR2004 - there is no token after the first
             return None
         span = self.last_token_seconds - self.first_token_seconds
-        return span / (self.usage.completion_tokens - 1) * _MILLISECONDS
+        return span / (self.usage.completion_tokens - 1) * MILLISECONDS_PER_SECOND

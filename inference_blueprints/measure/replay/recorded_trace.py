@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from inference_contracts.units import MILLISECONDS_PER_SECOND
+
 _DATA = Path(__file__).parent / "data"
-_MILLISECONDS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def _request(line: str) -> TraceRequest:
     """Read one record. Its timestamp is in milliseconds."""
     record = json.loads(line)
     return TraceRequest(
-        timestamp_seconds=record["timestamp"] / _MILLISECONDS,
+        timestamp_seconds=record["timestamp"] / MILLISECONDS_PER_SECOND,
         input_tokens=record["input_length"],
         output_tokens=record["output_length"],
         block_ids=tuple(record["hash_ids"]),

@@ -23,6 +23,7 @@ from inference_blueprints.measure.replay.scaled_trace import ReplayError, scale
 from inference_blueprints.measure.statistics.percentiles import percentile
 from inference_blueprints.measure.tokenizer.vocabulary import random_text
 from inference_blueprints.spec.types import Workload
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 
 #: Requests arrive for this long: twice the busiest minute, which is scaled to the peak rate.
 DEFAULT_SECONDS = 120.0
@@ -31,7 +32,6 @@ DEFAULT_IN_FLIGHT_LIMIT = 512
 _SEED_BITS = 31
 #: Length of prompts for images. A blueprint states none, because it decides neither memory nor time.
 _IMAGE_PROMPT_TOKENS = 32
-_MILLISECONDS = 1000.0
 
 
 async def replay_async(
@@ -144,5 +144,5 @@ async def _template_tokens(client: CompletionClient, base_url: str, word: str) -
 
 def _lateness_p99_ms(outcomes: Sequence[RequestOutcome]) -> float:
     """Return the 99th percentile of how late requests were sent, in milliseconds."""
-    late = [(outcome.sent_seconds - outcome.due_seconds) * _MILLISECONDS for outcome in outcomes]
+    late = [(outcome.sent_seconds - outcome.due_seconds) * MILLISECONDS_PER_SECOND for outcome in outcomes]
     return percentile(late, 99) or 0.0

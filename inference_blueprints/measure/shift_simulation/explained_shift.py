@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from inference_blueprints.measure.shift_simulation.traced_workers import MovedWorkers, TracedWorkers
 from inference_contracts.errors import UserError
+from inference_contracts.units import SECONDS_PER_HOUR
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS
 from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, DeploymentForecast
 from inference_decisions.capacity_shift.shift_replay import decide_at
 from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 from inference_decisions.capacity_shift.shift_state import ShiftState
-
-_HOUR = 3600.0
 
 
 def decisions_at(
@@ -34,10 +33,10 @@ def decisions_at(
     UserError
         If the trace has no such hour.
     """
-    longest = len(traced[0].values) * BIN_SECONDS / _HOUR
-    if not BIN_SECONDS / _HOUR <= hour <= longest:
+    longest = len(traced[0].values) * BIN_SECONDS / SECONDS_PER_HOUR
+    if not BIN_SECONDS / SECONDS_PER_HOUR <= hour <= longest:
         raise UserError(f"got --at {hour:g}; allowed are hours of the trace, from 0.02 to {longest:g}")
-    number = round(hour * _HOUR / BIN_SECONDS) - 1
+    number = round(hour * SECONDS_PER_HOUR / BIN_SECONDS) - 1
     return [_decision(each, settings, number) for each in traced]
 
 
@@ -98,8 +97,8 @@ def explained_settings(
         "demand, or are the maximum if less than a day is known, and batch gets nothing."
     )
     yield (
-        f"Nothing is lent, and no floor falls, before {settings.learn_seconds / _HOUR:g} h of demand are "
-        "known."
+        f"Nothing is lent, and no floor falls, before {settings.learn_seconds / SECONDS_PER_HOUR:g} h of "
+        "demand are known."
     )
 
 

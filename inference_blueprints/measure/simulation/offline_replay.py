@@ -19,8 +19,8 @@ from typing import Any, Literal
 from inference_blueprints.measure.simulation.profile_file import write_profile
 from inference_blueprints.measure.simulation.simulated_scheduler import scheduler_of
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
+from inference_contracts.units import GB
 
-_BYTES_PER_GB = 1e9
 _MS = 1000.0
 #: The simulator's engine for each of our engines.
 _WORKER_TYPES = {"worker": "aggregated", "prefill": "prefill", "decode": "decode"}
@@ -259,7 +259,7 @@ def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
         engine["kv_cache_bytes_per_token"] = workers.kv_bytes_per_token
     if workers.transfer_bytes_per_second is not None:
         engine["kv_transfer_bytes_per_token"] = workers.kv_bytes_per_token
-        engine["kv_transfer_bandwidth"] = workers.transfer_bytes_per_second / _BYTES_PER_GB
+        engine["kv_transfer_bandwidth"] = workers.transfer_bytes_per_second / GB
     configuration = import_module("dynamo.mocker.config")
     return configuration.normalize_mocker_config({"engine": engine, "dynamo": {}})
 

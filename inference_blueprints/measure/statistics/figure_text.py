@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from inference_blueprints.measure.statistics.request_statistics import Measurement, Percentiles
+from inference_contracts.units import THOUSAND
 
-_THOUSAND = 1000.0
 NOT_MEASURED = "-"
 
 
@@ -35,6 +35,6 @@ def hit_ratio(measurement: Measurement) -> str:
 
 def number(value: float) -> str:
     """Format a number with separated thousands and without trailing zeros."""
-    if abs(value) >= _THOUSAND:
+    if abs(value) >= THOUSAND:
         return f"{value:,.0f}"
     return f"{value:.4g}"

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from inference_blueprints.measure.completions.request_outcome import RequestOutcome, TokenUsage
 from inference_blueprints.measure.statistics.percentiles import percentile
 from inference_blueprints.measure.statistics.serving_capacity import ServingCapacity
+from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
-_SECONDS_AN_HOUR = 3600.0
-_MILLION = 1e6
 _NO_PROFILE = (
     "Left out: the catalogue has no latency profile of this model on this accelerator, "
     "and the simulated engine's default speed matches no accelerator."
@@ -186,7 +185,7 @@ def _cost(answered: Sequence[RequestOutcome], basis: Basis) -> tuple[PerTokens |
     note = f"{load}: tokens of the answered requests over {basis.elapsed_seconds:.0f} s."
     if usd_per_hour is None:
         return throughput, None, f"{note} No price: the price of a pool's instances is unknown."
-    usd = usd_per_hour * basis.elapsed_seconds / _SECONDS_AN_HOUR * _MILLION
+    usd = usd_per_hour * basis.elapsed_seconds / SECONDS_PER_HOUR * MILLION
     nodes = "The used nodes cost" if at_most is None else "On average, their nodes cost"
     note = f"{note} {nodes} {usd_per_hour:.2f} USD per hour. {basis.capacity.price_note}"
     return throughput, PerTokens(usd / both, usd / output), note

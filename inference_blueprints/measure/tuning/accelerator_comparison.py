@@ -26,12 +26,11 @@ from inference_catalog.capacity_block_prices import capacity_block_price
 from inference_catalog.latency import LatencyProfile
 from inference_catalog.published_speeds import PublishedSpeed, published_speeds
 from inference_catalog.same_shape import same_shape
+from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 #: Families of instance types that are always compared, in this order.
 FAMILIES = ("g6e", "p5en", "p6-b200", "p6-b300", "inf2", "trn2", "c8g")
 
-_SECONDS_AN_HOUR = 3600.0
-_MILLION = 1e6
 _ON_DEMAND, _CAPACITY_BLOCK = "onDemand", "capacityBlock"
 _POOL = "compared"
 _NO_DATA, _TOO_SLOW = "no data", "too slow"
@@ -90,7 +89,7 @@ class ComparedInstance:
     def _usd_per_million(self, tokens_per_second: float | None) -> float | None:
         if tokens_per_second is None or self.usd_per_hour is None:
             return None
-        return self.usd_per_hour / _SECONDS_AN_HOUR / tokens_per_second * _MILLION
+        return self.usd_per_hour / SECONDS_PER_HOUR / tokens_per_second * MILLION
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""

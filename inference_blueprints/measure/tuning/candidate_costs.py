@@ -15,9 +15,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
-
-_SECONDS_AN_HOUR = 3600.0
-_MILLION = 1e6
+from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,7 +46,7 @@ class Cost:
         """
         if self.usd_per_hour is None:
             return None
-        return self.usd_per_hour / _SECONDS_AN_HOUR / tokens_per_second * _MILLION
+        return self.usd_per_hour / SECONDS_PER_HOUR / tokens_per_second * MILLION
 
 
 @dataclass(frozen=True, slots=True)

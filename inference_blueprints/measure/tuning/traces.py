@@ -18,6 +18,7 @@ from typing import Any
 
 from inference_blueprints.measure.simulation.offline_replay import RecordedRequest
 from inference_contracts.errors import BlueprintError, Problem, UserError
+from inference_contracts.units import SECONDS_PER_DAY
 
 #: Of Mooncake's traces (FAST25 release): tokens of a block that an entry of ``hash_ids`` stands for.
 BLOCK_TOKENS = 512
@@ -28,7 +29,6 @@ _MOST_INPUT, _MOST_OUTPUT = 10_000_000, 1_000_000
 _LATEST = 1e11
 #: A trace is of one stretch of time: what spans more mixes units, or holds a time that is wrong.
 _MOST_DAYS = 366.0
-_SECONDS_A_DAY = 86_400.0
 _MOST_PROBLEMS = 20
 _FEWEST_TIMES = 2
 #: From so many requests at the same time on, times were rounded when they were written.
@@ -122,7 +122,7 @@ def read_trace(path: Path) -> UserTrace:
     times = len({request.arrival_seconds for request in requests})
     if times == 1:
         raise UserError(f"{path}: all requests have the same time, so their rate is unknown; add their times")
-    days = (ordered[-1].arrival_seconds - ordered[0].arrival_seconds) / _SECONDS_A_DAY
+    days = (ordered[-1].arrival_seconds - ordered[0].arrival_seconds) / SECONDS_PER_DAY
     if days > _MOST_DAYS:
         raise UserError(
             f"{path}: its times span {days:,.0f} days, at most {_MOST_DAYS:.0f} are allowed; numbers are "

@@ -19,10 +19,10 @@ from inference_blueprints.render.monitoring.cost_shares import (
     team_costs,
     usd_per_million_tokens,
 )
+from inference_contracts.units import SECONDS_PER_HOUR
 
 #: GPUs that no worker held.
 IDLE: Final = "idle"
-_HOUR_SECONDS: Final = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ def attributed_costs(
     return AttributedCosts(
         rows=tuple(rows),
         nodes_usd=nodes.nodes_usd,
-        hours=(end - start).total_seconds() / _HOUR_SECONDS,
+        hours=(end - start).total_seconds() / SECONDS_PER_HOUR,
         hours_with_nodes=nodes.hours_with_nodes,
         unpriced=nodes.unpriced,
     )

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_contracts import batch_names
+from inference_contracts.units import SECONDS_PER_HOUR
 
-_HOUR_SECONDS: Final = 3600
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
 _QUERIES_PER_CALL: Final = 500
 
@@ -64,7 +64,7 @@ def _query(identity: str, platform: str, team: str, model: str) -> dict[str, Any
         "MetricName": batch_names.OUTPUT_TOKENS,
         "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions.items()],
     }
-    return {"Id": identity, "MetricStat": {"Metric": metric, "Period": _HOUR_SECONDS, "Stat": "Sum"}}
+    return {"Id": identity, "MetricStat": {"Metric": metric, "Period": SECONDS_PER_HOUR, "Stat": "Sum"}}
 
 
 def _answers(

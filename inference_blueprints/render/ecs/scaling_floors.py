@@ -14,9 +14,10 @@ from typing import Final
 
 from inference_blueprints.serving.autoscaling.cron_schedule import CronSchedule
 from inference_blueprints.serving.types import ReplicaFloor
+from inference_contracts.units import MINUTES_PER_DAY
 
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-_DAY, _WEEK = 24 * 60, 7 * 24 * 60
+_WEEK = 7 * MINUTES_PER_DAY
 #: Scheduled actions of a scalable target:
 #: https://docs.aws.amazon.com/autoscaling/application/userguide/application-auto-scaling-quotas.html
 _MOST_ACTIONS: Final = 200
@@ -149,7 +150,9 @@ def _of_week(windows: Sequence[_Window], time_zone: str, least: int) -> tuple[Sc
     always = set(in_force.values()) != {least} and len(set(in_force.values())) == 1
     for before, minute in zip([events[-1], *events], events, strict=False):
         if in_force[before] != in_force[minute] or (always and minute == events[0]):
-            days.setdefault((minute % _DAY, in_force[minute]), []).append(minute // _DAY)
+            days.setdefault((minute % MINUTES_PER_DAY, in_force[minute]), []).append(
+                minute // MINUTES_PER_DAY
+            )
     return tuple(
         ScheduledFloor(
             schedule=f"cron({time % 60} {time // 60} ? * {','.join(_WEEKDAYS[day] for day in found)} *)",
@@ -173,7 +176,7 @@ def _minutes(schedule: CronSchedule) -> Iterator[int]:
     for day in schedule.weekdays:
         for hour in schedule.hours:
             for minute in schedule.minutes:
-                yield day * _DAY + hour * 60 + minute
+                yield day * MINUTES_PER_DAY + hour * 60 + minute
 
 
 def _next(minutes: Sequence[int], after: int) -> int:

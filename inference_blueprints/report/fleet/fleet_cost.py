@@ -12,8 +12,8 @@ from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_contracts.health_names import WORKER_SERIES
 from inference_contracts.operations_names import NAMES_PER_QUERY
+from inference_contracts.units import MINUTES_PER_MONTH
 
-_MINUTES_PER_MONTH = 730 * 60
 _OF_POOLS = ("pool ", "EBS volumes of pool ")
 
 
@@ -59,7 +59,7 @@ def _cells(split: FleetSplit, summary: PlanSummary) -> Iterator[CostItem]:
 def _signals(split: FleetSplit) -> Iterator[CostItem]:
     """Yield what GPU health reads. CloudWatch bills it at a price that no document names that was read."""
     series = len(WORKER_SERIES) * math.ceil(split.use.workers)
-    points = series * _MINUTES_PER_MONTH / 1e6
+    points = series * MINUTES_PER_MONTH / 1e6
     workers, nodes = (
         math.ceil(each / NAMES_PER_QUERY / split.cells) for each in (split.use.workers, split.use.nodes)
     )
@@ -71,7 +71,7 @@ def _signals(split: FleetSplit) -> Iterator[CostItem]:
     )
     yield CostItem(
         "queries of GPU health",
-        f"at least {queries:,} each minute, {queries * _MINUTES_PER_MONTH / 1e6:,.1f} million in a month; "
+        f"at least {queries:,} each minute, {queries * MINUTES_PER_MONTH / 1e6:,.1f} million in a month; "
         "no price known",
         None,
     )

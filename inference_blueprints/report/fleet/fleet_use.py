@@ -17,10 +17,10 @@ from inference_catalog import addresses, system_nodes
 from inference_catalog.catalogue import shipped
 from inference_contracts.health_names import WORKER_SERIES
 from inference_contracts.operations_names import NAMES_PER_QUERY
+from inference_contracts.units import SECONDS_PER_MINUTE
 from inference_decisions.repairs.health_settings import HealthSettings
 
 _GIB_PER_TIB = 1024
-_SECONDS_PER_MINUTE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +65,13 @@ class FleetUse:
     @property
     def case_writes_per_second(self) -> float:
         """Writes of the cases of as many nodes as GPU health tolerates, once a minute."""
-        return self.nodes * HealthSettings().max_unhealthy_percent / 100 / _SECONDS_PER_MINUTE
+        return self.nodes * HealthSettings().max_unhealthy_percent / 100 / SECONDS_PER_MINUTE
 
     @property
     def queries_per_second(self) -> float:
         """PromQL queries of GPU health, spread over a minute: series of workers, and the GPUs of nodes."""
         named = len(WORKER_SERIES) * self.workers + self.nodes
-        return named / NAMES_PER_QUERY / _SECONDS_PER_MINUTE
+        return named / NAMES_PER_QUERY / SECONDS_PER_MINUTE
 
     def times(self, factor: float) -> FleetUse:
         """Return as much of everything."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from inference_contracts.units import GB, GIB
+
 UNKNOWN: Final = "unknown"
-_GIB = 1024**3
-_GB = 1e9
 
 
 def usd(amount: float | None) -> str:
@@ -31,9 +31,9 @@ def counted(number: int, noun: str) -> str:
 
 def gib(size: int) -> str:
     """Return bytes in GiB, without the unit."""
-    return f"{size / _GIB:.1f}"
+    return f"{size / GIB:.1f}"
 
 
 def gb(size: int) -> str:
     """Return bytes in GB, without the unit."""
-    return f"{size / _GB:.1f}"
+    return f"{size / GB:.1f}"

@@ -14,10 +14,11 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_catalog.fargate_sizes import fargate_size
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
+from inference_contracts.units import MIB_PER_GIB
 
 USD_PER_VCPU_HOUR = 0.04048
 USD_PER_GIB_HOUR = 0.004445
-_UNITS, _MIB = 1024, 1024
+_UNITS = 1024
 # Size of a member of the discovery store.
 _MEMBER_VCPU, _MEMBER_GIB = 0.5, 1
 # Size of the task that keeps its users and roles.
@@ -42,7 +43,7 @@ def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts
         wanted = frontend_size(each.model, each.deployment)
         size = fargate_size(wanted.cpu, wanted.memory_mib)
         tasks += wanted.replicas
-        usd += wanted.replicas * _task_usd(size.cpu_units / _UNITS, size.memory_mib / _MIB)
+        usd += wanted.replicas * _task_usd(size.cpu_units / _UNITS, size.memory_mib / MIB_PER_GIB)
     if routed:
         yield CostItem("frontends on Fargate", f"{tasks} tasks all month", round(usd * hours, 2))
         store = DISCOVERY_MEMBERS * _task_usd(_MEMBER_VCPU, _MEMBER_GIB) + _task_usd(_ROLES_VCPU, _ROLES_GIB)

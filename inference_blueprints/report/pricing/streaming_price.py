@@ -13,14 +13,12 @@ from typing import Final
 from inference_blueprints.serving.streaming.broker_load import BrokerLoad
 from inference_blueprints.serving.streaming.job_size import KPU_DISK_GB, StreamingJobSize
 from inference_catalog import BrokerSize, ServicePrices
+from inference_contracts.units import HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY
 
 #: Alarms of a job.
 ALARMS_PER_STREAM: Final = 5
-_HOURS_A_DAY: Final = 24
-_HOURS_A_MONTH: Final = 730
-_SECONDS_A_DAY: Final = 86_400
 _MB_IN_GB: Final = 1000
-_DAYS_A_MONTH: Final = _HOURS_A_MONTH / _HOURS_A_DAY
+_DAYS_A_MONTH: Final = HOURS_PER_MONTH / HOURS_PER_DAY
 
 
 def job_usd_per_day(size: StreamingJobSize, services: ServicePrices) -> float:
@@ -34,8 +32,8 @@ def job_usd_per_day(size: StreamingJobSize, services: ServicePrices) -> float:
         Prices of services.
     """
     hourly = (size.kpus + 1) * services.usd("flink_kpu")
-    storage = size.kpus * KPU_DISK_GB * services.usd("flink_storage") / _HOURS_A_MONTH
-    return (hourly + storage) * _HOURS_A_DAY
+    storage = size.kpus * KPU_DISK_GB * services.usd("flink_storage") / HOURS_PER_MONTH
+    return (hourly + storage) * HOURS_PER_DAY
 
 
 def brokers_usd_per_day(
@@ -54,6 +52,6 @@ def brokers_usd_per_day(
     """
     if size.usd_per_hour is None:
         return None
-    written = load.ingress_mb_per_second / _MB_IN_GB * _SECONDS_A_DAY * services.usd("express_broker_data")
+    written = load.ingress_mb_per_second / _MB_IN_GB * SECONDS_PER_DAY * services.usd("express_broker_data")
     kept = load.stored_gb * services.usd("express_broker_storage") / _DAYS_A_MONTH
-    return brokers * size.usd_per_hour * _HOURS_A_DAY + written + kept
+    return brokers * size.usd_per_hour * HOURS_PER_DAY + written + kept

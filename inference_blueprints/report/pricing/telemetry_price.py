@@ -17,15 +17,13 @@ from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog import ServicePrices
 from inference_catalog.catalogue import shipped
 from inference_contracts import canary_names
+from inference_contracts.units import GB, MIB_PER_GIB, MINUTES_PER_MONTH
 
-_MINUTES_PER_MONTH = 730 * 60
-_SECONDS_PER_MONTH = _MINUTES_PER_MONTH * 60
+_SECONDS_PER_MONTH = MINUTES_PER_MONTH * 60
 _PROMETHEUS_PODS = 2
 _DECIMALS = 2
 _POINT_BYTES = 100
-_BYTES_PER_GB = 1e9
 _CANARY_METRICS = (canary_names.ANSWERED, canary_names.MILLISECONDS)
-_MIB_PER_GB = 1024  # Lambda's price list calls a GiB a GB.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +105,7 @@ def serving_series(spec: Spec, processes: Sequence[ProcessSummary]) -> tuple[int
 
 
 def _promql_alarms(size: MonitoringSize, services: ServicePrices) -> CostItem:
-    samples = size.samples_per_minute * _MINUTES_PER_MONTH
+    samples = size.samples_per_minute * MINUTES_PER_MONTH
     alarm, sample = services.usd("metric_alarm"), services.usd("promql_sample")
     assumption = (
         f"{size.promql_alarms} alarms at {alarm:.2f} USD, and {samples / 1e6:,.1f} million samples that they "
@@ -121,9 +119,9 @@ def _metrics(
     spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int, services: ServicePrices
 ) -> CostItem:
     series, unknown = serving_series(spec, processes)
-    points = (series + recorded_series) * _MINUTES_PER_MONTH
+    points = (series + recorded_series) * MINUTES_PER_MONTH
     per_gb = services.usd("otel_metrics")
-    usd = points * _POINT_BYTES / _BYTES_PER_GB * per_gb
+    usd = points * _POINT_BYTES / GB * per_gb
     more = f", and those of {', '.join(unknown)}, not counted" if unknown else ""
     assumption = (
         f"{series:,} series of serving pods{more}; {recorded_series:,} recorded series; "
@@ -149,9 +147,10 @@ def _canary(spec: Spec, observability: Observability, services: ServicePrices) -
     if observability.canary is None:
         return
     models = len(spec.models)
-    rounds = _MINUTES_PER_MONTH / observability.canary.every_minutes
+    rounds = MINUTES_PER_MONTH / observability.canary.every_minutes
     seconds = models * canary_names.ANSWER_SECONDS
-    used = rounds * seconds * canary_names.MEMORY_MIB / _MIB_PER_GB
+    # Lambda's price list calls a GiB a GB.
+    used = rounds * seconds * canary_names.MEMORY_MIB / MIB_PER_GIB
     function = rounds * services.usd("function_arm_request") + used * services.usd("function_arm_duration")
     assumption = f"{rounds:,.0f} calls, {seconds:,} s each if no model answers"
     yield CostItem("canary", assumption, round(function, _DECIMALS), is_bound=True)

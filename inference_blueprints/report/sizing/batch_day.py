@@ -9,9 +9,8 @@ from typing import Final
 
 from inference_blueprints.spec.types import Batch, BatchQueue, Model
 from inference_contracts import batch_limits as limits
+from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
-SECONDS_A_DAY: Final = 86_400
-_SECONDS_AN_HOUR: Final = 3600
 #: Bytes of an input line besides its prompt, and of a result row besides its answer.
 _BYTES_BESIDE_A_PROMPT: Final = 300
 _BYTES_BESIDE_AN_ANSWER: Final = 700
@@ -50,12 +49,12 @@ class BatchDay:
     @property
     def deadline_seconds(self) -> float:
         """Maximum seconds of a job."""
-        return self.deadline_hours * _SECONDS_AN_HOUR
+        return self.deadline_hours * SECONDS_PER_HOUR
 
     @property
     def requests_per_second(self) -> float:
         """Mean over the day."""
-        return self.requests / SECONDS_A_DAY
+        return self.requests / SECONDS_PER_DAY
 
     @property
     def jobs(self) -> int:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import inference_catalog as catalog
-from inference_blueprints.report.sizing.batch_day import SECONDS_A_DAY, BatchDay
+from inference_blueprints.report.sizing.batch_day import BatchDay
 from inference_contracts import batch_limits as limits
 from inference_contracts.errors import UserError
+from inference_contracts.units import SECONDS_PER_DAY
 
 #: A processor checks 20,000 short requests per second, or 99 MiB of long ones (measured). Half of that is
 #: assumed.
@@ -167,7 +168,7 @@ def _orchestration(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]
     yield "states.mapConcurrency", max(day.places for day in days), "shards of one job in progress"
     yield (
         "states.childStarts",
-        max(day.shards for day in days) / SECONDS_A_DAY,
+        max(day.shards for day in days) / SECONDS_PER_DAY,
         "shards of one queue; at its start they are limited to 100 per second",
     )
     yield (
@@ -184,12 +185,12 @@ def _orchestration(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]
     yield (
         "states.transitions",
         (sum(day.jobs for day in days) * limits.STATES_PER_JOB + children * limits.STATES_PER_CHILD)
-        / SECONDS_A_DAY,
+        / SECONDS_PER_DAY,
         f"{limits.STATES_PER_JOB} per job, {limits.STATES_PER_CHILD} per segment or shard",
     )
     yield (
         "states.startExecution",
-        (sum(day.jobs for day in days) + children) / SECONDS_A_DAY,
+        (sum(day.jobs for day in days) + children) / SECONDS_PER_DAY,
         "jobs, and children as if each needed a call",
     )
 
@@ -199,12 +200,12 @@ def _task_calls(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
     shards = sum(day.shards for day in days)
     yield (
         "states.sendTaskSuccess",
-        (shards + sum(day.jobs for day in days)) / SECONDS_A_DAY,
+        (shards + sum(day.jobs for day in days)) / SECONDS_PER_DAY,
         "one per shard, one per job",
     )
     yield (
         "states.sendTaskHeartbeat",
-        _places(days) / limits.WORKER_HEARTBEAT_SECONDS + shards / SECONDS_A_DAY,
+        _places(days) / limits.WORKER_HEARTBEAT_SECONDS + shards / SECONDS_PER_DAY,
         f"one per {limits.WORKER_HEARTBEAT_SECONDS} s for each shard in progress, and one at its start",
     )
     yield (
@@ -222,7 +223,7 @@ def _functions(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
     joining = sum(day.jobs * _joining_seconds(day) for day in days)
     yield (
         "lambda.concurrency",
-        reserved + max((publishing + joining) / SECONDS_A_DAY, limits.UNRESERVED_CALLS),
+        reserved + max((publishing + joining) / SECONDS_PER_DAY, limits.UNRESERVED_CALLS),
         f"{reserved} reserved for checks, API and scheduler, and the mean of all other calls, at least "
         f"{limits.UNRESERVED_CALLS}",
     )
@@ -236,8 +237,8 @@ def _functions(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
 def _objects(days: Sequence[BatchDay]) -> Iterator[tuple[str, float, str]]:
     """Yield the use by objects, as if all were below the prefix of one job."""
     commits = max(map(_commits_a_second, days))
-    ends = max(day.shards * limits.OBJECTS_PER_SHARD for day in days) / SECONDS_A_DAY
-    segments = max(day.segments * limits.OBJECTS_PER_SEGMENT + day.shards for day in days) / SECONDS_A_DAY
+    ends = max(day.shards * limits.OBJECTS_PER_SHARD for day in days) / SECONDS_PER_DAY
+    segments = max(day.segments * limits.OBJECTS_PER_SEGMENT + day.shards for day in days) / SECONDS_PER_DAY
     yield (
         "s3.writes",
         commits + ends + segments,
@@ -258,9 +259,9 @@ def _records_and_requests(days: Sequence[BatchDay]) -> Iterator[tuple[str, float
     running = sum(day.running_jobs for day in days)
     yield (
         "dynamodb.writes",
-        (jobs * _WRITES_A_JOB / SECONDS_A_DAY + running / limits.SCHEDULE_SECONDS) * _UNITS_A_WRITE
+        (jobs * _WRITES_A_JOB / SECONDS_PER_DAY + running / limits.SCHEDULE_SECONDS) * _UNITS_A_WRITE
         + _places(days) / limits.WORKER_HEARTBEAT_SECONDS
-        + shards / SECONDS_A_DAY,
+        + shards / SECONDS_PER_DAY,
         f"{_WRITES_A_JOB} writes per job, one per minute while it runs, and one per "
         f"{limits.WORKER_HEARTBEAT_SECONDS} s for each shard in progress, as if all were in one partition",
     )
@@ -272,12 +273,12 @@ def _records_and_requests(days: Sequence[BatchDay]) -> Iterator[tuple[str, float
     uploads = sum(day.requests * day.line_bytes for day in days) / limits.MAX_REQUEST_BYTES
     yield (
         "apigateway.requests",
-        (uploads + jobs * _REQUESTS_A_JOB) / SECONDS_A_DAY + running / limits.SCHEDULE_SECONDS,
+        (uploads + jobs * _REQUESTS_A_JOB) / SECONDS_PER_DAY + running / limits.SCHEDULE_SECONDS,
         "all input in parts of 4 MiB, 10 requests per job, and one per minute while it runs",
     )
     yield (
         "events.invocations",
-        jobs * _INVOCATIONS_A_JOB / SECONDS_A_DAY + 1 / limits.SCHEDULE_SECONDS,
+        jobs * _INVOCATIONS_A_JOB / SECONDS_PER_DAY + 1 / limits.SCHEDULE_SECONDS,
         f"{_INVOCATIONS_A_JOB} per job, and those of the scheduler",
     )
 
@@ -308,7 +309,7 @@ def _preparing(days: Sequence[BatchDay]) -> int:
         day.jobs * math.ceil(day.segments_of_a_job / limits.MAX_CONCURRENT_SEGMENTS) * _segment_seconds(day)
         for day in days
     )
-    return math.ceil(busy / SECONDS_A_DAY)
+    return math.ceil(busy / SECONDS_PER_DAY)
 
 
 def _events(day: BatchDay) -> int:

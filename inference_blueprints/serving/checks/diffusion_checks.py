@@ -13,8 +13,8 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.wording import listing
 from inference_catalog import Pipeline
 from inference_contracts.errors import Finding
+from inference_contracts.units import GIB
 
-_GIB = 1024**3
 _SUGGESTED_INSTANCE_TYPES = 3
 
 
@@ -132,4 +132,4 @@ def _too_slow(resolved: ResolvedWorkers) -> str | None:
 
 
 def _gib(count: float) -> str:
-    return f"{count / _GIB:.1f} GiB"
+    return f"{count / GIB:.1f} GiB"

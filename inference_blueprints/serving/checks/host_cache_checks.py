@@ -14,15 +14,14 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.errors import Finding
+from inference_contracts.units import MIB, MIB_PER_GIB
 
-_MIB_PER_GIB = 1024
-_BYTES_PER_MIB = 2**20
 # Allowance for the engine's own processes: the server, the scheduler, and for each device one with the CUDA
 # libraries and the 4 GiB buffer for streamed weights.
-_ENGINE_MIB = 8 * _MIB_PER_GIB
-_ENGINE_MIB_PER_DEVICE = 8 * _MIB_PER_GIB
+_ENGINE_MIB = 8 * MIB_PER_GIB
+_ENGINE_MIB_PER_DEVICE = 8 * MIB_PER_GIB
 # LMCache's server: the CUDA libraries again, and data on its way to further tiers.
-_LMCACHE_MIB = 8 * _MIB_PER_GIB
+_LMCACHE_MIB = 8 * MIB_PER_GIB
 
 
 def host_cache_findings(
@@ -77,12 +76,12 @@ def _does_not_fit(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str | No
     engine = _engine_mib(resolved, memory)
     if host_cache_mib(resolved) + engine <= share:
         return None
-    most = (share - engine) // _MIB_PER_GIB
+    most = (share - engine) // MIB_PER_GIB
     remedy = f"set at most {most}" if most > 0 else "leave kvCache out, or take a type with more memory"
     return (
-        f"got {host_cache_mib(resolved) // _MIB_PER_GIB}, but a worker of '{resolved.label}' gets "
-        f"{share // _MIB_PER_GIB} GiB of a node's memory in pool '{resolved.pool.name}', of which the engine "
-        f"itself takes {-(-engine // _MIB_PER_GIB)} GiB; {remedy}"
+        f"got {host_cache_mib(resolved) // MIB_PER_GIB}, but a worker of '{resolved.label}' gets "
+        f"{share // MIB_PER_GIB} GiB of a node's memory in pool '{resolved.pool.name}', of which the engine "
+        f"itself takes {-(-engine // MIB_PER_GIB)} GiB; {remedy}"
     )
 
 
@@ -93,14 +92,14 @@ def _engine_mib(resolved: ResolvedWorkers, memory: MemoryEstimate) -> int:
     if kv_transfer(resolved) != "ucx":
         return engine
     # Without RDMA, each device block has a copy in the host's memory, from which it is sent.
-    return engine + memory.kv_cache_bytes * resolved.tensor_parallel_size // _BYTES_PER_MIB
+    return engine + memory.kv_cache_bytes * resolved.tensor_parallel_size // MIB
 
 
 def _holds_too_little(resolved: ResolvedWorkers, sizing: Sizing) -> str | None:
     """Warn that the accelerators' cache is larger than the host's, which holds copies of it."""
     if sizing.host_kv_tokens > sizing.kv_tokens:
         return None
-    gib = host_cache_mib(resolved) // _MIB_PER_GIB
+    gib = host_cache_mib(resolved) // MIB_PER_GIB
     enough = -(-2 * gib * sizing.kv_tokens // max(1, sizing.host_kv_tokens))
     return (
         f"got {gib}, which holds {sizing.host_kv_tokens} tokens per worker of '{resolved.label}'; its "

@@ -24,8 +24,8 @@ from inference_blueprints.serving.estimates.traffic import worker_requests_per_s
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog.neuron import device_groups
 from inference_contracts.errors import Finding
+from inference_contracts.units import GIB
 
-_GIB = 1024**3
 _TENSOR_PARALLEL_SIZES = (1, 2, 4, 8, 16)
 _SUGGESTED_INSTANCE_TYPES = 3
 
@@ -239,4 +239,4 @@ def _price(instance_type: catalog.InstanceType) -> float:
 
 def _gib(count: float) -> str:
     """Format bytes as GiB."""
-    return f"{count / _GIB:.1f} GiB"
+    return f"{count / GIB:.1f} GiB"

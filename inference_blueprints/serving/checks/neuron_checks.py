@@ -13,8 +13,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.wording import listing
 from inference_catalog.neuron import NeuronRoute, device_groups, neuron_route
 from inference_contracts.errors import Finding
-
-_GIB = 1024**3
+from inference_contracts.units import GIB
 
 
 def neuron_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
@@ -60,7 +59,7 @@ def cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     route = neuron_route(resolved.accelerator)
     if resolved.model.engine.vllm_neuron is None or route is None:
         return
-    left = worker_memory(resolved).kv_cache_bytes / _GIB
+    left = worker_memory(resolved).kv_cache_bytes / GIB
     if left < route.least_kv_gib:
         yield Finding(
             (*resolved.path, "tensorParallelSize"),

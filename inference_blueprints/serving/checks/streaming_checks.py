@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
 
 import inference_catalog as catalog
 from inference_blueprints.serving.streaming import job_size as sizes
@@ -15,8 +14,7 @@ from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.types import Spec
 from inference_contracts.errors import Finding
-
-_GB: Final = 10**9
+from inference_contracts.units import GB
 
 
 def calls_are_within_the_peak(spec: Spec) -> Iterator[Finding]:
@@ -102,7 +100,7 @@ def signals_fit_the_store(spec: Spec) -> Iterator[Finding]:
     if spec.signal_store is None:
         return
     most = spec.signal_store.valkey.max_gb
-    total = sum(stream_load(job).signal_bytes for _, job in usable(spec.streaming)) / _GB
+    total = sum(stream_load(job).signal_bytes for _, job in usable(spec.streaming)) / GB
     if total > most:
         message = (
             f"got {most}, but the signals of the streaming jobs take up to {total:,.1f} GB before they "

@@ -19,8 +19,8 @@ from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.shared_cache import BUCKET_REFERENCE, shared_cache
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnginePort
+from inference_contracts.units import MIB_PER_GIB
 
-_MIB_PER_GIB = 1024
 # Both on loopback. The first is LMCache's default.
 _PORT, _HTTP_PORT = 5555, 5556
 #: Where a worker sets them.
@@ -79,7 +79,7 @@ def _server_arguments(resolved: ResolvedWorkers, block_size: int) -> Iterator[st
         "http-port": _HTTP_PORT,
         "chunk-size": chunk_tokens(resolved, block_size),
         "max-workers": resolved.tensor_parallel_size,
-        "l1-size-gb": host_cache_mib(resolved) // _MIB_PER_GIB,
+        "l1-size-gb": host_cache_mib(resolved) // MIB_PER_GIB,
         "eviction-policy": "LRU",
     }
     for name, value in arguments.items():
@@ -112,7 +112,7 @@ def _adapters(resolved: ResolvedWorkers) -> Iterator[Mapping[str, object]]:
             "base_path": _NVME_DIRECTORY,
             # Bypass the page cache, which counts towards the pod's memory.
             "use_odirect": True,
-            "max_capacity_gb": nvme // _MIB_PER_GIB,
+            "max_capacity_gb": nvme // MIB_PER_GIB,
             # Without this setting nothing is ever deleted.
             "eviction": {"eviction_policy": "LRU"},
         }

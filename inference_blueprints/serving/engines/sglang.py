@@ -29,14 +29,12 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue
 from inference_blueprints.spec.types import Model
 from inference_catalog import Accelerator
-
-_BYTES_PER_MIB, _BYTES_PER_GB = 2**20, 10**9
+from inference_contracts.units import GB, GIB, MIB
 
 _MODEL = "set weights.huggingFace"
 _NAMED_DOWNLOAD = "weights come from the Hugging Face Hub; set weights.huggingFace"
 # SGLang's default by GiB of device memory (``handle_gpu_memory_settings``).
 _STEP_TOKENS = ((160, 16384), (60, 8192), (20, 4096), (0, 2048))
-_GIB = 1024**3
 # Decode workers find a prefill worker through a server that listens on the API server's address.
 _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 -- of a pod
 
@@ -109,7 +107,7 @@ class Sglang(ServingEngine):
         return planned
 
     def step_tokens(self, accelerator: Accelerator) -> int:
-        gib = accelerator.memory_bytes / _GIB
+        gib = accelerator.memory_bytes / GIB
         return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
 
     def memory_share(self, memory: MemoryEstimate, device_bytes: int) -> float:
@@ -126,7 +124,7 @@ class Sglang(ServingEngine):
         if not mib:
             return 1
         devices = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
-        return _hicache_gigabytes(resolved) * _BYTES_PER_GB * devices / (mib * _BYTES_PER_MIB)
+        return _hicache_gigabytes(resolved) * GB * devices / (mib * MIB)
 
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         weights = resolved.model.weights
@@ -177,8 +175,8 @@ class Sglang(ServingEngine):
 
 def _hicache_gigabytes(resolved: ResolvedWorkers) -> int:
     """Return ``--hicache-size`` per device, at least 1: 0 would mean twice the size of the device's cache."""
-    each = host_cache_mib(resolved) * _BYTES_PER_MIB // resolved.tensor_parallel_size
-    return max(1, each // _BYTES_PER_GB)
+    each = host_cache_mib(resolved) * MIB // resolved.tensor_parallel_size
+    return max(1, each // GB)
 
 
 def _parallelism(resolved: ResolvedWorkers) -> Mapping[str, Argument]:

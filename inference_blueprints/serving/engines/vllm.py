@@ -33,11 +33,11 @@ from inference_blueprints.serving.types import EnginePort, EnvironmentValue, Own
 from inference_blueprints.serving.weights_loading import s3_address
 from inference_blueprints.spec.types import Model
 from inference_catalog import Accelerator
+from inference_contracts.units import GIB
 
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 # vLLM's default for an API server by GiB of device memory; A100 always gets the lowest (vllm#17885).
 _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
-_GIB = 1024**3
 # Default of the port on which workers exchange what NIXL needs. Each data parallel rank adds its index
 # (``kv_connector/v1/nixl`` of vLLM 0.31.0).
 _NIXL = 5600
@@ -116,7 +116,7 @@ class Vllm(ServingEngine):
         return (model, *command_line(options))
 
     def step_tokens(self, accelerator: Accelerator) -> int:
-        gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / _GIB
+        gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / GIB
         return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
 
     def frees_windows(self, resolved: ResolvedWorkers) -> bool:

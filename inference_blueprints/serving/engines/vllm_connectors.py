@@ -21,11 +21,11 @@ from inference_blueprints.serving.engines.lmcache import lmcache_connector, uses
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import KvTransfer
+from inference_contracts.units import MIB
 
 # Blocks that cannot be loaded are computed again, and ``vllm:nixl_num_failed_transfers`` counts them. By
 # vLLM's default the request fails, which a client of Dynamo sees as status 500.
 _RECOMPUTE: Mapping[str, str] = MappingProxyType({"kv_load_failure_policy": "recompute"})
-_BYTES_PER_MIB = 2**20
 # ``kv_both`` is deprecated for NIXL (``kv_connector/v1/nixl/connector.py`` of vLLM 0.31.0). A decode worker
 # would return blocks for the next turn of a prefill worker only with ``bidirectional_kv_xfer``, which is off
 # by default (``nixl/base_scheduler.py``) and which neither Dynamo's nor llm-d's router uses.
@@ -68,7 +68,7 @@ def _connectors(resolved: ResolvedWorkers, block_size: int) -> Iterator[Mapping[
         yield lmcache_connector(resolved, block_size)
     elif cache:
         # The events carry token ids, so the router learns which blocks are kept here.
-        extra = {"cpu_bytes_to_use": cache * _BYTES_PER_MIB, "self_describing_kv_events": True}
+        extra = {"cpu_bytes_to_use": cache * MIB, "self_describing_kv_events": True}
         yield {
             "kv_connector": "OffloadingConnector",
             "kv_role": "kv_both",

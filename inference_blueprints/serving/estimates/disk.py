@@ -24,8 +24,7 @@ from inference_blueprints.serving.weights_loading import STREAMING_ENGINES
 from inference_blueprints.spec.types import NvmeKvCache
 from inference_catalog import InstanceType
 from inference_contracts.errors import Finding
-
-_MIB_PER_GIB = 1024
+from inference_contracts.units import MIB_PER_GIB
 
 
 def worker_disk_mib(resolved: ResolvedWorkers) -> int:
@@ -42,7 +41,7 @@ def nvme_cache_mib(resolved: ResolvedWorkers) -> int:
     section = _section(resolved)
     if section is None:
         return 0
-    return section.gib * _MIB_PER_GIB if section.gib else _most_nvme_cache_mib(resolved)
+    return section.gib * MIB_PER_GIB if section.gib else _most_nvme_cache_mib(resolved)
 
 
 def disk_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
@@ -69,9 +68,7 @@ def _section(resolved: ResolvedWorkers) -> NvmeKvCache | None:
 
 def _node_cache_mib(resolved: ResolvedWorkers) -> int:
     """Return the largest size of the cache that the workers of a node share, in MiB."""
-    return (
-        node_cache_gib(resolved.blueprint, resolved.pool) * _MIB_PER_GIB if uses_node_cache(resolved) else 0
-    )
+    return node_cache_gib(resolved.blueprint, resolved.pool) * MIB_PER_GIB if uses_node_cache(resolved) else 0
 
 
 def _replicas(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
@@ -87,13 +84,13 @@ def _too_small(resolved: ResolvedWorkers) -> str | None:
         replicas = min(_replicas(resolved, instance_type), resolved.workers.most)
         needed = IMAGES_MIB + _node_cache_mib(resolved) + replicas * own_disk_mib(resolved)
         nvme = nvme_mib(resolved, instance_type)
-        available = nvme or resolved.pool.disk.size_gib * _MIB_PER_GIB
+        available = nvme or resolved.pool.disk.size_gib * MIB_PER_GIB
         if needed > available:
-            gib = -(-needed // _MIB_PER_GIB)
+            gib = -(-needed // MIB_PER_GIB)
             remedy = "use an instance type with more" if nvme else f"set its disk.sizeGib to {gib}"
             return (
                 f"got pool '{resolved.pool.name}', whose {instance_type.name} has "
-                f"{available // _MIB_PER_GIB} GiB of disk; the images and the files of {replicas} replicas "
+                f"{available // MIB_PER_GIB} GiB of disk; the images and the files of {replicas} replicas "
                 f"per node need {gib} GiB; {remedy}{streamed}"
             )
     return None
@@ -106,14 +103,14 @@ def _most_nvme_cache_mib(resolved: ResolvedWorkers) -> int:
         // _replicas(resolved, each)
         for each in resolved.types
     )
-    return max(0, room - own_disk_mib(resolved)) // _MIB_PER_GIB * _MIB_PER_GIB
+    return max(0, room - own_disk_mib(resolved)) // MIB_PER_GIB * MIB_PER_GIB
 
 
 def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[Finding]:
     """Check that NVMe exists, is large enough, and holds more KV cache than the memory tier before it."""
     path = (*resolved.model_path, "kvCache", "nvme", *(("gib",) if section.gib else ()))
-    most, cache = _most_nvme_cache_mib(resolved) // _MIB_PER_GIB, nvme_cache_mib(resolved) // _MIB_PER_GIB
-    memory = host_cache_mib(resolved) // _MIB_PER_GIB
+    most, cache = _most_nvme_cache_mib(resolved) // MIB_PER_GIB, nvme_cache_mib(resolved) // MIB_PER_GIB
+    memory = host_cache_mib(resolved) // MIB_PER_GIB
     without = [each.name for each in resolved.types if not nvme_mib(resolved, each)]
     if without:
         snapshot = resolved.pool.image_snapshot_id

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import inference_catalog as catalog
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.spec import types as spec
+from inference_contracts.units import MIB_PER_GIB
 
-_MIB_PER_GIB = 1024
 _LEAST_REPLICAS = 2
 #: Half of the processor time is free at the peak: one of two frontends can carry it alone for a while.
 _BUSY_SHARE = 0.5
@@ -46,5 +46,5 @@ def frontend_size(model: spec.Model, deployment: spec.Deployment) -> FrontendSiz
     largest = given.cpu or load.largest_cpu
     replicas = given.replicas or max(_LEAST_REPLICAS, math.ceil(needed / largest))
     cpu = given.cpu or max(1, math.ceil(needed / replicas))
-    memory = given.memory_gib * _MIB_PER_GIB if given.memory_gib else cpu * load.memory_mib_per_cpu
+    memory = given.memory_gib * MIB_PER_GIB if given.memory_gib else cpu * load.memory_mib_per_cpu
     return FrontendSize(replicas, cpu, memory)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.units import MIB, MIB_PER_GIB
 
-_MIB_PER_GIB = 1024
-_BYTES_PER_MIB = 2**20
-_LARGEST_OTHER_SHARED_MEMORY_MIB = 16 * _MIB_PER_GIB
+_LARGEST_OTHER_SHARED_MEMORY_MIB = 16 * MIB_PER_GIB
 
 
 def host_cache_mib(resolved: ResolvedWorkers) -> int:
@@ -21,7 +20,7 @@ def host_cache_mib(resolved: ResolvedWorkers) -> int:
     section = resolved.model.kv_cache
     if section is None or resolved.role == "decode":
         return 0
-    return section.host_memory_gib * _MIB_PER_GIB
+    return section.host_memory_gib * MIB_PER_GIB
 
 
 def kept_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: int, mib: float) -> int:
@@ -38,7 +37,7 @@ def kept_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: i
     mib
         Size of the memory or disk, in MiB.
     """
-    tokens = int(mib * _BYTES_PER_MIB // whole_kv_bytes_per_token(resolved, memory))
+    tokens = int(mib * MIB // whole_kv_bytes_per_token(resolved, memory))
     return tokens // block_size * block_size
 
 

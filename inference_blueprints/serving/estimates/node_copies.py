@@ -19,6 +19,7 @@ from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.holes import usable
 from inference_catalog import InstanceType
 from inference_contracts.errors import Finding
+from inference_contracts.units import GB, MIB, MIB_PER_GIB
 
 #: The unpacked runtime image, and the operating system, in MiB.
 IMAGES_MIB = 40 * 1024
@@ -27,12 +28,10 @@ KEPT_FREE = 0.12
 #: Memory of the program that fills and holds the node's cache, in MiB, and its vCPUs.
 SIDECAR_MEMORY_MIB, SIDECAR_CPU = 1024, 1
 
-_MIB_PER_GIB = 1024
-_BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 2**20
 # Compiled kernels of a worker, or of all workers of a release on a node.
-_KERNELS_MIB = 20 * _MIB_PER_GIB
+_KERNELS_MIB = 20 * MIB_PER_GIB
 # Temporary files of a worker that shares everything else.
-_TEMPORARY_MIB = 2 * _MIB_PER_GIB
+_TEMPORARY_MIB = 2 * MIB_PER_GIB
 # Files of a model besides its weights: tokenizer, configuration, documents.
 _OTHER_FILES_MIB = 512
 
@@ -81,7 +80,7 @@ def node_cache_gib(blueprint: spec.Blueprint, pool: spec.Pool) -> int:
     sizes = _copy_sizes(workers)
     wanted = sum(sizes) + max(sizes, default=0) + _kernels_mib(workers)
     fits = all(wanted <= _room_mib(workers, each) for each in workers[0].types)
-    return -(-wanted // _MIB_PER_GIB) if fits else 0
+    return -(-wanted // MIB_PER_GIB) if fits else 0
 
 
 def own_disk_mib(resolved: ResolvedWorkers) -> int:
@@ -93,7 +92,7 @@ def nvme_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
     """Return the NVMe of a node in MiB; 0 if its pods' files lie on EBS."""
     if resolved.pool.image_snapshot_id:
         return 0
-    return (instance_type.local_nvme_gb or 0) * _BYTES_PER_GB // _BYTES_PER_MIB
+    return (instance_type.local_nvme_gb or 0) * GB // MIB
 
 
 def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
@@ -117,8 +116,8 @@ def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         return
     workers = _workers_of(resolved.blueprint, pool)
     sizes, kernels = _copy_sizes(workers), _kernels_mib(workers)
-    least = -(-(sum(sizes) + kernels) // _MIB_PER_GIB)
-    enough = -(-(sum(sizes) + max(sizes, default=0) + kernels) // _MIB_PER_GIB)
+    least = -(-(sum(sizes) + kernels) // MIB_PER_GIB)
+    enough = -(-(sum(sizes) + max(sizes, default=0) + kernels) // MIB_PER_GIB)
     if given < least:
         message = (
             f"got pool '{pool.name}' with disk.nodeCacheGib {given}; the weights and compiled kernels of its "
@@ -137,10 +136,10 @@ def _own_disk_mib(resolved: ResolvedWorkers, *, cached: bool) -> int:
     files = _TEMPORARY_MIB if cached else _KERNELS_MIB
     if resolved.draft_file_bytes:
         # The engine downloads it into the worker's own files: the node's copy holds one repository.
-        files += -(-resolved.draft_file_bytes // _BYTES_PER_MIB) + _OTHER_FILES_MIB
+        files += -(-resolved.draft_file_bytes // MIB) + _OTHER_FILES_MIB
     copied = cached and _wants_copy(resolved.blueprint, resolved.model)
     elsewhere = can_stream(resolved.model) or copied
-    return files if elsewhere else files + resolved.shape.weight_bytes // _BYTES_PER_MIB
+    return files if elsewhere else files + resolved.shape.weight_bytes // MIB
 
 
 def _shares_by_default(model: spec.Model) -> bool:
@@ -188,7 +187,7 @@ def _copy_sizes(workers: list[ResolvedWorkers]) -> list[int]:
         for each in workers
         if _wants_copy(each.blueprint, each.model)
     }
-    return [-(-size // _BYTES_PER_MIB) + _OTHER_FILES_MIB for size in sizes.values()]
+    return [-(-size // MIB) + _OTHER_FILES_MIB for size in sizes.values()]
 
 
 def _kernels_mib(workers: list[ResolvedWorkers]) -> int:
@@ -197,7 +196,7 @@ def _kernels_mib(workers: list[ResolvedWorkers]) -> int:
 
 def _room_mib(workers: list[ResolvedWorkers], instance_type: InstanceType) -> int:
     """Return the part of a node's disk that images and the workers' own files leave."""
-    disk = nvme_mib(workers[0], instance_type) or workers[0].pool.disk.size_gib * _MIB_PER_GIB
+    disk = nvme_mib(workers[0], instance_type) or workers[0].pool.disk.size_gib * MIB_PER_GIB
     own = max(_node_files_mib(each, instance_type) for each in workers)
     return int(disk * (1 - KEPT_FREE)) - IMAGES_MIB - own
 
@@ -205,6 +204,6 @@ def _room_mib(workers: list[ResolvedWorkers], instance_type: InstanceType) -> in
 def _node_files_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
     """Return the disk for the own files of as many workers as a node holds."""
     cache = resolved.model.kv_cache
-    kept = (cache.nvme.gib or 0) * _MIB_PER_GIB if cache and cache.nvme else 0
+    kept = (cache.nvme.gib or 0) * MIB_PER_GIB if cache and cache.nvme else 0
     each = _own_disk_mib(resolved, cached=_shares_by_default(resolved.model)) + kept
     return max(1, replicas_per_node(instance_type, resolved.accelerators_per_node)) * each

@@ -10,9 +10,9 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import InstanceType, nat_gateways
 from inference_catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
 from inference_catalog.volumes import image_volume_mib_per_second
+from inference_contracts.units import MIB
 
 _BYTES_PER_MEGABIT = 125_000
-_MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def start_time(resolved: ResolvedWorkers, image: str, kind: InstanceType, togeth
     image_bytes, image_rate = _image_bytes(image), min(limits.values())
     if resolved.pool.image_snapshot_id:
         image_bytes = _image_bytes(image, unpacked=True)
-        image_rate = min(INITIALIZATION_MIB_PER_SECOND * _MIB, disk or network)
+        image_rate = min(INITIALIZATION_MIB_PER_SECOND * MIB, disk or network)
     return StartTime(image_bytes, image_rate, weights, on_the_way[limit], limit)
 
 
@@ -111,4 +111,4 @@ def _disk_bytes_per_second(kind: InstanceType, resolved: ResolvedWorkers) -> int
     volume = image_volume_mib_per_second(resolved.types, from_snapshot=bool(resolved.pool.image_snapshot_id))
     if volume is None:
         return None
-    return min(volume * _MIB, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)
+    return min(volume * MIB, kind.ebs_bandwidth_mbps * _BYTES_PER_MEGABIT)

@@ -14,12 +14,10 @@ from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.sections.streaming.rules import ZONES_OF_EXPRESS
 from inference_blueprints.spec.types import ExpressKafka, StreamingJob
 from inference_catalog import BrokerSize
+from inference_contracts.units import GB, MB, SECONDS_PER_HOUR
 
 #: Replicas of a partition of an Express cluster, which AWS fixes.
 _REPLICAS: Final = 3
-_MB: Final = 1e6
-_SECONDS_AN_HOUR: Final = 3600
-_GB: Final = 1e9
 #: Partitions of a topic of dead letters: few records, and no order is needed among them.
 DEAD_LETTER_PARTITIONS: Final = 3
 #: Default quota of brokers of a cluster.
@@ -83,15 +81,15 @@ def broker_load(jobs: Iterable[StreamingJob]) -> BrokerLoad:
     for _, job in usable(jobs):
         load, size, topic = stream_load(job), job_size(job), job.events.topic
         written[topic] = max(written.get(topic, 0.0), load.ingress_bytes_per_second)
-        stored[topic] = written[topic] * job.events.retention_hours * _SECONDS_AN_HOUR
+        stored[topic] = written[topic] * job.events.retention_hours * SECONDS_PER_HOUR
         egress += load.ingress_bytes_per_second
         connections += size.parallelism * _CONNECTIONS_PER_SUBTASK
         partitions += DEAD_LETTER_PARTITIONS
     return BrokerLoad(
-        ingress_mb_per_second=sum(written.values()) / _MB,
-        egress_mb_per_second=egress / _MB,
+        ingress_mb_per_second=sum(written.values()) / MB,
+        egress_mb_per_second=egress / MB,
         partitions=partitions * _REPLICAS,
-        stored_gb=sum(stored.values()) / _GB,
+        stored_gb=sum(stored.values()) / GB,
         connections=connections,
     )
 

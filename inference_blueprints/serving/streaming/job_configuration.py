@@ -19,8 +19,8 @@ from inference_contracts.streaming_job import (
     StreamedRequest,
     StreamingJobConfiguration,
 )
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 
-_MILLIS = 1000
 #: One more attempt than the first: the deadline holds for both.
 _ATTEMPTS = 2
 
@@ -68,7 +68,7 @@ def job_configuration(
             key=job.session.key,
             time=job.session.time,
             id=job.session.id,
-            gap_millis=job.session.gap_seconds * _MILLIS,
+            gap_millis=job.session.gap_seconds * MILLISECONDS_PER_SECOND,
             debounce_millis=job.session.debounce_millis,
             max_events=job.session.max_events,
         ),

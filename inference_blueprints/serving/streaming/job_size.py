@@ -15,6 +15,7 @@ from typing import Final
 import inference_catalog as catalog
 from inference_blueprints.serving.streaming.stream_load import StreamLoadFigures, stream_load
 from inference_blueprints.spec.types import StreamingJob
+from inference_contracts.units import GB, MICROSECONDS_PER_SECOND
 
 #: Default quota of an application.
 MOST_KPUS: Final = 64
@@ -22,8 +23,6 @@ MOST_SUBTASKS_PER_KPU: Final = 8
 MOST_PARALLELISM: Final = 256
 KPU_DISK_GB: Final = 50
 _KPU_HEAP_BYTES: Final = 3 * 10**9
-_GB: Final = 10**9
-_MICROSECONDS: Final = 1e6
 #: Half of each KPU is free in the busiest minute: to catch up after a restart, and for bursts.
 _BUSY_SHARE: Final = 0.5
 #: Calls in flight that a job may have, as a multiple of the mean: bursts, slow answers and second attempts.
@@ -104,7 +103,7 @@ def most_calls_per_kpu(job: StreamingJob) -> float:
     load, cost = stream_load(job), catalog.job_load()
     events = load.events_per_second / load.calls_per_second
     each = cost.microseconds_per_call + events * cost.microseconds_per_event
-    return _BUSY_SHARE * _MICROSECONDS / each
+    return _BUSY_SHARE * MICROSECONDS_PER_SECOND / each
 
 
 def _topic_subtasks(load: StreamLoadFigures) -> int:
@@ -129,7 +128,7 @@ def _cpu_kpus(load: StreamLoadFigures) -> float:
 
 def _busy_kpus(load: StreamLoadFigures, microseconds_per_event: float, microseconds_per_call: float) -> float:
     busy = load.events_per_second * microseconds_per_event + load.calls_per_second * microseconds_per_call
-    return busy / _MICROSECONDS / _BUSY_SHARE
+    return busy / MICROSECONDS_PER_SECOND / _BUSY_SHARE
 
 
 def _in_flight_kpus(load: StreamLoadFigures) -> float:
@@ -145,4 +144,4 @@ def _in_flight_kpus(load: StreamLoadFigures) -> float:
 
 def _state_kpus(load: StreamLoadFigures) -> float:
     """Return the KPUs that hold the state on half of their disks, because a checkpoint copies files."""
-    return load.state_bytes / (KPU_DISK_GB * _GB * _BUSY_SHARE)
+    return load.state_bytes / (KPU_DISK_GB * GB * _BUSY_SHARE)

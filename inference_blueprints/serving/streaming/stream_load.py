@@ -13,8 +13,8 @@ from typing import Final
 
 from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 
-_MILLIS: Final = 1000.0
 #: Kafka's record and its share of a batch, without headers: https://kafka.apache.org/documentation/#recordbatch
 _BYTES_BESIDE_AN_EVENT: Final = 70
 #: Key, fields and overhead of a hash in Valkey, and what a record of a signal has beside its value.
@@ -78,7 +78,7 @@ def stream_load(job: StreamingJob) -> StreamLoadFigures:
     # A timer starts with the first event after a prompt, and the events until it ends share a prompt. If
     # events arrive at random, a prompt holds 1 + (events of a session per second) x (time) of them.
     rate = load.events_per_session / load.session_seconds
-    calls = events / (1 + rate * session.debounce_millis / _MILLIS)
+    calls = events / (1 + rate * session.debounce_millis / MILLISECONDS_PER_SECOND)
     prompt_characters = job.prompt.max_input_tokens * BYTES_PER_TOKEN
     kept = min(load.events_per_session, session.max_events)
     # The state holds the kept events and the prompt with their texts. On average, half of a session is over.
@@ -91,7 +91,7 @@ def stream_load(job: StreamingJob) -> StreamLoadFigures:
         sessions_per_second=sessions,
         open_sessions=open_sessions,
         calls_per_second=calls,
-        in_flight=calls * load.latency_millis / _MILLIS,
+        in_flight=calls * load.latency_millis / MILLISECONDS_PER_SECOND,
         event_bytes=event_bytes,
         ingress_bytes_per_second=events * (event_bytes + _BYTES_BESIDE_AN_EVENT),
         state_bytes=open_sessions * session_bytes,

@@ -16,6 +16,7 @@ from inference_blueprints.measure.replay.ramp import TWO_RAMPS, share_at
 from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts import operations_names
+from inference_contracts.units import SECONDS_PER_DAY
 from inference_local.controllers.answers_server import AnswersServer
 from inference_local.controllers.cluster_objects import ClusterObjects
 from inference_local.controllers.controlled_run import ControlledParts, ControlledRun
@@ -44,7 +45,6 @@ _SHIFT_SECONDS = 1.0
 _REQUEST_SECONDS = 8.0
 #: About how long a worker is slow, with another load.
 _SLOWED_SECONDS = 120.0
-_DAY_SECONDS = 86_400.0
 _PROBE_SECONDS = 2.0
 _FIRST_VERSION = "1"
 
@@ -84,7 +84,7 @@ def control(
     began = time.time()
     health, shift = RunClock(began, HEALTH_FACTOR), RunClock(began, SHIFT_FACTOR)
     nodes = {
-        role.name: WorkerNodes(serving.workers, role, partial(_is_ready, serving), began - _DAY_SECONDS)
+        role.name: WorkerNodes(serving.workers, role, partial(_is_ready, serving), began - SECONDS_PER_DAY)
         for role, _ in roles
     }
     first = next(iter(nodes.values()))

@@ -15,6 +15,7 @@ from typing import Self
 from inference_blueprints.measure.replay.replay_result import LATE_MS
 from inference_blueprints.measure.statistics.percentiles import percentile
 from inference_contracts import health_names
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.answers_server import AnswersServer
 from inference_local.controllers.controller_outcomes import (
@@ -32,7 +33,6 @@ from inference_local.report.report_types import ModelRun
 from inference_local.scaling.elastic_run import ElasticRun
 
 _SAMPLE_SECONDS = 2.0
-_MILLISECONDS = 1000.0
 _BEFORE_SECONDS = 30.0
 
 
@@ -222,7 +222,7 @@ class ControlledRun:
         )
         return {
             labels["pod"]: tuple(
-                (at - began, value * _MILLISECONDS) for at, value in points if math.isfinite(value)
+                (at - began, value * MILLISECONDS_PER_SECOND) for at, value in points if math.isfinite(value)
             )
             for labels, points in series
         }

@@ -13,6 +13,7 @@ from typing import Any
 
 from inference_contracts import operations_names
 from inference_contracts.errors import UserError
+from inference_contracts.units import SECONDS_PER_MINUTE
 from inference_local.controllers import controller_program
 from inference_local.controllers.run_clock import RunClock
 from inference_local.emulator.emulator import Emulator
@@ -20,7 +21,6 @@ from inference_local.processes.child_processes import ProcessGroup
 
 MINUTE_HANDLERS = {"health": "gpu_health.minute.handle", "shift": "capacity_shift.handlers.shift"}
 _OPERATIONS = "*-Operations.template.json"
-_MINUTE_SECONDS = 60.0
 #: The emulated cluster has no certificate authority, and an address without TLS needs none.
 _NO_AUTHORITY = "none"
 
@@ -87,7 +87,7 @@ class DeployedFunction:
             "handler": self.handler,
             "began": clock.began,
             "factor": clock.factor,
-            "everySeconds": every_seconds or _MINUTE_SECONDS / clock.factor,
+            "everySeconds": every_seconds or SECONDS_PER_MINUTE / clock.factor,
             "answers": answers,
             "results": str(results),
         }

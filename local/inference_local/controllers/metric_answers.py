@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from inference_contracts import batch_names
+from inference_contracts.units import SECONDS_PER_DAY
 from inference_local.controllers.run_clock import RunClock
 from inference_local.prometheus.local_prometheus import Sample
 
-_DAY_SECONDS = 86_400.0
 _DEMAND = "serving_requests_in_flight"
 
 
@@ -104,9 +104,9 @@ class MetricAnswers:
         before = dict[str, list[tuple[float, float]]]()
         if self.past is not None and _DEMAND in query:
             times = [start + number * step for number in range(skipped) if start + number * step <= end]
-            first = self.clock.began - self.past.days * _DAY_SECONDS
+            first = self.clock.began - self.past.days * SECONDS_PER_DAY
             before[self.past.release] = [
-                (at, self.past.demand((at - first) % _DAY_SECONDS / self.clock.factor))
+                (at, self.past.demand((at - first) % SECONDS_PER_DAY / self.clock.factor))
                 for at in times
                 if at >= first
             ]

@@ -12,6 +12,7 @@ from typing import Protocol, Self
 from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.serving.autoscaling.autoscaler import Autoscaler
 from inference_blueprints.serving.autoscaling.scaled_object import MetricTrigger, ScaledObject
+from inference_contracts.units import SECONDS_PER_HOUR
 from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from inference_local.report.report_types import ModelRun
 from inference_local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
@@ -24,7 +25,6 @@ TIME_FACTOR = 15.0
 _SYNC_SECONDS = 15.0
 #: The clock of schedules begins here: Sunday, 2026-11-01, 12:00 UTC, outside of working hours everywhere.
 _BEGIN = 1793534400.0
-_HOUR_SECONDS = 3600.0
 
 
 class Operator(Protocol):
@@ -146,11 +146,11 @@ class ElasticRun:
             How many sent requests at once, at most. None if requests were not sent by clients.
         """
         failed = [each for each in outcomes if each.failure is not None]
-        hours = self._samples[-1].seconds / _HOUR_SECONDS
+        hours = self._samples[-1].seconds / SECONDS_PER_HOUR
         most = dict.fromkeys(self._gpu_seconds, 0)
         for role, rules, _, _ in self._roles:
             most[role.model] += role.accelerators * rules.most
-        held = {model: seconds / _HOUR_SECONDS for model, seconds in self._gpu_seconds.items()}
+        held = {model: seconds / SECONDS_PER_HOUR for model, seconds in self._gpu_seconds.items()}
         return ScalingOutcome(
             workers_min=min(each.ready for each in self._samples),
             workers_max=max(each.ready for each in self._samples),

@@ -19,9 +19,9 @@ from inference_blueprints.serving.command_line import command_line, flag_values
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS
 from inference_blueprints.serving.types import EnvironmentValue, FilePath, Process, SecretValue
+from inference_contracts.units import GB
 
 _LOOPBACK = "127.0.0.1"
-_BYTES_PER_GB = 1e9
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # The simulator names these arguments as vLLM does.
 _NAMES = ENGINES["vllm"].argument_names
@@ -124,7 +124,7 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         options["--num-host-blocks"] = scheduler.host_blocks
     if engine.workers.transfer_bytes_per_second is not None:
         options["--disaggregation-mode"] = engine.workers.role
-        options["--kv-transfer-bandwidth"] = engine.workers.transfer_bytes_per_second / _BYTES_PER_GB
+        options["--kv-transfer-bandwidth"] = engine.workers.transfer_bytes_per_second / GB
     if engine.profile_file:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]

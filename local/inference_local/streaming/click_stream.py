@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from inference_blueprints.spec.types import StreamingJob
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 
 Kind = Literal["event", "repeated", "late", "poison"]
 
@@ -25,7 +26,6 @@ _SWAPPED_EVERY = 15
 _LONGEST_SESSION = 0.5
 _AFTER_SECONDS = 0.2
 _LATE_MILLIS = 60_000
-_MILLIS = 1000
 #: What a job counts of a session's events in a version.
 _MOST_COUNTED = 999
 #: Factor of the time in a version.
@@ -142,7 +142,7 @@ class _Maker:
         self._count = 0
 
     def event(self, session: str, seconds: float, due: float, kind: Kind = "event") -> Click:
-        millis = self._began + round(seconds * _MILLIS)
+        millis = self._began + round(seconds * MILLISECONDS_PER_SECOND)
         fields = self._fields(session)
         fields[self._job.session.time] = millis
         return Click(due, session, kind, json.dumps(fields).encode(), millis)
@@ -153,7 +153,9 @@ class _Maker:
         if wrong == 0:
             body = f"not JSON, {self._count}".encode()
         else:
-            fields[self._job.session.time] = self._began + round(due * _MILLIS) if wrong == 1 else "yesterday"
+            fields[self._job.session.time] = (
+                self._began + round(due * MILLISECONDS_PER_SECOND) if wrong == 1 else "yesterday"
+            )
             if wrong == 1:
                 del fields[self._job.session.key]
             body = json.dumps(fields).encode()
@@ -167,7 +169,7 @@ class _Maker:
     @property
     def gap_seconds(self) -> float:
         """Time after which an older event is late."""
-        return self._job.session.gap_seconds + _LATE_MILLIS / _MILLIS
+        return self._job.session.gap_seconds + _LATE_MILLIS / MILLISECONDS_PER_SECOND
 
     def _fields(self, session: str) -> dict[str, Any]:
         examples = self._job.events.examples

@@ -14,10 +14,10 @@ from typing import Any, Self
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from valkey.exceptions import ConnectionError as ValkeyConnectionError
 
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.streaming.click_stream import Click
 from inference_local.streaming.streaming_counts import Sighting
 
-_MILLIS = 1000.0
 _POLL_MILLIS = 500
 #: Valkey announces each write of a hash field: https://valkey.io/topics/notifications/
 _NOTIFICATIONS, _CHANNEL = "Eh", "__keyevent@0__:hset"
@@ -143,7 +143,7 @@ class SignalWatch:
             with contextlib.suppress(ValkeyConnectionError):
                 message = self._events.get_message(ignore_subscribe_messages=True, timeout=0.2)
                 if message is not None:
-                    self._look(message["data"].decode(), time.time() * _MILLIS)
+                    self._look(message["data"].decode(), time.time() * MILLISECONDS_PER_SECOND)
 
     def _look(self, key: str, now: float) -> None:
         if key.startswith(self._prefix):

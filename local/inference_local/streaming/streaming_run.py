@@ -12,6 +12,7 @@ from inference_blueprints.serving.streaming.job_configuration import job_configu
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
+from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
 from inference_local.processes.child_processes import ProcessGroup
@@ -58,7 +59,6 @@ _SETTLE_PAUSE_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
 #: Events begin after so many seconds, when all parts of the run are waiting for them.
 _LEAD_SECONDS = 1.0
-_MILLIS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,9 @@ def _replay(
 ) -> StreamingOutcome:
     """Send the stream, kill the job in the middle, wait until nothing more happens, and count."""
     began = time.time() + _LEAD_SECONDS
-    clicks = click_stream(job, seconds=seconds, began_millis=round(began * _MILLIS), seed=_SEED)
+    clicks = click_stream(
+        job, seconds=seconds, began_millis=round(began * MILLISECONDS_PER_SECOND), seed=_SEED
+    )
     expected = expected_of(clicks)
     superseded: list[int | None] = [None]
     with ClickProducer(parts.kafka.address, job.events.topic, clicks, began) as producer:
@@ -186,7 +188,7 @@ def _replay(
             step.update(producer.sent, len(clicks), f"{len(parts.watch.sightings)} signals")
 
         _until(lambda: time.time() >= began + _KILLED_AT * seconds, look)
-        killed = time.time() * _MILLIS
+        killed = time.time() * MILLISECONDS_PER_SECOND
         parts.job.kill()
         superseded.append(None)
         step.update(detail="the job was killed and starts again")
@@ -234,7 +236,7 @@ def _outcome(
         lost=counts.lost,
         duplicated=counts.duplicated,
         kills=1,
-        recovery_seconds=None if recovered is None else (recovered - killed) / _MILLIS,
+        recovery_seconds=None if recovered is None else (recovered - killed) / MILLISECONDS_PER_SECOND,
         event_to_signal_ms=EventToSignal(p50, p99, longest),
         prefix_cache_hit_ratio=counts.cached_tokens / counts.input_tokens if counts.input_tokens else None,
         events_per_second=len(clicks) / seconds,

@@ -26,6 +26,7 @@ from batch.jobs.fields import Fields, read_object
 from batch.jobs.job_record import JobError
 from batch.jobs.signal_choice import read_signal
 from inference_contracts.batch_configuration import BatchTeam, DeclaredSignal, Queue
+from inference_contracts.units import SECONDS_PER_HOUR
 
 #: Formats whose lines may be complete requests.
 LINES: Final = ("jsonl",)
@@ -33,7 +34,6 @@ LINES: Final = ("jsonl",)
 LEAST_PRIORITY: Final = 0
 _LONGEST_TEMPLATE: Final = 256 * 1024
 _MOST_INPUTS: Final = 1000
-_SECONDS_PER_HOUR: Final = 3600
 _INPUT: Final = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})"
 
 
@@ -87,7 +87,7 @@ class JobManifest:
 
     def expires_at(self, submitted_at: int) -> int:
         """Return the deadline of a job, in seconds since 1970 as the time of its submission."""
-        return submitted_at + round(self.deadline_hours * _SECONDS_PER_HOUR)
+        return submitted_at + round(self.deadline_hours * SECONDS_PER_HOUR)
 
 
 def unread_manifest(queue: Queue) -> JobManifest:

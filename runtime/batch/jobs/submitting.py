@@ -17,9 +17,7 @@ from batch.jobs.manifest import JobManifest
 from batch.jobs.storage import Storage
 from inference_contracts.batch_configuration import BatchTeam, DeclaredSignal, Queue
 from inference_contracts.batch_keys import JobKeys, new_job
-
-_SECONDS_PER_HOUR = 3600
-_SECONDS_PER_DAY = 86_400
+from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class Submitter:
 
 
 def _job(submission: SubmittedJob, *, now: int) -> Job:
-    manifest, kept = submission.manifest, submission.queue.keep_days * _SECONDS_PER_DAY
+    manifest, kept = submission.manifest, submission.queue.keep_days * SECONDS_PER_DAY
     return Job(
         id=new_job(submission.queue.model),
         team=submission.team.name,
@@ -123,7 +121,7 @@ def _job(submission: SubmittedJob, *, now: int) -> Job:
 
 def _publication(signal: DeclaredSignal) -> Publication:
     """Return the destination of the answers of a job submitted now."""
-    return Publication(signal.name, time.time_ns() // 1_000_000, round(signal.ttl_hours * _SECONDS_PER_HOUR))
+    return Publication(signal.name, time.time_ns() // 1_000_000, round(signal.ttl_hours * SECONDS_PER_HOUR))
 
 
 def _request(job: Job, submission: SubmittedJob) -> JobRequest:

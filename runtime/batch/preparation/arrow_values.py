@@ -18,12 +18,13 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import types
 
+from inference_contracts.units import SECONDS_PER_DAY
+
 #: Converts an array to JSON values.
 Reader = Callable[[Any], list[Any]]
 
 _MOST_LEVELS: Final = 32
 _EPOCH: Final = datetime(1970, 1, 1)
-_DAY_SECONDS: Final = 86_400
 #: Units per second, and their number of digits.
 _UNITS: Final = {"s": (1, 0), "ms": (10**3, 3), "us": (10**6, 6), "ns": (10**9, 9)}
 _PLAIN: Final = (
@@ -112,7 +113,7 @@ def reader_of(kind: Any, name: str, *, levels: int = _MOST_LEVELS) -> Reader:
         (types.is_float64, _finite),
         (types.is_floating, _short),
         (types.is_decimal, _decimals),
-        (types.is_date32, partial(_dates, seconds=Fraction(_DAY_SECONDS), integers=pa.int32())),
+        (types.is_date32, partial(_dates, seconds=Fraction(SECONDS_PER_DAY), integers=pa.int32())),
         (types.is_date64, partial(_dates, seconds=Fraction(1, 1000), integers=pa.int64())),
     ):
         if fits(kind):
@@ -198,7 +199,7 @@ def _times(array: Any, *, unit: str, integers: Any) -> list[Any]:
 
     def text(value: int) -> str:
         whole, rest = divmod(value, parts)
-        if not 0 <= whole < _DAY_SECONDS:
+        if not 0 <= whole < SECONDS_PER_DAY:
             raise UnfitValueError("is not a time of day")
         return f"{_moment(whole).time().isoformat()}{_fraction(rest, digits)}"
 

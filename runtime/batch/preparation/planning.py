@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from batch.contracts.request import JobRequest
 from batch.preparation.segment_report import SegmentReport, ShardEntry
 from inference_contracts.json_record import JsonRecord
+from inference_contracts.units import SECONDS_PER_HOUR
 
-_SECONDS_PER_HOUR = 3600
 # S3 joins the shards' results from this many parts at most, and a map has this many children at most.
 _MOST_SHARDS = 10_000
 
@@ -117,7 +117,7 @@ def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int
         shards=len(shards),
         input_tokens=asked,
         output_tokens=answered,
-        hours=capacity.seconds(asked, answered) / _SECONDS_PER_HOUR,
+        hours=capacity.seconds(asked, answered) / SECONDS_PER_HOUR,
         usd=capacity.usd(asked, answered),
     )
     faults = tuple(_faults(reports))

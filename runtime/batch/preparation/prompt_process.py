@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from inference_contracts.prompt_template import Prompts, RenderingError
+from inference_contracts.units import MIB
 
-_MIB = 2**20
 # Answers a request, and returns the function that answers the next one.
 _Answer = Callable[[Mapping[str, Any]], "tuple[_Answer, dict[str, str]]"]
 
@@ -35,7 +35,7 @@ def main(socket: str, memory_bytes: str, row_seconds: str, total_seconds: str) -
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes),) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (int(total_seconds),) * 2)
-    too_large = f"template: rendering needs more than {int(memory_bytes) // _MIB} MiB of memory"
+    too_large = f"template: rendering needs more than {int(memory_bytes) // MIB} MiB of memory"
     answer: _Answer = _first
     with Connection(int(socket)) as link:
         while True:

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from inference_contracts.units import SECONDS_PER_HOUR
+
 #: Hours of waiting that equal one step of priority.
 HOURS_PER_PRIORITY: Final = 1.0
-_SECONDS_PER_HOUR = 3600.0
 # Shortest time of a shard: reading, committing and reporting.
 _LEAST_SHARD_SECONDS = 1.0
 
@@ -54,7 +55,7 @@ class WaitingOrRunning:
 
     def rank(self, now: float) -> tuple[float, float, float, str]:
         """Return the sort key of a job, smallest first: aged priority, deadline, age."""
-        waited = max(now - self.submitted, 0.0) / _SECONDS_PER_HOUR
+        waited = max(now - self.submitted, 0.0) / SECONDS_PER_HOUR
         return -(self.priority + waited / HOURS_PER_PRIORITY), self.deadline, self.submitted, self.job
 
     def places_needed(self, now: float) -> int:

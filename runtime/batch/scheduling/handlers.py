@@ -43,9 +43,9 @@ from inference_contracts import batch_environment
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
+from inference_contracts.units import SECONDS_PER_HOUR
 
 _logger = logging.getLogger(__name__)
-_SECONDS_PER_HOUR = 3600
 #: Time for deletions in a run, in which S3 deletes more than a hundred thousand objects.
 _SWEEP_SECONDS = 30
 
@@ -95,7 +95,7 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
         shards=shards,
         shards_before=turns_done(_objects().sizes(keys.parts)),
         # Hours that all places together need for all shards.
-        seconds_per_shard=plan.hours * _SECONDS_PER_HOUR * request.capacity.places / max(plan.shards, 1),
+        seconds_per_shard=plan.hours * SECONDS_PER_HOUR * request.capacity.places / max(plan.shards, 1),
         usd=plan.usd * shards / max(plan.shards, 1),
         lines_per_shard=(plan.requests - plan.invalid) / max(plan.shards, 1),
         may_refuse=bool(event.get("mayRefuse")),

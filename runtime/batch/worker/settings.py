@@ -53,8 +53,8 @@ from typing import Any
 from batch.variables import BatchSettingsError, missing
 from inference_contracts import batch_environment as variables
 from inference_contracts import batch_limits as limits
+from inference_contracts.units import KIB, MIB
 
-_KIB, _MIB = 2**10, 2**20
 # A message can be hidden from others for at most this time after its receipt
 # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html).
 _LONGEST_HOLD_SECONDS = 43_200
@@ -82,9 +82,9 @@ class WorkerSettings:
     in_flight_most: int = _number(variables.IN_FLIGHT_MOST, limits.REQUESTS_PER_WORKER, least=1)
     latency_ratio: float = _number(variables.LATENCY_PERCENT, 20, least=0, most=1000, scale=0.01)
     shards_at_once: int = _number(variables.SHARDS_AT_ONCE, 8, least=1)
-    memory_bytes: int = _number(variables.MEMORY_MIB, limits.WORKER_LINE_BYTES // _MIB, least=1, scale=_MIB)
-    line_bytes: int = _number(variables.LINE_MOST_KIB, 8192, least=1, scale=_KIB)
-    image_bytes: int = _number(variables.IMAGE_MOST_KIB, 20480, least=1, scale=_KIB)
+    memory_bytes: int = _number(variables.MEMORY_MIB, limits.WORKER_LINE_BYTES // MIB, least=1, scale=MIB)
+    line_bytes: int = _number(variables.LINE_MOST_KIB, 8192, least=1, scale=KIB)
+    image_bytes: int = _number(variables.IMAGE_MOST_KIB, 20480, least=1, scale=KIB)
     request_seconds: float = _number(variables.REQUEST_SECONDS, 900, least=1)
     connect_seconds: float = _number(variables.CONNECT_SECONDS, 10, least=1)
     attempts: int = _number(variables.ATTEMPTS, 5, least=1)
@@ -92,7 +92,7 @@ class WorkerSettings:
     flush_seconds: float = _number(
         variables.FLUSH_MILLISECONDS, 1000 * limits.FLUSH_SECONDS, least=1, scale=0.001
     )
-    flush_bytes: int = _number(variables.FLUSH_KIB, limits.FLUSH_BYTES // _KIB, least=1, scale=_KIB)
+    flush_bytes: int = _number(variables.FLUSH_KIB, limits.FLUSH_BYTES // KIB, least=1, scale=KIB)
     heartbeat_seconds: float = _number(variables.HEARTBEAT_SECONDS, limits.WORKER_HEARTBEAT_SECONDS, least=1)
     visibility_seconds: int = _number(
         variables.VISIBILITY_SECONDS, limits.VISIBILITY_SECONDS, least=2, most=43200

@@ -16,8 +16,7 @@ from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
 from inference_catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
-
-_GB = 1e9
+from inference_contracts.units import GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def _cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[Pac
         engine_basis=engine.basis,
         image_bytes=start.image_bytes,
         image_seconds=start.image_seconds,
-        image_seconds_per_gb=_GB / start.image_bytes_per_second,
+        image_seconds_per_gb=GB / start.image_bytes_per_second,
         image_from="snapshot" if resolved.pool.image_snapshot_id else "registry",
         weights_bytes=start.weights_bytes,
         weights_seconds=start.weights_seconds,

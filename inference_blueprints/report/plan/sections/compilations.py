@@ -9,9 +9,7 @@ from inference_blueprints.report.plan.section import PlanBasis, PlanSection, Pla
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog.neuron import CompileTime, compile_times, neuron_route
-
-_BYTES_PER_GB = 10**9
-_MINUTES_PER_HOUR = 60
+from inference_contracts.units import GB, MINUTES_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def _summarise(basis: PlanBasis) -> Iterator[CompilationSummary]:
             deployment=f"{resolved.model.name}/{resolved.label}",
             key=process.artefacts.key if process.artefacts else None,
             minutes=published.minutes if published else None,
-            usd=hourly * published.minutes[1] / _MINUTES_PER_HOUR if published and hourly else None,
+            usd=hourly * published.minutes[1] / MINUTES_PER_HOUR if published and hourly else None,
             source=published.source if published else "",
         )
 
@@ -58,7 +56,7 @@ def _summarise(basis: PlanBasis) -> Iterator[CompilationSummary]:
 def _published(resolved: ResolvedWorkers) -> CompileTime | None:
     """Return the published time of the model that is closest in size; None if there is none."""
     route = neuron_route(resolved.accelerator)
-    size = resolved.shape.weight_bytes / _BYTES_PER_GB
+    size = resolved.shape.weight_bytes / GB
     known = compile_times(route.name) if route else ()
     return min(known, key=lambda each: abs(each.model_gb - size), default=None)
 

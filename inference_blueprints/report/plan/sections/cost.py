@@ -38,11 +38,8 @@ from inference_catalog.volumes import (
     OPERATIONS_PER_MIB_PER_SECOND,
     image_volume_mib_per_second,
 )
+from inference_contracts.units import GB, HOURS_PER_DAY, HOURS_PER_MONTH
 
-#: AWS's own calculator has this many hours in a month (365 * 24 / 12).
-HOURS_PER_MONTH = 730
-HOURS_PER_DAY = 24
-_GB = 1e9
 _PRICE_DECIMALS = 2
 _NOT_PRICED = "not priced"
 
@@ -215,8 +212,8 @@ def _downloads(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Ite
     if size:
         yield _item(
             "NAT gateway data",
-            f"weights from the Hub, {size / _GB:,.0f} GB each time all workers start; once",
-            size / _GB * services.usd("nat_gateway_data"),
+            f"weights from the Hub, {size / GB:,.0f} GB each time all workers start; once",
+            size / GB * services.usd("nat_gateway_data"),
         )
 
 
@@ -232,7 +229,7 @@ def _storage(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Itera
     yield _item("KMS key", "1, before its first rotation", services.usd("kms_key"))
     mirrored = {each.model.name: each.shape.weight_bytes for each in roles if each.model.weights.mirror}
     if mirrored:
-        size = sum(mirrored.values()) / _GB
+        size = sum(mirrored.values()) / GB
         yield _item("mirrored weights in S3", f"{size:,.0f} GB", size * services.usd("s3_standard"))
 
 

@@ -27,6 +27,7 @@ from inference_blueprints.spec.types import Model
 from inference_blueprints.spec.zones import platform_zones
 from inference_catalog import system_nodes
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
+from inference_contracts.units import GB, HOURS_PER_DAY, SECONDS_PER_HOUR
 
 _NEW_PER_UNIT: Final = 25
 _ACTIVE_PER_UNIT: Final = 3000
@@ -40,9 +41,6 @@ _NETWORK_ACTIVE_PER_UNIT: Final = 100_000
 _CONNECTION_SECONDS: Final = 3600
 #: Headers and JSON around a prompt and around an answer.
 _BYTES_BESIDE_TOKENS: Final = 1500
-_SECONDS_AN_HOUR: Final = 3600
-_HOURS_A_DAY: Final = 24
-_GB: Final = 1e9
 #: A byte that crosses zones is billed where it leaves and where it arrives.
 _DIRECTIONS: Final = 2
 _VCPUS_OF_SYSTEM_NODE: Final = 4
@@ -172,7 +170,7 @@ def edge_summary(
     seconds = request_seconds(workload, model.objectives)
     connections = rate * seconds
     size = (workload.input_tokens + workload.output_tokens) * BYTES_PER_TOKEN + _BYTES_BESIDE_TOKENS
-    gb_per_hour = rate * size * _SECONDS_AN_HOUR / _GB
+    gb_per_hour = rate * size * SECONDS_PER_HOUR / GB
     new = connections / _CONNECTION_SECONDS
     units = {
         "new_connection_units": new / _NEW_PER_UNIT,
@@ -181,7 +179,7 @@ def edge_summary(
         "rule_units": max(0, rules - _FREE_RULES) * rate / _RULES_PER_UNIT,
     }
     network = max(new / _NETWORK_NEW_PER_UNIT, connections / _NETWORK_ACTIVE_PER_UNIT, gb_per_hour)
-    crossing = 0.0 if is_zonal else gb_per_hour * _HOURS_A_DAY * (zones - 1) / zones
+    crossing = 0.0 if is_zonal else gb_per_hour * HOURS_PER_DAY * (zones - 1) / zones
     vcpus = sum(each.replicas * each.cpu for each in frontends)
     node = prices.usd_per_hour(system_nodes.INSTANCE_TYPE, "onDemand")
     hourly = services.usd("application_load_balancer"), services.usd("load_balancer_capacity_unit")
@@ -202,13 +200,13 @@ def edge_summary(
         cross_zone_gb_per_day=crossing,
         zones=zones,
         is_zonal=is_zonal,
-        frontend_usd_per_day=None if node is None else vcpus / _VCPUS_OF_SYSTEM_NODE * node * _HOURS_A_DAY,
-        balancer_usd_per_day=(hourly[0] + max(units.values()) * hourly[1]) * _HOURS_A_DAY,
-        network_balancer_usd_per_day=(hourly[0] + network * network_unit) * _HOURS_A_DAY,
+        frontend_usd_per_day=None if node is None else vcpus / _VCPUS_OF_SYSTEM_NODE * node * HOURS_PER_DAY,
+        balancer_usd_per_day=(hourly[0] + max(units.values()) * hourly[1]) * HOURS_PER_DAY,
+        network_balancer_usd_per_day=(hourly[0] + network * network_unit) * HOURS_PER_DAY,
         cross_zone_usd_per_day=crossing * services.usd("cross_zone_data") * _DIRECTIONS,
         spare_workers_usd_per_day=None
         if worker_usd_per_hour is None
-        else (zones - 1) * worker_usd_per_hour * _HOURS_A_DAY,
+        else (zones - 1) * worker_usd_per_hour * HOURS_PER_DAY,
     )
 
 

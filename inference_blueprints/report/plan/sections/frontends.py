@@ -10,9 +10,9 @@ from inference_blueprints.report.plan.section import PlanSection, PlanSummary
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.estimates.frontend_size import busy_cpu, frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.units import MIB_PER_GIB
 
 _DECIMALS = 3
-_MIB_PER_GIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _row(each: FrontendSummary) -> tuple[str, ...]:
         f"{each.model}/{each.deployment}",
         str(each.replicas),
         str(each.cpu),
-        f"{each.memory_mib / _MIB_PER_GIB:g}",
+        f"{each.memory_mib / MIB_PER_GIB:g}",
         f"{each.busy_cpu:.2f}",
     )
 

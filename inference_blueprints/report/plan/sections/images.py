@@ -12,9 +12,8 @@ from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.deployment_share import share_of
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.performance.image_rate import image_speed, images_per_second
+from inference_contracts.units import SECONDS_PER_HOUR, THOUSAND
 
-_SECONDS_AN_HOUR = 3600.0
-_THOUSAND = 1000.0
 _NO_DATA = "no data"
 
 
@@ -70,7 +69,7 @@ def _summarise(basis: PlanBasis) -> Iterator[ImageSummary]:
             images_per_second=rate,
             usd_per_thousand_images=None
             if rate is None or usd is None
-            else usd / _SECONDS_AN_HOUR / rate * _THOUSAND,
+            else usd / SECONDS_PER_HOUR / rate * THOUSAND,
             source=f"{speed.source} ({speed.date}). {speed.conditions}" if speed else "",
         )
 

@@ -12,9 +12,8 @@ from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.streaming.job_size import MOST_KPUS, job_size, most_calls_per_kpu
 from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_contracts.units import GB, MB
 
-_GB = 1e9
-_MB = 1e6
 #: From here on, figures have no decimals.
 _WHOLE = 100
 
@@ -198,7 +197,7 @@ def _number(value: float) -> str:
 
 
 def _bytes(size: float) -> str:
-    return f"{size / _GB:,.1f} GB" if size >= _GB else f"{size / _MB:,.1f} MB"
+    return f"{size / GB:,.1f} GB" if size >= GB else f"{size / MB:,.1f} MB"
 
 
 STREAMING = PlanSection("streaming", lambda basis: tuple(_summarise(basis)), (streaming_jobs,), ("keeps_up",))

@@ -15,9 +15,7 @@ from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.performance.role_capacity import role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers
-
-_SECONDS_AN_HOUR = 3600.0
-_MILLION = 1e6
+from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def _token_price(
 def _per_million(usd_per_hour: float | None, tokens_per_second: float) -> float | None:
     if usd_per_hour is None:
         return None
-    return usd_per_hour / _SECONDS_AN_HOUR / tokens_per_second * _MILLION
+    return usd_per_hour / SECONDS_PER_HOUR / tokens_per_second * MILLION
 
 
 def token_prices(summary: PlanSummary) -> TextTable:

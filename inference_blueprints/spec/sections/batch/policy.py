@@ -11,6 +11,7 @@ from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Batch, Spec, Team
 from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import Finding
+from inference_contracts.units import HOURS_PER_DAY
 
 #: Bytes of a bucket policy (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-policies.html).
 MAX_POLICY_BYTES: Final = 20 * 1024
@@ -25,7 +26,6 @@ _COMMON_BYTES: Final = 1900
 # A prefix is in the statement that allows and in the one that denies. A principal is also in a third one.
 _PREFIX_COPIES: Final = 2
 _PRINCIPAL_COPIES: Final = 3
-_HOURS_PER_DAY: Final = 24
 #: First parts of the keys of `inference_contracts.batch_keys`.
 RESERVED_NAMES: Final = ("jobs", "files", "uploads")
 
@@ -69,7 +69,7 @@ def objects_outlive_jobs(spec: Spec) -> Iterator[Finding]:
     if spec.batch is None:
         return
     longest = max((queue.deadline_hours for _, queue in usable(spec.batch.queues)), default=0.0)
-    least = 2 * math.ceil(longest / _HOURS_PER_DAY) + 1
+    least = 2 * math.ceil(longest / HOURS_PER_DAY) + 1
     if spec.batch.keep_days < least:
         message = (
             f"got {spec.batch.keep_days}, a job of {longest:g} hours that is run again after its deadline "

@@ -11,6 +11,7 @@ from inference_blueprints.spec.types import BatchQueue, BatchSchedule, BatchWork
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 from inference_catalog import system_nodes
 from inference_contracts.errors import Finding
+from inference_contracts.units import SECONDS_PER_DAY
 
 _WORKERS = ("spec", "batch", "workers")
 
@@ -194,9 +195,6 @@ def _unknown(noun: str, name: str, names: Collection[str], path: Path) -> Iterat
         yield Finding(path, f"got {quote(name)}, {allowed(noun, known)}{suggestion(name, known)}")
 
 
-_SECONDS_A_DAY = 86_400
-
-
 @rule
 def load_is_within_the_peak(spec: Spec) -> Iterator[Finding]:
     """Check that the daily load of a model is at most its peak rate over 24 hours."""
@@ -206,7 +204,7 @@ def load_is_within_the_peak(spec: Spec) -> Iterator[Finding]:
         if queue.load is None or queue.model not in peaks:
             continue
         declared[queue.model] += queue.load.requests_per_day
-        most = int(peaks[queue.model] * _SECONDS_A_DAY)
+        most = int(peaks[queue.model] * SECONDS_PER_DAY)
         if declared[queue.model] > most:
             message = (
                 f"got {declared[queue.model]:,} requests per day for model {quote(queue.model)}, but at its "

@@ -14,10 +14,9 @@ from inference_blueprints.spec.zones import platform_zones
 from inference_catalog.streaming_figures import regions_without_flink_logs
 from inference_contracts.errors import Finding
 from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
+from inference_contracts.units import MILLISECONDS_PER_SECOND, SECONDS_PER_HOUR
 
 JOBS: Path = ("spec", "streaming")
-_MILLIS = 1000
-_SECONDS_AN_HOUR = 3600
 
 
 @rule
@@ -139,7 +138,7 @@ def sessions_hold_together(spec: Spec) -> Iterator[Finding]:
     for index, job in usable(spec.streaming):
         path, session, load = (*JOBS, index, "session", "gapSeconds"), job.session, job.load
         between = load.session_seconds / load.events_per_session
-        if session.gap_seconds * _MILLIS <= session.debounce_millis:
+        if session.gap_seconds * MILLISECONDS_PER_SECOND <= session.debounce_millis:
             message = (
                 f"got {session.gap_seconds} s, the session would end before its debounce of "
                 f"{session.debounce_millis} ms; raise it"
@@ -151,7 +150,7 @@ def sessions_hold_together(spec: Spec) -> Iterator[Finding]:
                 "session (sessionSeconds / eventsPerSession), so sessions fall apart; raise it"
             )
             yield Finding(path, message)
-        if job.events.retention_hours * _SECONDS_AN_HOUR < session.gap_seconds:
+        if job.events.retention_hours * SECONDS_PER_HOUR < session.gap_seconds:
             message = (
                 f"got {job.events.retention_hours} h, which is shorter than a session's gap of "
                 f"{session.gap_seconds} s, so a job that starts again cannot read its open sessions; raise it"

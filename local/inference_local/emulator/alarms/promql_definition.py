@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, SECONDS_PER_MINUTE
 from inference_local.emulator.alarms.state_changes import AlarmState, configuration
 
 #: The property that an alarm on PromQL has and no other.
@@ -19,7 +20,6 @@ CRITERIA: Final = "EvaluationCriteria"
 CONTRIBUTOR_EVENT_TYPE: Final = "CloudWatch Alarm Contributor State Change"
 _PROMQL: Final = "PromQLCriteria"
 _SHORT_INTERVALS: Final = (10, 20, 30)
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _MOST_QUERY_LETTERS: Final = 10_000
 _ID_LETTERS: Final = 16
 
@@ -68,12 +68,16 @@ def parse_promql(properties: Mapping[str, Any]) -> PromqlDefinition:
     if not 1 <= len(found.query) <= _MOST_QUERY_LETTERS:
         wrong.append(f"Query has {len(found.query)} letters: give 1 to {_MOST_QUERY_LETTERS}")
     for name, value in (("PendingPeriod", found.pending_seconds), ("RecoveryPeriod", found.recovery_seconds)):
-        if not 0 <= value <= _DAY:
-            wrong.append(f"{name} is {value}: give 0 to {_DAY}")
-    full_minutes = found.every_seconds % _MINUTE == 0 and _MINUTE <= found.every_seconds <= _HOUR
+        if not 0 <= value <= SECONDS_PER_DAY:
+            wrong.append(f"{name} is {value}: give 0 to {SECONDS_PER_DAY}")
+    full_minutes = (
+        found.every_seconds % SECONDS_PER_MINUTE == 0
+        and SECONDS_PER_MINUTE <= found.every_seconds <= SECONDS_PER_HOUR
+    )
     if found.every_seconds not in _SHORT_INTERVALS and not full_minutes:
         wrong.append(
-            f"EvaluationInterval is {found.every_seconds}: give 10, 20, 30 or a multiple of 60 up to {_HOUR}"
+            f"EvaluationInterval is {found.every_seconds}: give 10, 20, 30 or a multiple of 60 up to "
+            f"{SECONDS_PER_HOUR}"
         )
     if wrong:
         raise ValueError(f"an alarm on PromQL is refused: {'; '.join(wrong)}")

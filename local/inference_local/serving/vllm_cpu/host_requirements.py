@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inference_blueprints import tools
+from inference_contracts.units import GIB
 
-_GIB = 2**30
 #: The platform that `make lock` resolves requirements.txt for: manylinux_2_31.
 OLDEST_GLIBC = (2, 31)
 PYTHON = (3, 11)
@@ -85,8 +85,8 @@ def problems(host: LocalMachine, folder: Path, needed_bytes: int) -> list[str]:
         )
     if host.free_bytes < needed_bytes:
         found.append(
-            f"{folder} has {host.free_bytes / _GIB:.1f} GiB of free disk space, the installation needs "
-            f"{needed_bytes / _GIB:.1f} GiB more; free some, or set XDG_CACHE_HOME to one on another disk"
+            f"{folder} has {host.free_bytes / GIB:.1f} GiB of free disk space, the installation needs "
+            f"{needed_bytes / GIB:.1f} GiB more; free some, or set XDG_CACHE_HOME to one on another disk"
         )
     if host.uv is None:
         found.append("the program uv is not installed; run `make setup`, or: pip install uv")

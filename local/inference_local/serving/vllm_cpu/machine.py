@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import psutil
 
-_GIB = 1024**3
+from inference_contracts.units import GIB
+
 # Proportional set size of an idle worker of vLLM 0.31.0 behind Dynamo 1.6.1: the program that registers it
 # and its scheduler together, and each process that computes, with 1 GiB of KV cache.
 _WORKER_GIB = 1.2
@@ -28,7 +29,7 @@ class Machine:
     @classmethod
     def this(cls) -> Machine:
         """Return this machine."""
-        return cls(psutil.virtual_memory().total / _GIB, psutil.cpu_count() or 1)
+        return cls(psutil.virtual_memory().total / GIB, psutil.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import numpy
 
 from inference_catalog.fleet_faults import FleetFaults
 from inference_contracts.health_names import FaultKind
+from inference_contracts.units import SECONDS_PER_DAY
 from inference_local.simulators.fleet.fleet_layout import NODE_GPUS, FleetLayout
 
-_DAY = 86400.0
 #: Slowdowns that are drawn, as shares.
 GREY_SIZES = (0.05, 0.10, 0.15, 0.20, 0.30, 0.40, 0.50, 0.75, 1.00)
 #: Unit of an event that many workers share.
@@ -147,7 +147,7 @@ def drawn_events(
     gpus, rates = layout.nodes * NODE_GPUS, figures.rates
 
     def times(per_day: float) -> list[float]:
-        return sorted(random.uniform(600, days * _DAY, random.poisson(per_day * days)).tolist())
+        return sorted(random.uniform(600, days * SECONDS_PER_DAY, random.poisson(per_day * days)).tolist())
 
     def node() -> int:
         return int(random.integers(layout.nodes))

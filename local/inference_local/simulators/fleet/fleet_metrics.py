@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy
 
 from inference_catalog.fleet_faults import FleetFaults
+from inference_contracts.units import SECONDS_PER_DAY
 from inference_decisions.repairs.worker_windows import Codes, Flags, Numbers, WorkerWindows
 from inference_local.simulators.fleet.fleet_events import (
     FleetEvents,
@@ -18,7 +19,6 @@ from inference_local.simulators.fleet.fleet_events import (
 from inference_local.simulators.fleet.fleet_layout import FleetLayout
 
 _MINUTE = 60.0
-_DAY = 86400.0
 #: Logarithms of the requests per minute of a busy worker: those of the workers in docs/benchmarks.md, where
 #: Qwen3-32B on 16 H200 serves 13.9 to 61.5 requests/s, and of smaller models.
 _REQUESTS = (math.log(50), math.log(500))
@@ -82,10 +82,10 @@ class FleetMetrics:
         self._latency = random.uniform(0.01, 0.05, releases)[layout.release]
         self._requests = numpy.exp(random.uniform(*_REQUESTS, releases))[layout.release]
         self._tokens = random.uniform(200, 2000, releases)[layout.release]
-        self._phase = random.uniform(0, _DAY, releases)[layout.release]
+        self._phase = random.uniform(0, SECONDS_PER_DAY, releases)[layout.release]
         self._revision = numpy.zeros(count, numpy.int64)
         self._revision_slower = numpy.zeros(count)
-        self._started = numpy.full(count, -_DAY)
+        self._started = numpy.full(count, -float(SECONDS_PER_DAY))
         self._down_from = numpy.full(count, numpy.inf)
         self._grey = list[GreyFailure]()
         self._coming = sorted(events.grey, key=lambda failure: failure.at)
@@ -112,7 +112,7 @@ class FleetMetrics:
         memory = noise["drift_memory"]
         self._drift *= memory
         self._drift += self._random.normal(0, noise["drift"] * math.sqrt(1 - memory**2), count)
-        daily = 0.65 + 0.35 * numpy.sin(2 * math.pi * (start + self._phase) / _DAY)
+        daily = 0.65 + 0.35 * numpy.sin(2 * math.pi * (start + self._phase) / SECONDS_PER_DAY)
         load *= daily * numpy.exp(self._random.normal(0, noise["load"], count))
         requests = self._random.poisson(self._requests * load).astype(float)
         sampling = noise["request"] / numpy.sqrt(numpy.maximum(requests, 1.0))

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_contracts.units import SECONDS_PER_HOUR
 from inference_local.simulators.workers.fleet import Fleet, StartFault
 from inference_local.simulators.workers.owners import DECISION_SECONDS, Owner, RoleState
 from inference_local.simulators.workers.worker_model import WorkerModel
 
 _STEPS_PER_DECISION = 3
-_SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +135,8 @@ def simulate_rates(
     return Simulated(
         requests=requests,
         within_objective=kept / requests if requests else 1.0,
-        accelerator_hours=fleet.billed_seconds * worker.accelerators / _SECONDS_PER_HOUR,
+        accelerator_hours=fleet.billed_seconds * worker.accelerators / SECONDS_PER_HOUR,
         most_present=present,
-        missing_worker_hours=missing / _SECONDS_PER_HOUR,
+        missing_worker_hours=missing / SECONDS_PER_HOUR,
         decisions=decisions,
     )

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_contracts.units import SECONDS_PER_HOUR
 from inference_local.simulators.workers.fleet import StartFault
 from inference_local.simulators.workers.owners import DECISION_SECONDS, Owner, RoleState
 from inference_local.simulators.workers.worker_model import WorkerModel
 
-_SECONDS_PER_HOUR = 3600.0
 #: Time after the last arrival within which answers end; requests that still wait then are not completed.
 _LONGEST_TAIL_SECONDS = 3600.0
 
@@ -201,5 +201,5 @@ def simulate_requests(
         within_objective=role.within_objective,
         most_present=role.most_present,
         ended_with_requests=role.ended_with_requests,
-        accelerator_hours=(role.worker_seconds + left) * worker.accelerators / _SECONDS_PER_HOUR,
+        accelerator_hours=(role.worker_seconds + left) * worker.accelerators / SECONDS_PER_HOUR,
     )
