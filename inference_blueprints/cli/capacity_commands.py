@@ -224,9 +224,8 @@ def _notes_of_simulation(traced: Sequence[TracedWorkers], settings: ShiftSetting
     """Yield what the figures count."""
     yield (
         f"The first {settings.learn_seconds / SECONDS_PER_HOUR:g} h are only learnt from. The pool is the "
-        "elastic workers of a model at their maximum. What real time needs above it does not count as unmet. The oracle "
-        "knows "
-        "the demand of each minute before it comes. Queues for jobs are not simulated."
+        "elastic workers of a model at their maximum. What real time needs above it does not count as unmet. "
+        "The oracle knows the demand of each minute before it comes. Queues for jobs are not simulated."
     )
     apart = [each.moved.workers.name for each in traced if not each.moved.places]
     if apart:
