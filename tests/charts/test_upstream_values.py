@@ -171,7 +171,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "platform": "quickstart",
         "rules": {"groups": []},
     },
-    "dcgm-exporter": {"gpu_health": True},
+    "dcgm-exporter": {"finds_faults": True},
     "neuron-helm-chart": {
         "instance_types": ["trn2.48xlarge"],
         "shares_nodes": True,
