@@ -23,7 +23,7 @@ VLLM_CPU := local/inference_local/serving/vllm_cpu
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs test-experimental check-templates check-lives programs test-cluster test-scaling test-controllers test-java unit templates charts runtime deflake lint bench generate verify lock outdated clean
+.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs test-experimental check-templates check-lives programs test-cluster test-scaling test-controllers test-java unit templates charts runtime deflake lint bench generate verify release hooks lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -109,6 +109,12 @@ generate: $(READY) ## rewrite all generated files: schemas, plans, pictures, tab
 
 verify: $(READY) ## check in a copy that all generated files are what `make generate` writes
 	@$(BIN)/python scripts/verify.py
+
+release: $(READY) ## build the six distributions in build/release, and try each in empty environments
+	@$(BIN)/python scripts/release.py
+
+hooks: $(READY) ## check each commit and push from now on, by .pre-commit-config.yaml
+	@$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
 lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or package.json
 	$(BIN)/uv pip compile pyproject.toml $(PARTS:%=%/pyproject.toml) --group batch --group dynamo --group dev $(PARTS:%=--no-emit-package inference-%) \

@@ -1,3 +1,3 @@
 """Blueprints for LLM inference platforms on AWS: one YAML file to CloudFormation."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

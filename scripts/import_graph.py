@@ -31,7 +31,7 @@ STEPS = 2
 #: Says where the folders without Python are, such as the charts: a function `<folder>_directory` for each.
 RESOURCES = "inference_blueprints/resources.py"
 #: Pages: the first tier tests them.
-PAGES = ("docs/", "README.md", "AGENTS.md", "CONTRIBUTING.md", "LICENSE")
+PAGES = ("docs/", "README.md", "AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md")
 
 
 def python_path(root: Path) -> str:

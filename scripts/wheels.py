@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,23 +25,30 @@ class WheelError(Exception):
     """A wheel cannot be built or installed; the message is what the program said."""
 
 
-def run(*words: str | Path, directory: Path) -> str:
+def run(*words: str | Path, directory: Path, variables: Mapping[str, str] | None = None) -> str:
     """Return what a program wrote.
 
-    Its environment has no variable that would lead it back to the checkout or to another environment.
+    Parameters
+    ----------
+    words
+        The program and its arguments.
+    directory
+        Where it runs.
+    variables
+        Its environment variables. None leaves out those that would lead it back to the checkout.
 
     Raises
     ------
     WheelError
         The program failed.
     """
-    variables = {
-        name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
-    }
+    if variables is None:
+        led_back = {"PYTHONPATH", "VIRTUAL_ENV"}
+        variables = {name: value for name, value in os.environ.items() if name not in led_back}
     result = subprocess.run(
         [str(word) for word in words],
         cwd=directory,
-        env=variables,
+        env=dict(variables),
         capture_output=True,
         text=True,
         check=False,
@@ -50,16 +58,23 @@ def run(*words: str | Path, directory: Path) -> str:
     return result.stdout
 
 
-def build(output: Path) -> dict[str, Path]:
+def build(output: Path, *, sources: bool = False) -> dict[str, Path]:
     """Build a wheel of each distribution with the installed hatchling; nothing is fetched.
+
+    Parameters
+    ----------
+    output
+        Folder of the wheels.
+    sources
+        Whether to build source archives too, and each wheel from its own.
 
     Returns
     -------
     dict
-        Names and files, in the order of `FOLDERS`.
+        Names and wheels, in the order of `FOLDERS`.
     """
-    words = ("build", "--all-packages", "--wheel", "--no-build-isolation", "--offline", "--out-dir", output)
-    _uv(*words, directory=ROOT)
+    words = ["build", "--all-packages", "--no-build-isolation", "--offline", "--python", sys.executable]
+    _uv(*words, *([] if sources else ["--wheel"]), "--out-dir", output, directory=ROOT)
     return {name: next(output.glob(f"{name.replace('-', '_')}-*.whl")) for name in FOLDERS}
 
 
