@@ -1,8 +1,8 @@
 """Build the distributions and try each in empty environments: ``make release``.
 
-A wheel is built from its source archive, so both hold all that they need. Each is installed twice, outside this
-checkout: with the versions of requirements.lock, and with the newest that its metadata allows. What is built
-stays in ``build/release``; nothing is published.
+A wheel is built from its source archive, so both hold all that they need. Each is installed twice, outside of
+this checkout: with the versions of requirements.lock, and with the newest that its metadata allows. What is
+built stays in ``build/release``; nothing is published.
 """
 
 from __future__ import annotations

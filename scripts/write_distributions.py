@@ -1,6 +1,7 @@
-"""Write the version and the licence into each distribution. They require each other in exactly this version.
+"""Write the version and the licence into each distribution, and the version into the programs in Java.
 
-The one place of the version is the ``pyproject.toml`` at the root.
+The one place of the version is the ``pyproject.toml`` at the root. Distributions require each other in exactly
+this version.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from generated_files import rewrite
 from wheels import FOLDERS, ROOT
 
 _PACKAGE: Final = "inference_blueprints/__init__.py"
+_JAVA: Final = "runtime/java"
+_JAVA_PAGE: Final = "docs/java-client.md"
 
 
 def version(root: Path = ROOT) -> str:
@@ -39,10 +42,29 @@ def with_version(text: str, number: str) -> str:
     return re.sub(rf'"({names})==[^"]*"', rf'"\g<1>=={number}"', text)
 
 
+def with_java_version(text: str, number: str) -> str:
+    """Return a pom.xml, or a page that shows a part of one, with the version of the library.
+
+    The first version of a pom.xml is its own, or that of its parent.
+
+    Parameters
+    ----------
+    text
+        The current text.
+    number
+        The version.
+    """
+    first = r"(<artifactId>[\w-]+</artifactId>\s*(?:<!--.*?-->\s*)?<version>)[^<]*"
+    return re.sub(first, rf"\g<1>{number}", text, count=1)
+
+
 def main() -> None:
     """Write the files that differ."""
     change = partial(with_version, number=version())
     rewrite(ROOT / _PACKAGE, change)
+    java = partial(with_java_version, number=version())
+    for path in ((ROOT / _JAVA / "pom.xml"), *(ROOT / _JAVA).glob("*/pom.xml"), ROOT / _JAVA_PAGE):
+        rewrite(path, java)
     for folder in FOLDERS.values():
         rewrite(ROOT / folder / "pyproject.toml", change)
         licence = ROOT / folder / "LICENSE"

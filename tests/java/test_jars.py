@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from inference_blueprints import __version__
 from inference_constructs.streaming.job_program import JOB_MODULE, MAVEN_COMMAND, copy_sources
 from inference_runtime import runtime_directory
 
@@ -22,8 +23,7 @@ MOST_BYTES = 150_000
 
 
 def jar(module: str) -> Path:
-    [found] = (JAVA / module / "target").glob(f"{module}-*[0-9].jar")
-    return found
+    return JAVA / module / "target" / f"{module}-{__version__}.jar"
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from inference_blueprints import __version__
 from inference_blueprints.resources import root
 from inference_local.processes.free_ports import free_ports
 from inference_runtime import runtime_directory
@@ -35,7 +36,7 @@ def test_the_jar_has_what_only_the_cloud_needs(tmp_path: Path) -> None:
     document["signal"]["store"] |= {"authentication": "iam", "cacheName": "signals", "region": "us-east-1"}
     configuration = tmp_path / "job.json"
     configuration.write_text(json.dumps(document), encoding="utf-8")
-    [jar] = TARGET.glob("enrichment-job-*[0-9].jar")
+    jar = TARGET / f"enrichment-job-{__version__}.jar"
     path = [
         str(jar),
         str(TARGET / "test-classes"),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from inference_blueprints import __version__
 from inference_blueprints.resources import root
 
 #: Neither node nor cdk is on this PATH.
@@ -54,7 +55,7 @@ def test_the_wheel_holds_no_tests_and_no_second_copy(wheel: Path) -> None:
         names = archive.namelist()
     assert len(names) == len(set(names))
     top = {name.split("/")[0] for name in names}
-    assert top == {"inference_blueprints", "inference_blueprints-0.1.0.dist-info"}
+    assert top == {"inference_blueprints", f"inference_blueprints-{__version__}.dist-info"}
 
 
 def test_a_user_validates_and_synthesises_a_file_of_their_own(blueprints: Path, tmp_path: Path) -> None:

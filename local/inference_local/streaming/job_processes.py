@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
+from inference_blueprints import __version__
 from inference_contracts.errors import UserError
 from inference_contracts.streaming_job import JobSignalStore, StreamingJobConfiguration
 from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK
@@ -230,6 +231,5 @@ def local_signal_store(port: int) -> JobSignalStore:
 
 
 def _job_jar() -> Path:
-    target = runtime_directory() / "java" / "enrichment-job" / "target"
-    [jar] = [each for each in target.glob("enrichment-job-*.jar") if not each.name.startswith("original-")]
-    return jar
+    # Those of former versions stay in this folder.
+    return runtime_directory() / "java/enrichment-job/target" / f"enrichment-job-{__version__}.jar"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import release
 from wheels import FOLDERS, ROOT
-from write_distributions import version, with_version
+from write_distributions import version, with_java_version, with_version
 
 import inference_blueprints
 
@@ -76,3 +76,9 @@ def test_a_new_version_reaches_requirements_of_our_own_only() -> None:
     text = 'version = "1.0.0"\ndependencies = [\n  "inference-contracts==1.0.0",\n  "pyyaml==1.0.0",\n]\n'
     changed = text.replace('n = "1.0.0"', 'n = "1.1.0"').replace("contracts==1.0.0", "contracts==1.1.0")
     assert with_version(text, "1.1.0") == changed
+
+
+def test_the_programs_in_java_get_the_version_and_their_dependencies_keep_theirs() -> None:
+    own = "<artifactId>job</artifactId>\n  <!-- the library's -->\n  <version>1.0.0</version>"
+    flink = "<artifactId>flink-core</artifactId><version>2.3.0</version>"
+    assert with_java_version(own + flink, "1.1.0") == own.replace("1.0.0", "1.1.0") + flink

@@ -21,7 +21,7 @@ def tracked_files() -> list[str]:
 def test_constructs_holds_one_package_and_is_none_itself() -> None:
     # PyPI's `constructs` merges a folder of this name into itself; an `__init__.py` here kills aws-cdk-lib.
     entries = {path.name for path in (root() / "constructs").iterdir() if path.name != "__pycache__"}
-    assert entries == {"examples", "inference_constructs", "README.md", "pyproject.toml"}
+    assert entries == {"examples", "inference_constructs", "LICENSE", "README.md", "pyproject.toml"}
 
 
 def test_the_source_root_does_not_shadow_the_library_constructs() -> None:
