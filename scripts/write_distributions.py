@@ -1,6 +1,6 @@
 """Write the version and the licence into each distribution, and the version into the programs in Java.
 
-The one place of the version is the ``pyproject.toml`` at the root. Distributions require each other in exactly
+The one place of the version is the ``pyproject.toml`` at the root. Distributions require each other exactly in
 this version.
 """
 
