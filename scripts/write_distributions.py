@@ -1,7 +1,7 @@
 """Write the version and the licence into each distribution, and the version into the programs in Java.
 
-The one place of the version is the ``pyproject.toml`` at the root. Distributions require each other exactly in
-this version.
+The one place of the version is the ``pyproject.toml`` at the root. The distributions require each other in
+exactly this version.
 """
 
 from __future__ import annotations
