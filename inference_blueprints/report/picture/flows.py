@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from inference_blueprints.report.picture.batch_blocks import batch_sentence
 from inference_blueprints.report.picture.blocks import ARROW_GAP, Canvas, draw_number
 from inference_blueprints.report.picture.drawing import Area, Arrow
+from inference_blueprints.report.picture.job_blocks import batch_sentence, streaming_sentence
 from inference_blueprints.report.picture.scene import Scene
-from inference_blueprints.report.picture.streaming_blocks import streaming_sentence
 from inference_blueprints.serving.types import KvTransfer
 
 

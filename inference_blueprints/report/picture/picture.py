@@ -3,50 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import inference_catalog as catalog
-from inference_blueprints.report.picture import glyphs
-from inference_blueprints.report.picture.batch_blocks import batch_frame, teams_card
 from inference_blueprints.report.picture.blocks import (
     ARROW_GAP,
+    SMALL,
     Block,
     Canvas,
     Card,
     Frame,
+    Glyph,
     HorizontalStack,
     Paragraph,
     Style,
     VerticalStack,
     grid,
 )
-from inference_blueprints.report.picture.drawing import INK, Area, document
+from inference_blueprints.report.picture.drawing import INK, MUTED, Area, Arrow, Text, document
 from inference_blueprints.report.picture.flows import draw_flows, flows
-from inference_blueprints.report.picture.legend import Legend
-from inference_blueprints.report.picture.node_blocks import Tag, TaggedLines, tags
-from inference_blueprints.report.picture.pool_blocks import pools_frame
+from inference_blueprints.report.picture.job_blocks import (
+    batch_frame,
+    events_card,
+    streaming_frame,
+    teams_card,
+)
+from inference_blueprints.report.picture.pool_blocks import Tag, TaggedLines, device, pools_frame, tags
 from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted
-from inference_blueprints.report.picture.streaming_blocks import events_card, streaming_frame
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Model, Spec
 from inference_catalog.placement import NEURON_SCHEDULER
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
 
+_COLUMNS = (0.0, 0.13, 0.32, 0.6, 0.83)
+_DEVICE = 16.0
+_COLOUR = "#0072b2"
 WIDTH = 1000
 _MARGIN = 24
 _HEADER = 76
 _ACTOR_WIDTH = 156
 #: More entry points than these are shown with their rate only.
 _MANY = 12
-
 _ROUTER_NOUNS = {"kvAware": "KV-aware frontend", "roundRobin": "round-robin frontend"}
-
 _ACCOUNT = Style("#232f3e")
 _VPC = Style("#8c4fff", fill="#fcfaff")
 _PUBLIC = Style("#4d7c0f", fill="#f6faef")
 _PRIVATE = Style("#006f80", fill="#f2fafb")
 _CLUSTER = Style("#a34a00", fill="#ffffff")
 _GROUP = Style("#49525c", fill="#fafbfc", dashes="5 4")
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """One line with every sign that has no text.
+
+    Parameters
+    ----------
+    decodes
+        Whether there are decode workers.
+    """
+
+    decodes: bool = False
+
+    def height(self, width: float) -> float:  # noqa: ARG002 - a block's signature
+        """Return the height of one line with room above it."""
+        return 34
+
+    def draw(self, area: Area, canvas: Canvas) -> None:
+        """Draw the signs with their meaning."""
+        y = area.y + 22
+        requests, control, held, free, decode = (area.x + share * area.width for share in _COLUMNS)
+        canvas.shapes += [
+            Arrow((requests, y), (requests + 36, y)),
+            Arrow((control, y), (control + 36, y), dashed=True),
+            *device(held, y - 8, _DEVICE, _COLOUR),
+            *device(free, y - 8, _DEVICE, None),
+            *(device(decode, y - 8, _DEVICE, _COLOUR, decodes=True) if self.decodes else ()),
+        ]
+        meanings = [
+            (requests + 44, "requests"),
+            (control + 44, "supply and control"),
+            (held + 24, "accelerator, in its model's colour"),
+            (free + 24, "free accelerator"),
+        ]
+        if self.decodes:
+            meanings.append((decode + 24, "decode accelerator"))
+        canvas.shapes += [Text(x, y + 4, meaning, SMALL, colour=MUTED) for x, meaning in meanings]
 
 
 def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
@@ -115,9 +158,9 @@ def _draw_actors(scene: Scene, canvas: Canvas) -> None:
     """Draw those outside AWS on the left, each level with what it talks to."""
     internet = ("Hugging Face Hub", *scene.registries) if scene.uses_hugging_face else scene.registries
     actors = {
-        "gateway" if scene.has_own_vpc else "pools": Card("Internet", internet, glyphs.INTERNET, "internet"),
-        "balancer": Card("Applications", ("OpenAI API",), glyphs.APPLICATIONS, "applications"),
-        "stacks": Card("Engineers", ("blueprints deploy",), glyphs.ENGINEER, "engineers"),
+        "gateway" if scene.has_own_vpc else "pools": Card("Internet", internet, Glyph.INTERNET, "internet"),
+        "balancer": Card("Applications", ("OpenAI API",), Glyph.APPLICATIONS, "applications"),
+        "stacks": Card("Engineers", ("blueprints deploy",), Glyph.ENGINEER, "engineers"),
         **({"batch": teams_card(scene)} if scene.blueprint.spec.batch else {}),
         **({"streaming": events_card()} if scene.blueprint.spec.streaming else {}),
     }
@@ -141,11 +184,11 @@ def _account(scene: Scene) -> Block:
 
 def _services(scene: Scene) -> Block:
     """Return the services beside the VPC; the arrows need the first ones in the upper row."""
-    weights = [Card("Weights in S3", scene.buckets, glyphs.BUCKET, "weights")] if scene.buckets else []
+    weights = [Card("Weights in S3", scene.buckets, Glyph.BUCKET, "weights")] if scene.buckets else []
     cards = [
-        Card("CloudFormation", ("stacks of the blueprint",), glyphs.STACKS, "stacks"),
+        Card("CloudFormation", ("stacks of the blueprint",), Glyph.STACKS, "stacks"),
         *weights,
-        *([Card("Compiled programs", (f"S3, {OWN_BUCKET}",), glyphs.BUCKET)] if scene.keeps_compiled else []),
+        *([Card("Compiled programs", (f"S3, {OWN_BUCKET}",), Glyph.BUCKET)] if scene.keeps_compiled else []),
         *_of_cluster(scene),
         *_telemetry(scene),
     ]
@@ -156,14 +199,14 @@ def _of_cluster(scene: Scene) -> list[Card]:
     """Return the services that belong to the cluster."""
     if scene.blueprint.spec.cluster.ecs:
         return [
-            Card("ECS cluster", ("no control plane to maintain",), glyphs.CONTROL_PLANE),
-            Card("KMS key", ("data, secrets, logs",), glyphs.KEY),
-            *([Card("EFS", ("of the discovery store",), glyphs.BUCKET)] if scene.plan.has_frontends else []),
+            Card("ECS cluster", ("no control plane to maintain",), Glyph.CONTROL_PLANE),
+            Card("KMS key", ("data, secrets, logs",), Glyph.KEY),
+            *([Card("EFS", ("of the discovery store",), Glyph.BUCKET)] if scene.plan.has_frontends else []),
         ]
     return [
-        Card("EKS control plane", (scene.cluster_endpoint,), glyphs.CONTROL_PLANE),
-        Card("KMS key", ("data, Kubernetes secrets",), glyphs.KEY),
-        Card("Interruption queue", ("SQS, for Karpenter",), glyphs.QUEUE),
+        Card("EKS control plane", (scene.cluster_endpoint,), Glyph.CONTROL_PLANE),
+        Card("KMS key", ("data, Kubernetes secrets",), Glyph.KEY),
+        Card("Interruption queue", ("SQS, for Karpenter",), Glyph.QUEUE),
     ]
 
 
@@ -173,17 +216,17 @@ def _telemetry(scene: Scene) -> list[Card]:
     if observability is None:
         return []
     lines = (f"metrics, alarms, logs of {observability.logs.retention_days} days",)
-    cards = [Card("CloudWatch", lines, glyphs.CONTROLLER)]
+    cards = [Card("CloudWatch", lines, Glyph.CONTROLLER)]
     if observability.traces:
         share = f"{observability.traces.sample_ratio:.4g} of requests"
-        cards.append(Card("X-Ray", (f"traces, {share}",), glyphs.ROUTER))
+        cards.append(Card("X-Ray", (f"traces, {share}",), Glyph.ROUTER))
     if health := scene.blueprint.spec.gpu_health:
         acts = "replaces their nodes" if health.action == "replace" else "only records"
         looks = "broken and slow GPUs" if health.slow_gpus else "broken GPUs"
-        cards.append(Card("GPU health", (f"{looks}, {acts}",), glyphs.CONTROLLER))
+        cards.append(Card("GPU health", (f"{looks}, {acts}",), Glyph.CONTROLLER))
     if shift := scene.blueprint.spec.capacity_shift:
         acts = "lends idle capacity to batch" if shift.action == "shift" else "only records"
-        cards.append(Card("Capacity shift", (f"forecasts demand, {acts}",), glyphs.CONTROLLER))
+        cards.append(Card("Capacity shift", (f"forecasts demand, {acts}",), Glyph.CONTROLLER))
     return cards
 
 
@@ -199,7 +242,7 @@ def _vpc(scene: Scene) -> Block:
     if not scene.has_own_vpc:
         return Frame("VPC", private, _VPC, note=scene.vpc)
     lines = (f"{len(scene.zones)}, one per zone, for nodes without a public address",)
-    gateway = Card("NAT gateways", lines, glyphs.NAT_GATEWAY, "gateway")
+    gateway = Card("NAT gateways", lines, Glyph.NAT_GATEWAY, "gateway")
     public = Frame("Public subnets", gateway, _PUBLIC)
     return Frame("VPC", VerticalStack([public, private], gap=ARROW_GAP), _VPC, note=scene.vpc)
 
@@ -209,8 +252,8 @@ def _entrance(scene: Scene) -> Block:
     port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
     lines = (port, f"from {scene.sources}")
     cards = [
-        Card("Internal Application Load Balancer", lines, glyphs.LOAD_BALANCER, "balancer"),
-        Card("Private zone", (scene.zone, "one name per model"), glyphs.PRIVATE_ZONE),
+        Card("Internal Application Load Balancer", lines, Glyph.LOAD_BALANCER, "balancer"),
+        Card("Private zone", (scene.zone, "one name per model"), Glyph.PRIVATE_ZONE),
     ]
     if scene.has_own_vpc:
         cards.append(_endpoints())
@@ -221,7 +264,7 @@ def _endpoints() -> Card:
     """Return how private nodes reach AWS."""
     kinds = [endpoint.kind for endpoint in catalog.endpoints().values()]
     lines = (f"{kinds.count('interface')} interfaces and S3", "access without internet")
-    return Card("VPC endpoints", lines, glyphs.ENDPOINT)
+    return Card("VPC endpoints", lines, Glyph.ENDPOINT)
 
 
 def _cluster(scene: Scene) -> Block:
@@ -304,18 +347,18 @@ def _controllers(scene: Scene, columns: int) -> Block:
     """Return what runs the cluster itself."""
     spec = scene.blueprint.spec
     if spec.cluster.ecs and not scene.plan.has_frontends:
-        card = Card("Capacity providers", ("start hosts for waiting tasks",), glyphs.CONTROLLER)
+        card = Card("Capacity providers", ("start hosts for waiting tasks",), Glyph.CONTROLLER)
         return Frame("Controllers", card, _GROUP, anchor="controllers")
     if spec.cluster.ecs:
-        card = Card("Discovery store", (f"etcd, {DISCOVERY_MEMBERS} members",), glyphs.CONTROLLER)
+        card = Card("Discovery store", (f"etcd, {DISCOVERY_MEMBERS} members",), Glyph.CONTROLLER)
         return Frame("Discovery", card, _GROUP, note=scene.system_note, anchor="controllers")
-    cards = [Card("Karpenter", (), glyphs.CONTROLLER), Card("Dynamo operator", (), glyphs.ROUTER)]
+    cards = [Card("Karpenter", (), Glyph.CONTROLLER), Card("Dynamo operator", (), Glyph.ROUTER)]
     if scene.plan.is_elastic or _pods_of_batch_scale(spec):
-        cards.append(Card("KEDA", (), glyphs.CONTROLLER))
+        cards.append(Card("KEDA", (), Glyph.CONTROLLER))
     if NEURON_SCHEDULER in scene.plan.schedulers:
-        cards.append(Card("Neuron scheduler", (), glyphs.CONTROLLER))
+        cards.append(Card("Neuron scheduler", (), Glyph.CONTROLLER))
     if spec.queueing and spec.queueing.kueue:
-        cards.append(Card("Kueue", (), glyphs.QUEUE))
-    wide = Card("Load Balancer Controller", (), glyphs.LOAD_BALANCER)
+        cards.append(Card("Kueue", (), Glyph.QUEUE))
+    wide = Card("Load Balancer Controller", (), Glyph.LOAD_BALANCER)
     child = VerticalStack([grid(cards, columns=columns, gap=8), wide], gap=8)
     return Frame("Controllers", child, _GROUP, note=scene.system_note, anchor="controllers")
