@@ -61,8 +61,12 @@ def costs(
     from inference_blueprints.operate.batch.signing import signer
     from inference_blueprints.operate.costs.attributed_costs import attributed_costs
     from inference_blueprints.operate.costs.batch_tokens import batch_tokens
-    from inference_blueprints.report.pricing.node_rates import node_rate, pools_without_price
-    from inference_blueprints.report.pricing.rates import load_rates, prices_for
+    from inference_blueprints.report.pricing.rates import (
+        load_rates,
+        node_rate,
+        pools_without_price,
+        prices_for,
+    )
     from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 
     blueprint = load_blueprint(name_or_path).blueprint

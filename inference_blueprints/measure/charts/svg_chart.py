@@ -79,7 +79,6 @@ class Bars:
     style: str
 
     def svg(self, plot: Plot) -> str:
-        """Return the marks as SVG elements."""
         elements = []
         for start, bottom, top in self.bars:
             if top > bottom:
@@ -92,9 +91,9 @@ class Bars:
         return "".join(elements)
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A line through points.
+@dataclass(frozen=True)
+class _Marks:
+    """Marks at points.
 
     Parameters
     ----------
@@ -107,52 +106,29 @@ class Curve:
     points: Sequence[Point]
     style: str
 
+
+class Curve(_Marks):
+    """A line through points."""
+
     def svg(self, plot: Plot) -> str:
-        """Return the marks as SVG elements."""
         points = " ".join(f"{plot.x(x):.1f},{plot.y(y):.1f}" for x, y in self.points)
         return f'<polyline class="line-{self.style}" points="{points}"/>' if points else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Dots:
-    """A dot at each point.
-
-    Parameters
-    ----------
-    points
-        In the axes' units.
-    style
-        Class of the page.
-    """
-
-    points: Sequence[Point]
-    style: str
+class Dots(_Marks):
+    """A dot at each point."""
 
     def svg(self, plot: Plot) -> str:
-        """Return the marks as SVG elements."""
         return "".join(
             f'<circle class="fill-{self.style}" cx="{plot.x(x):.1f}" cy="{plot.y(y):.1f}" r="2.5"/>'
             for x, y in self.points
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Crosses:
-    """A cross at each point, which differs from dots in shape too.
-
-    Parameters
-    ----------
-    points
-        In the axes' units.
-    style
-        Class of the page.
-    """
-
-    points: Sequence[Point]
-    style: str
+class Crosses(_Marks):
+    """A cross at each point, which differs from dots in shape too."""
 
     def svg(self, plot: Plot) -> str:
-        """Return the marks as SVG elements."""
         lines = "".join(f"M{plot.x(x) - 3:.1f} {plot.y(y) - 3:.1f}l6 6m0 -6l-6 6" for x, y in self.points)
         return f'<path class="line-{self.style}" d="{lines}"/>' if lines else ""
 
@@ -174,7 +150,6 @@ class Ring:
     style: str
 
     def svg(self, plot: Plot) -> str:
-        """Return the marks as SVG elements."""
         x, y = plot.x(self.point[0]), plot.y(self.point[1])
         below = y < HEIGHT - _BOTTOM - 40  # the space there is empty, except just above the axis
         return (
@@ -192,7 +167,6 @@ class Limit:
     label: str
 
     def svg(self, plot: Plot) -> str:
-        """Return the marks as SVG elements."""
         x = plot.x(self.value)
         before = x > (_LEFT + WIDTH) / 2  # the label goes where there is more room
         return (

@@ -37,7 +37,7 @@ ARROW_GAP = 56
 
 
 class Glyph(Enum):
-    """Line glyphs of our own, in a 24 by 24 box: the colour of the ground, and the path of the white lines."""
+    """Line glyphs of our own, in a 24 by 24 box: colour of the ground, and path of the white lines."""
 
     APPLICATIONS = (_PEOPLE, "M4 5h16v11H4zM9 20h6M12 16v4M8 9l-2 2 2 2M16 9l2 2-2 2")
     INTERNET = (_PEOPLE, "M3 12a9 9 0 1 0 18 0a9 9 0 1 0-18 0M3 12h18M12 3c-5 5-5 13 0 18M12 3c5 5 5 13 0 18")

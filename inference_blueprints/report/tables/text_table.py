@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -24,3 +25,19 @@ class TextTable:
     figures: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+
+
+def markdown_table(table: TextTable) -> str:
+    """Return a table in Markdown, with figures aligned to the right and without title and notes.
+
+    Parameters
+    ----------
+    table
+        The table.
+    """
+    rules = ["---"] * len(table.names) + ["---:"] * len(table.figures)
+    return "\n".join(_line(row) for row in ((*table.names, *table.figures), rules, *table.rows))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

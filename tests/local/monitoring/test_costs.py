@@ -11,8 +11,7 @@ from inference_blueprints.operate.costs.attributed_costs import IDLE, attributed
 from inference_blueprints.operate.costs.recorded_values import Ask
 from inference_blueprints.render.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
 from inference_blueprints.render.monitoring.recording_rules import NodePrice, rule_file, rules
-from inference_blueprints.report.pricing.node_rates import node_rate
-from inference_blueprints.report.pricing.rates import CustomRates, prices_for
+from inference_blueprints.report.pricing.rates import CustomRates, node_rate, prices_for
 from inference_blueprints.serving.plan import build_plan
 from inference_decisions.promql.cloudwatch_promql import MetricSeries
 from inference_local.prometheus.timed_evaluation import (
