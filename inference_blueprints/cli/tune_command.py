@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inference_blueprints.cli.added_commands import demand_replay
 from inference_blueprints.cli.blueprint_commands import load, write_file, writing_model_index
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import ModelOption, NameOrPath, Output, OutputOption, TraceOption
@@ -17,11 +17,6 @@ from inference_contracts.errors import UserError
 if TYPE_CHECKING:
     from inference_blueprints.loading import LoadedBlueprint
     from inference_blueprints.measure.tuning.tune import Tuning
-
-
-#: Dynamo's wheels pin dependencies that no registry has. The replay needs only these.
-_DYNAMO = "ai-dynamo==1.6.1 ai-dynamo-runtime==1.6.1"
-_DYNAMO_NEEDS = "numpy msgspec packaging"
 
 
 def register(app: typer.Typer) -> None:
@@ -92,21 +87,6 @@ def tune(
         raise typer.Exit(1)
     if write:
         _write(loaded, name_or_path, found)
-
-
-def demand_replay() -> None:
-    """Check that Dynamo's replay is installed.
-
-    Raises
-    ------
-    UserError
-        If it is not.
-    """
-    if any(find_spec(name) is None for name in ("dynamo", "numpy", "msgspec", "packaging")):
-        raise UserError(
-            "Dynamo's replay is not installed; in a clone run `make setup`; with an installed library run "
-            f"`pip install --no-deps {_DYNAMO}` and `pip install {_DYNAMO_NEEDS}`"
-        )
 
 
 def _engines(names: list[str]) -> list[str]:

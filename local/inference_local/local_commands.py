@@ -215,29 +215,53 @@ def replay(
 @app.command()
 def prepare(
     engines: Annotated[
-        Literal["vllm", "llama"],
-        typer.Option("--engines", help="The real engines: vLLM or llama-server on the CPU."),
-    ],
+        Literal["simulated", "vllm", "llama"],
+        typer.Option(
+            "--engines", help="simulated: NVIDIA Dynamo. vllm, llama: also real engines on the CPU."
+        ),
+    ] = "simulated",
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Install or build real engines in advance. Otherwise, the first `local up` with them does."""
+    """Install NVIDIA Dynamo, which `local up` and `tune` need, and real engines on request."""
     import sys
 
+    from inference_local.environments.dynamo import prepare_dynamo
     from inference_local.processes.interruption import Interrupted, interruptible
     from inference_local.serving.llama_cpp.server_build import llama_server
-    from inference_local.serving.vllm_cpu.installation import vllm_python
+    from inference_local.serving.vllm_cpu.installation import VLLM
 
-    key, install = ("python", vllm_python) if engines == "vllm" else ("program", llama_server)
+    installations = {
+        "simulated": ("python", prepare_dynamo),
+        "vllm": ("python", VLLM.python),
+        "llama": ("program", llama_server),
+    }
     lines = sys.stderr if output is Output.JSON else sys.stdout
+    found: dict[str, str] = {}
     try:
         with interruptible():
-            program = install(lambda line: print(line, file=lines, flush=True))
+            for name in dict.fromkeys(("simulated", engines)):
+                key, install = installations[name]
+                program = install(lambda line: print(line, file=lines, flush=True))
+                found = {key: str(program)}
+                if output is Output.TEXT:
+                    print(f"{'NVIDIA Dynamo' if name == 'simulated' else name} runs with {program}")
     except Interrupted as interruption:
         raise typer.Exit(interruption.exit_code) from None
     if output is Output.JSON:
-        print_json({key: str(program)})
-    else:
-        print(f"{engines} runs with {program}")
+        print_json(found)
+
+
+def provide_dynamo() -> None:
+    """Let this process import Dynamo's replay, for `blueprints tune` and `blueprints benchmark`.
+
+    Raises
+    ------
+    UserError
+        If it is not installed.
+    """
+    from inference_local.environments.dynamo import provide_dynamo as provide
+
+    provide()
 
 
 def verify_local(loaded: LoadedBlueprint, run_directory: Path) -> Iterator[CheckResult]:

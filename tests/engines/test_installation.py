@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints import tools
-from inference_local.serving.vllm_cpu import installation
+from inference_local.environments.environment import disk_bytes
+from inference_local.serving.vllm_cpu.installation import VLLM
 
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    return installation.vllm_python(print)
+    return VLLM.python(print)
 
 
 def packages(python: Path) -> Path:
@@ -28,9 +29,9 @@ def test_the_packages_are_exactly_those_of_the_requirements(python: Path) -> Non
     command = [str(tools.uv()), "pip", "list", "--format", "json", "--python", str(python)]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = {entry["name"]: entry["version"] for entry in json.loads(listed)}
-    assert found.pop("vllm") == f"{installation.locked_version('vllm-cpu')}+cpu"
-    assert found == {name: installation.locked_version(name) for name in found}
-    text = installation._REQUIREMENTS.read_text(encoding="utf-8")
+    assert found.pop("vllm") == f"{VLLM.locked_version('vllm-cpu')}+cpu"
+    assert found == {name: VLLM.locked_version(name) for name in found}
+    text = VLLM.requirements.read_text(encoding="utf-8")
     assert len(found) == text.count("==")
 
 
@@ -48,8 +49,8 @@ def test_every_module_of_the_engine_is_compiled(python: Path) -> None:
 
 def test_the_announced_size_is_that_of_the_disk(python: Path) -> None:
     """The size that is announced before the installation is right to five percent."""
-    found = installation._disk_bytes(python.parents[2])
-    assert found <= installation.INSTALLED_BYTES <= 1.05 * found
+    found = disk_bytes(python.parents[2])
+    assert found <= VLLM.installed_bytes <= 1.05 * found
 
 
 def test_vllm_computes_on_the_cpu(python: Path) -> None:
@@ -68,5 +69,5 @@ def test_vllm_computes_on_the_cpu(python: Path) -> None:
 def test_a_second_use_installs_nothing(python: Path) -> None:
     """The next use finds the environment and reports nothing."""
     lines: list[str] = []
-    assert installation.vllm_python(lines.append) == python
+    assert VLLM.python(lines.append) == python
     assert lines == []

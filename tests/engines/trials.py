@@ -17,7 +17,7 @@ from inference_local.processes.child_processes import ProcessGroup, RunningProce
 from inference_local.serving.isolation import open_isolation
 from inference_local.serving.vllm_cpu.argument_rules import RuledWorker
 from inference_local.serving.vllm_cpu.connectors import RULE
-from inference_local.serving.vllm_cpu.installation import vllm_python
+from inference_local.serving.vllm_cpu.installation import VLLM
 from inference_local.serving.vllm_cpu.scaled_models import write_scaled_draft, write_scaled_model
 
 _PROGRAM = Path(__file__).with_name("engine_trials.py")
@@ -96,7 +96,7 @@ def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict
             )
 
         network = open_isolation(lambda command, pipes: start("network", command, pipes))
-        python = vllm_python(print)
+        python = VLLM.python(print)
         command: list[str | Path] = [python, _PROGRAM, directory, json.dumps(placed)]
         program = start("trials", network.command(command))
         program.popen.wait(_SECONDS)

@@ -1,73 +1,189 @@
-"""The built wheel is enough: in an empty environment it validates and synthesises a user's own file."""
+"""Built wheels are enough in empty environments outside the checkout; what is missing is said in a line."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import wheels
+from typer.main import get_group
 
 from inference_blueprints import __version__
-from inference_blueprints.resources import root
+from inference_blueprints.cli.main import command_line
+from inference_local.environments.dynamo import DYNAMO
+
+#: Installations and dozens of commands, on a machine that may be busy.
+pytestmark = pytest.mark.timeout(1200)
 
 #: Neither node nor cdk is on this PATH.
 BARE_PATH = "/usr/bin:/bin"
-UV = [sys.executable, "-m", "uv", "--quiet"]
+#: Top folders of each wheel, besides its metadata.
+CONTENT = {
+    "inference-contracts": {"inference_contracts"},
+    "inference-catalog": {"inference_catalog"},
+    "inference-runtime": {"inference_runtime", "inference_decisions"},
+    "inference-constructs": {"inference_constructs"},
+    "inference-blueprints": {"inference_blueprints"},
+    "inference-local": {"inference_local"},
+}
+INSTALL_LOCAL = "install it: pip install inference-local"
+PREPARE = "install it with: blueprints local prepare"
+#: Values of required arguments and options; others get a word.
+WORDS = {
+    **dict.fromkeys(("name_or_path", "names_or_paths", "blueprint"), "quickstart-g6e"),
+    **dict.fromkeys(("start", "end"), "2026-11-01"),
+    "file": "mine.yaml",
+    "url": "http://127.0.0.1:9",
+}
 
 
-def run(*command: str | Path, directory: Path, environment: Mapping[str, str] = os.environ) -> str:
-    result = subprocess.run(
-        [str(word) for word in command],
-        cwd=directory,
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+class User:
+    """Somebody with an empty home folder, who runs commands of an environment."""
+
+    def __init__(self, python: Path, home: Path) -> None:
+        self._program = python.with_name("blueprints")
+        self.home = home
+        home.mkdir(exist_ok=True)
+        away = ("AWS_", "BLUEPRINT", "PYTHON", "VIRTUAL_ENV")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(away)}
+        cache = {"XDG_CACHE_HOME": str(home / "cache"), "AWS_EC2_METADATA_DISABLED": "true"}
+        self.environment = {**kept, "PATH": BARE_PATH, "HOME": str(home), **cache}
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self._program), *words],
+            cwd=self.home,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def does(self, *words: str) -> str:
+        ran = self.run(*words)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", directory, directory=root())
-    (file,) = directory.glob("*.whl")
-    return file
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("wheels")
 
 
 @pytest.fixture(scope="module")
-def blueprints(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    environment = tmp_path_factory.mktemp("environment")
-    run(*UV, "venv", "--python", sys.executable, environment / "venv", directory=environment)
-    python = environment / "venv/bin/python"
-    lock = root() / "requirements.lock"
-    run(*UV, "pip", "install", "--python", python, "--constraint", lock, wheel, directory=environment)
-    return environment / "venv/bin/blueprints"
+def files(folder: Path) -> dict[str, Path]:
+    return wheels.build(folder)
 
 
-def test_the_wheel_holds_no_tests_and_no_second_copy(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
+@pytest.fixture(scope="module")
+def library_user(files: dict[str, Path], folder: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
+    place = tmp_path_factory.mktemp("library")
+    return User(wheels.environment(place / "venv", folder, "inference-blueprints"), place / "home")
+
+
+@pytest.fixture(scope="module")
+def laptop_user(files: dict[str, Path], folder: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
+    place = tmp_path_factory.mktemp("laptop")
+    return User(wheels.environment(place / "venv", folder, "inference-local"), place / "home")
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_a_wheel_holds_its_own_packages_once_and_no_tests(files: dict[str, Path], name: str) -> None:
+    with zipfile.ZipFile(files[name]) as archive:
         names = archive.namelist()
     assert len(names) == len(set(names))
-    top = {name.split("/")[0] for name in names}
-    assert top == {"inference_blueprints", f"inference_blueprints-{__version__}.dist-info"}
+    tops = {each.split("/")[0] for each in names}
+    metadata = f"{name.replace('-', '_')}-{__version__}.dist-info"
+    assert tops == {*CONTENT[name], metadata}
+    parts = [set(Path(each).parts) for each in names]
+    assert [each for each in parts if each & {"tests", "conftest.py", "pytest.ini"}] == []
+    assert [each for each in names if Path(each).name.startswith("test_")] == []
 
 
-def test_a_user_validates_and_synthesises_a_file_of_their_own(blueprints: Path, tmp_path: Path) -> None:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in {"VIRTUAL_ENV", "PYTHONPATH", "BLUEPRINT"}
-    } | {"PATH": BARE_PATH, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    words = ("init", "quickstart-g6e", "mine.yaml", "--name", "mine")
-    run(blueprints, *words, directory=tmp_path, environment=environment)
-    run(blueprints, "validate", "mine.yaml", directory=tmp_path, environment=environment)
-    run(blueprints, "synth", "mine.yaml", "--directory", "out", directory=tmp_path, environment=environment)
-    stacks = {path.name.removesuffix(".template.json") for path in (tmp_path / "out").glob("*.template.json")}
+def test_only_the_wheel_of_the_laptop_knows_the_laptop(files: dict[str, Path]) -> None:
+    """A module of another wheel that imports it would be missing where it is not installed."""
+    for name, file in files.items():
+        with zipfile.ZipFile(file) as archive:
+            knowing = [
+                each
+                for each in archive.namelist()
+                if each.endswith(".py") and b"inference_local" in archive.read(each)
+            ]
+        assert name == "inference-local" or knowing == []
+
+
+def test_a_user_validates_plans_and_synthesises_a_file_of_their_own(library_user: User) -> None:
+    library_user.does("init", "quickstart-g6e", "mine.yaml", "--name", "mine")
+    library_user.does("validate", "mine.yaml")
+    assert "qwen3-8b" in library_user.does("plan", "mine.yaml")
+    library_user.does("synth", "mine.yaml", "--directory", "out")
+    templates = (library_user.home / "out").glob("*.template.json")
+    stacks = {path.name.removesuffix(".template.json") for path in templates}
     assert {"mine-Data", "mine-Network", "mine-Cluster", "mine-Platform", "mine-Capacity"} <= stacks
     assert "mine-Model-qwen3-8b" in stacks
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("local",),
+        ("local", "up", "quickstart-g6e"),
+        ("verify", "quickstart-g6e", "--local"),
+        ("tune", "quickstart-g6e"),
+        ("benchmark", "http://127.0.0.1:9", "--blueprint", "quickstart-g6e"),
+    ],
+    ids=lambda words: words[0] + words[-1],
+)
+def test_the_library_alone_says_what_to_install(library_user: User, words: tuple[str, ...]) -> None:
+    ran = library_user.run(*words)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.rstrip("\n").endswith(INSTALL_LOCAL), ran.stderr
+
+
+def calls(command: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield a call of each command, with a value for each argument and option that is required."""
+    for name, each in getattr(command, "commands", {}).items():
+        yield from calls(each, (*before, name))
+    if hasattr(command, "commands"):
+        return
+    words: list[str] = []
+    for parameter in command.params:
+        if parameter.required:
+            value = WORDS.get(parameter.name or "", "1")
+            words += [value] if parameter.param_type_name == "argument" else [parameter.opts[0], value]
+    yield (*before, *words)
+
+
+def test_no_command_of_the_library_alone_ends_in_a_traceback(library_user: User) -> None:
+    """With no laptop, no account, no Dynamo and an empty home, each command answers or says what it lacks."""
+    found = [each for each in calls(get_group(command_line())) if each[0] != "local"]
+    assert ("validate", "quickstart-g6e") in found
+    answers = {each: library_user.run(*each) for each in found}
+    wrong = {
+        each: ran.stderr
+        for each, ran in answers.items()
+        if "Traceback" in ran.stderr or ran.returncode not in (0, 1, 2)
+    }
+    assert wrong == {}
+
+
+def test_dynamo_is_prepared_once_and_then_used(laptop_user: User) -> None:
+    for words in (("local", "up", "quickstart-g6e"), ("tune", "quickstart-g6e")):
+        before = laptop_user.run(*words)
+        assert before.returncode == 1
+        assert PREPARE in before.stderr
+    first, second = laptop_user.does("local", "prepare"), laptop_user.does("local", "prepare")
+    assert first.startswith(f"installing {DYNAMO.title}: ")
+    assert len(second.splitlines()) == 1, "the second time, nothing is installed"
+    (python,) = laptop_user.home.glob("cache/inference-blueprints/dynamo/*/env/bin/python")
+    assert second.rstrip("\n").endswith(str(python))
+    used = sum(path.lstat().st_blocks * 512 for path in python.parents[2].rglob("*") if path.is_file())
+    assert used <= DYNAMO.installed_bytes <= 1.25 * used, "the announced size"
+    report = laptop_user.does("local", "up", "quickstart-g6e", "--no-keep", "--seconds", "5")
+    assert "0 failures" in report

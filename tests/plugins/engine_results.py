@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 import pytest
 
-from inference_local.serving.vllm_cpu import installation
+from inference_local.serving.vllm_cpu.installation import VLLM
 
 FOLDER = "tests/engines"
 RESULTS = Path(FOLDER) / "results.json"
@@ -205,7 +205,7 @@ def _result(cases: Mapping[str, str]) -> str:
 
 def environment() -> str:
     """Describe the engine's packages and this machine."""
-    versions = installation.installed_versions() or {}
+    versions = VLLM.installed_versions() or {}
     packages = [f"{name} {versions.get(package, 'not installed')}" for package, name in _NAMES.items()]
     memory = psutil.virtual_memory().total / 2**30
     return f"{', '.join(packages)}; {os.cpu_count()} cores, {memory:.0f} GiB of memory"

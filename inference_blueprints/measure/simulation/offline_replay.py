@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,8 @@ from inference_blueprints.measure.simulation.simulated_workers import SimulatedW
 from inference_contracts.units import GB
 
 _MS = 1000.0
+#: What the replay imports. Dynamo's wheels require releases that no registry has, so it is no dependency.
+_IMPORTED = ("dynamo", "numpy", "msgspec", "packaging", "yaml")
 #: The simulator's engine for each of our engines.
 _WORKER_TYPES = {"worker": "aggregated", "prefill": "prefill", "decode": "decode"}
 
@@ -262,6 +265,11 @@ def _engine(workers: SimulatedWorkers, folder: Path) -> Any:
         engine["kv_transfer_bandwidth"] = workers.transfer_bytes_per_second / GB
     configuration = import_module("dynamo.mocker.config")
     return configuration.normalize_mocker_config({"engine": engine, "dynamo": {}})
+
+
+def replay_is_installed() -> bool:
+    """Return whether this process can import Dynamo's replay."""
+    return all(find_spec(name) is not None for name in _IMPORTED)
 
 
 def replay_api() -> Any:

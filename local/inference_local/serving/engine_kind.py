@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, KvTransfer
 from inference_blueprints.spec.types import Blueprint, RoundRobinRouting, Routing, Workload
 from inference_catalog import Model
 from inference_contracts.errors import Finding, UserError
+from inference_local.environments.dynamo import dynamo_python
 from inference_local.serving.local_deployment import LocalDeployment, LocalWorkers
 from inference_local.serving.local_frontend import DynamoFrontend, LocalFrontend
 from inference_local.serving.platform_parts import Replacement
@@ -82,10 +84,17 @@ class EngineKind(ABC):
         Raises
         ------
         UserError
-            With every finding.
+            With every finding. If a deployment needs Dynamo, and it is not installed.
         """
         if refusals := [finding.message for finding in self.findings()]:
             raise UserError("\n".join(refusals))
+        if any(isinstance(frontend, DynamoFrontend) for frontend in self._frontends()):
+            dynamo_python()
+
+    def _frontends(self) -> Iterator[LocalFrontend]:
+        for model_index, model in enumerate(build_plan(self._blueprint).models):
+            for index, plan in enumerate(model.deployments):
+                yield self.frontend(plan, resolve(self._blueprint, model_index, index))
 
     def prepare(self, report: Callable[[str], None]) -> None:  # noqa: B027 -- most kinds need nothing
         """Install what the engines need.

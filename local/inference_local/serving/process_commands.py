@@ -7,7 +7,6 @@ Options and variables are those of ``python -m dynamo.frontend --help`` and ``py
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS
 from inference_blueprints.serving.types import EnvironmentValue, FilePath, Process, SecretValue
 from inference_contracts.units import GB
+from inference_local.environments.dynamo import dynamo_python
 
 _LOOPBACK = "127.0.0.1"
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -29,7 +29,8 @@ _RANKS = "data-parallel-size"
 _KV_BLOCKS = "num-gpu-blocks-override"
 #: Processes find each other by files in ``DYN_FILE_KV``.
 DISCOVERY = ("--discovery-backend", "file")
-_ENGINE = "inference_local.serving.simulated_engine"
+#: Runs by its path: an environment that only has Dynamo does not have this package.
+_ENGINE = Path(__file__).with_name("simulated_engine.py")
 #: Why discovery and the planes of requests and events are set on this machine.
 CONNECTED = "processes find each other by files here; on EKS Dynamo's operator connects them"
 #: Why processes have other addresses on this machine.
@@ -83,7 +84,7 @@ def frontend_command(process: Process, port: int) -> list[str]:
     port
         Port to listen on. It overrides the plan's port, because the last of two equal options counts.
     """
-    program = [sys.executable, *process.command[1:]]
+    program = [dynamo_python(), *process.command[1:]]
     return [*program, *process.arguments, "--http-host", _LOOPBACK, "--http-port", str(port), *DISCOVERY]
 
 
@@ -129,7 +130,7 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]
     arguments += (*_switches(engine), *_parsers(engine))
-    return [sys.executable, "-m", _ENGINE, *arguments, *DISCOVERY]
+    return [dynamo_python(), "-P", str(_ENGINE), *arguments, *DISCOVERY]
 
 
 def _kv_blocks(engine: SimulatedEngine) -> int:

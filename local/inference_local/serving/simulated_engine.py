@@ -1,12 +1,13 @@
 """Dynamo's mocker, registered with what Dynamo's workers of a real engine register.
 
-A separate program: ``python -m inference_local.serving.simulated_engine``, with the mocker's
-arguments and the names of Dynamo's parsers. It ends as workers of a real engine do, by the same function of
-Dynamo (``common/utils/graceful_shutdown.py``): SIGTERM removes it from discovery, and it serves on for
-``DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS``. Then its requests break off, and the frontend moves them. The
-mocker of 1.6.1 ends without this time (``graceful_shutdown`` of ``dynamo/mocker/main.py``). What still runs
-then ends as if it were complete, with too few tokens, where other workers raise an error (``_monitor_abort``
-of ``dynamo/vllm/handlers.py``). It also registers neither of these:
+A separate program: ``python -P simulated_engine.py``, with the mocker's arguments and the names of
+Dynamo's parsers. Its Python has Dynamo, and need not have this library. It ends as workers of a real
+engine do, by the same function of Dynamo (``common/utils/graceful_shutdown.py``): SIGTERM removes it from
+discovery, and it serves on for ``DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS``. Then its requests break off,
+and the frontend moves them. The mocker of 1.6.1 ends without this time (``graceful_shutdown`` of
+``dynamo/mocker/main.py``). What still runs then ends as if it were complete, with too few tokens, where
+other workers raise an error (``_monitor_abort`` of ``dynamo/vllm/handlers.py``). It also registers
+neither of these:
 
 - The maximum number of tokens. Workers of every engine register it, and the frontend answers requests that
   are too long with 400 (``dynamo/common/token_budget.py``). Without it, such requests end with 500.

@@ -13,7 +13,7 @@ import httpx2
 import openai
 
 from inference_local.processes.child_processes import ProcessGroup
-from inference_local.serving.vllm_cpu.installation import vllm_python
+from inference_local.serving.vllm_cpu.installation import VLLM
 
 _PROGRAM = Path(__file__).with_name("forked_programs.py")
 #: Bounds a hang, not a speed.
@@ -55,7 +55,7 @@ def serving(folder: Path, models: Mapping[str, Sequence[str]]) -> Iterator[dict[
     with ProcessGroup() as processes, ExitStack() as clients:
         processes.start(
             "vllm",
-            [vllm_python(print), _PROGRAM, json.dumps(programs)],
+            [VLLM.python(print), _PROGRAM, json.dumps(programs)],
             environment={"PATH": os.defpath, "HOME": str(folder), **_ENVIRONMENT},
             log_path=folder / "vllm.log",
         )

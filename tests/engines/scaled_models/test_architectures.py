@@ -13,7 +13,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_catalog import Model
-from inference_local.serving.vllm_cpu.installation import vllm_python
+from inference_local.serving.vllm_cpu.installation import VLLM
 from inference_local.serving.vllm_cpu.scaled_models import refusal, write_scaled_model
 from inference_local.serving.vllm_cpu.scaled_models.tables import document
 
@@ -55,7 +55,7 @@ def _written(folder: Path, models: Mapping[str, Model], *features: str) -> Found
     starts = {name: (processes[name], models[name].architecture == _OWN_PROCESS) for name in models}
     output = folder / "lines.jsonl"
     subprocess.run(
-        [str(vllm_python(print)), str(_PROGRAM), str(output), json.dumps(starts), *features],
+        [str(VLLM.python(print)), str(_PROGRAM), str(output), json.dumps(starts), *features],
         cwd=folder,
         env={"PATH": os.defpath, "HOME": str(folder), **_SETTINGS},
         check=True,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from inference_blueprints.cli import tune_command
-from inference_blueprints.resources import root
+from inference_blueprints.cli import added_commands
+from inference_blueprints.measure.simulation import offline_replay
 from inference_contracts.errors import UserError
 from tests.unit.command_run import Ran, blueprints
 
@@ -143,17 +142,13 @@ def test_what_is_wrong_is_said_in_a_line(run: RunTune, arguments: list[str], mes
 
 
 def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tune_command, "find_spec", lambda name: None if name == "dynamo" else object())
-    with pytest.raises(UserError, match=r"in a clone run `make setup`") as raised:
-        tune_command.demand_replay()
-    advice = re.search(r"--no-deps ([^`]*)`", str(raised.value))
-    assert advice is not None
-    pinned = advice[1].split()
-    project = (root() / "pyproject.toml").read_text(encoding="utf-8")
-    assert len(pinned) == 2
-    assert all(f'"{requirement}"' in project for requirement in pinned)
-    page = (root() / "docs" / "tuning.md").read_text(encoding="utf-8")
-    assert all(requirement in page for requirement in pinned)
+    monkeypatch.setattr(offline_replay, "find_spec", lambda name: None if name == "dynamo" else object())
+    monkeypatch.setenv("XDG_CACHE_HOME", "/nowhere")
+    with pytest.raises(UserError, match="install it with: blueprints local prepare"):
+        added_commands.demand_replay()
+    monkeypatch.setattr(added_commands, "entry_points", lambda **_: ())
+    with pytest.raises(UserError, match=r"Dynamo's replay comes with .*: pip install inference-local"):
+        added_commands.demand_replay()
 
 
 def test_a_trace_with_wrong_lines_names_them(run: RunTune, tmp_path: Path) -> None:

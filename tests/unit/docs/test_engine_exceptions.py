@@ -8,7 +8,7 @@ import runpy
 import pytest
 
 from inference_blueprints.resources import root
-from inference_local.serving.vllm_cpu.installation import INSTALLED_BYTES
+from inference_local.serving.vllm_cpu.installation import VLLM
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_engine_exceptions.py"))
 
@@ -26,4 +26,4 @@ def test_other_pages_round_the_size_of_the_installation(page: str) -> None:
     text = (root() / page).read_text(encoding="utf-8")
     said = re.findall(r"install\w*(?: of)? (\d+) GB", text)
     assert said, "the page says what the first use installs"
-    assert set(said) == {f"{INSTALLED_BYTES / 1e9:.0f}"}
+    assert set(said) == {f"{VLLM.installed_bytes / 1e9:.0f}"}

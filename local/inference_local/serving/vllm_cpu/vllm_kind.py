@@ -47,7 +47,7 @@ from inference_local.serving.vllm_cpu.exceptions import (
     rank_count,
     split,
 )
-from inference_local.serving.vllm_cpu.installation import locked_version, vllm_python
+from inference_local.serving.vllm_cpu.installation import VLLM
 from inference_local.serving.vllm_cpu.machine import (
     Machine,
     WantedWorkers,
@@ -61,7 +61,7 @@ from inference_local.serving.vllm_cpu.scaled_models import (
     write_scaled_model,
 )
 
-_VLLM = f"vLLM {locked_version('vllm-cpu')} on CPU"
+_VLLM = f"vLLM {VLLM.locked_version('vllm-cpu')} on CPU"
 _WHAT_FITS = "what fits into the memory of this machine, at least one per role"
 _NO_SCALING = "the targets of the autoscaler follow from the times of the planned hardware"
 _ONE_MACHINE = "all processes of a worker run on this machine"
@@ -230,7 +230,7 @@ class VllmKind(EngineKind):
             yield Finding(("spec", "models"), message)
 
     def prepare(self, report: Callable[[str], None]) -> None:
-        self._python = vllm_python(report)
+        self._python = VLLM.python(report)
 
     def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:  # noqa: ARG002 -- the base class names them
         if plan.stack == "llmD":

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from inference_contracts.errors import UserError
-from inference_local.serving.vllm_cpu import host_requirements, installation
+from inference_local.environments import host_requirements
+from inference_local.serving.vllm_cpu.installation import VLLM
 
 HOST = host_requirements.LocalMachine(
     "Linux", "x86_64", frozenset({"avx2"}), (2, 31), (3, 11), 10, Path("uv")
@@ -27,12 +28,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_a_machine_with_exactly_what_is_needed_has_no_problem() -> None:
-    assert host_requirements.problems(HOST, Path("cache"), 10) == []
+    assert host_requirements.problems(HOST, Path("cache"), 10, VLLM.cpu_flags) == []
 
 
 @pytest.mark.parametrize(("changed", "words"), WRONG.values(), ids=WRONG)
 def test_a_missing_requirement_is_the_only_problem(changed: dict[str, Any], words: str) -> None:
-    (problem,) = host_requirements.problems(replace(HOST, **changed), Path("cache"), 10)
+    (problem,) = host_requirements.problems(replace(HOST, **changed), Path("cache"), 10, VLLM.cpu_flags)
     assert words in problem
     assert ";" in problem, "a remedy"
 
@@ -45,7 +46,7 @@ def test_every_problem_is_raised_before_anything_starts(
     monkeypatch.setattr(host_requirements, "this_host", lambda _: host)
     lines: list[str] = []
     with pytest.raises(UserError) as caught:
-        installation.vllm_python(lines.append)
+        VLLM.python(lines.append)
     assert len(str(caught.value).splitlines()) == 3
     assert (lines, list(tmp_path.iterdir())) == ([], [])
 

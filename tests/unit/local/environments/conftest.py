@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inference_local.serving.vllm_cpu import host_requirements
-from tests.unit.local.serving.vllm_cpu.installing import HOST, FakeUv
+from inference_local.environments import environment, host_requirements
+from tests.unit.local.environments.installing import HOST, FakeUv, InThisProcess
 
 
 @pytest.fixture
@@ -21,3 +21,8 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
     host = dataclasses.replace(HOST, uv=fake.program)
     monkeypatch.setattr(host_requirements, "this_host", lambda _: host)
     return fake
+
+
+@pytest.fixture
+def no_child_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "ProcessGroup", InThisProcess)

@@ -1,4 +1,4 @@
-"""Whether this machine can run the build of vLLM for CPUs."""
+"""Whether this machine can run the packages of an environment."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from inference_blueprints import tools
 from inference_contracts.units import GIB
 
-#: The platform that `make lock` resolves requirements.txt for: manylinux_2_31.
+#: The platform that `make lock` resolves the lock files for: manylinux_2_31.
 OLDEST_GLIBC = (2, 31)
 PYTHON = (3, 11)
 
@@ -54,7 +55,7 @@ def this_host(folder: Path) -> LocalMachine:
     )
 
 
-def problems(host: LocalMachine, folder: Path, needed_bytes: int) -> list[str]:
+def problems(host: LocalMachine, folder: Path, needed_bytes: int, cpu_flags: Mapping[str, str]) -> list[str]:
     """Return everything that prevents the installation, each with its remedy.
 
     Parameters
@@ -63,6 +64,8 @@ def problems(host: LocalMachine, folder: Path, needed_bytes: int) -> list[str]:
         Where it installs.
     needed_bytes
         Disk space that it still needs.
+    cpu_flags
+        Features of the processor that it needs, each with what needs it.
     """
     found = []
     if (host.system, host.machine) != ("Linux", "x86_64"):
@@ -70,11 +73,13 @@ def problems(host: LocalMachine, folder: Path, needed_bytes: int) -> list[str]:
             f"this machine is {host.system} on {host.machine}, the wheels need Linux on x86-64; "
             "use such a machine, a virtual machine or a container"
         )
-    elif "avx2" not in host.cpu_flags:
-        found.append(
-            "the processor has no AVX2 (/proc/cpuinfo), which vLLM's kernels need; use a processor with it, "
-            "or in a virtual machine pass the host's processor through"
-        )
+    else:
+        found += [
+            f"the processor has no {flag.upper()} (/proc/cpuinfo), which {user} need; use a processor with "
+            "it, or in a virtual machine pass the host's processor through"
+            for flag, user in cpu_flags.items()
+            if flag not in host.cpu_flags
+        ]
     if host.system == "Linux" and (host.glibc is None or host.glibc < OLDEST_GLIBC):
         got = "no glibc" if host.glibc is None else f"glibc {_dotted(host.glibc)}"
         found.append(f"the system has {got}, the wheels need {_dotted(OLDEST_GLIBC)}; use a newer system")

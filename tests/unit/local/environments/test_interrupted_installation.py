@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from inference_blueprints.resources import root
-from inference_local.serving.vllm_cpu import installation
-from tests.unit.local.serving.vllm_cpu.installing import FakeUv
+from inference_local.serving.vllm_cpu.installation import VLLM
+from tests.unit.local.environments.installing import FakeUv
 
 pytestmark = pytest.mark.clock
 
@@ -24,13 +24,14 @@ _DRIVER = """
 import dataclasses, sys
 from pathlib import Path
 from inference_local.processes.interruption import Interrupted, interruptible
-from inference_local.serving.vllm_cpu import host_requirements, installation
-from tests.unit.local.serving.vllm_cpu.installing import HOST
+from inference_local.environments import host_requirements
+from inference_local.serving.vllm_cpu.installation import VLLM
+from tests.unit.local.environments.installing import HOST
 host = dataclasses.replace(HOST, uv=Path(sys.argv[1]))
 host_requirements.this_host = lambda folder: host
 try:
     with interruptible():
-        print(installation.vllm_python(lambda line: print(line, flush=True)))
+        print(VLLM.python(lambda line: print(line, flush=True)))
 except Interrupted as interruption:
     sys.exit(interruption.exit_code)
 """
@@ -69,11 +70,11 @@ def test_an_installation_that_is_killed_leaves_no_process_and_continues(
         driver.send_signal(number)
         assert driver.wait(PATIENCE_SECONDS) == code
     wait_until(lambda: gone(hanging))
-    folder = installation.environment_directory()
-    assert installation.installed_versions() is None
+    folder = VLLM.folder
+    assert VLLM.installed_versions() is None
     assert (folder / "downloads/.tmpPart").exists()
     lines: list[str] = []
-    assert installation.vllm_python(lines.append).exists()
+    assert VLLM.python(lines.append).exists()
     assert "continues an interrupted installation" in lines[0]
     assert uv.syncs() == 2
 
@@ -89,7 +90,5 @@ def test_two_runs_at_the_same_time_install_once(uv: FakeUv) -> None:
             outputs = [
                 process.communicate(timeout=PATIENCE_SECONDS)[0].splitlines() for process in (first, second)
             ]
-    assert {output[-1] for output in outputs} == {
-        str(installation.environment_directory() / "env/bin/python")
-    }
+    assert {output[-1] for output in outputs} == {str(VLLM.folder / "env/bin/python")}
     assert uv.syncs() == 1
