@@ -13,11 +13,11 @@ from inference_blueprints.measure.simulation.offline_replay import replay_is_ins
 from inference_contracts.errors import UserError
 from inference_contracts.units import GB
 from inference_local.environments import dynamo_check
-from inference_local.environments.environment import Environment, Report, locked_version
+from inference_local.environments.environment import PackageEnvironment, Report, locked_version
 
 _REQUIREMENTS = Path(__file__).with_name("dynamo_requirements.txt")
 #: tests/local/test_wheel.py compares the size with the real one.
-DYNAMO = Environment(
+DYNAMO = PackageEnvironment(
     name="dynamo",
     title=f"NVIDIA Dynamo {locked_version(_REQUIREMENTS, 'ai-dynamo')}",
     requirements=_REQUIREMENTS,
@@ -68,7 +68,7 @@ def provide_dynamo() -> None:
         sys.path.append(str(_installed().packages))
 
 
-def _installed() -> Environment:
+def _installed() -> PackageEnvironment:
     if not DYNAMO.is_complete:
         raise UserError(
             f"{DYNAMO.title} is not installed; install it with: blueprints local prepare "

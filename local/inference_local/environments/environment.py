@@ -33,7 +33,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class PackageEnvironment:
     """The packages of a lock file."""
 
     name: str
@@ -191,7 +191,9 @@ def locked_version(requirements: Path, package: str) -> str:
 class _Steps:
     """Runs the programs of an installation, one after the other, and reports the growth of its folder."""
 
-    def __init__(self, group: ProcessGroup, environment: Environment, log_path: Path, report: Report) -> None:
+    def __init__(
+        self, group: ProcessGroup, environment: PackageEnvironment, log_path: Path, report: Report
+    ) -> None:
         self._group = group
         self._environment = environment
         self._folder = environment.folder

