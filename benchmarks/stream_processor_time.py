@@ -39,7 +39,6 @@ from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob
-from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_contracts.units import MICROSECONDS_PER_SECOND, MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
@@ -51,7 +50,6 @@ from inference_local.streaming.job_processes import (
     KafkaProcess,
     local_signal_store,
 )
-from inference_local.streaming.streaming_clients import ClickProducer
 
 _NAME, _ROUNDS, _SUBTASKS, _IN_FLIGHT = "stream_processor_time", 3, 2, 300
 _SESSIONS, _VERSIONS, _CALLS_PER_SECOND = 2000, 12, 600
@@ -85,10 +83,9 @@ def _microseconds(blueprint: Blueprint, directory: Path, events: int, machine: S
     """Return the processor time of the job for a call with a number of events."""
     [job, *_] = blueprint.spec.streaming
     directory.mkdir()
-    letters = job.name + DEAD_LETTERS_SUFFIX
     with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey, stub_endpoint() as url:
         kafka = KafkaProcess(directory, processes)
-        kafka.start({job.events.topic: (4 * _SUBTASKS, 24), letters: (1, 24)})
+        kafka.start_for(job, partitions=4 * _SUBTASKS)
         configuration = job_configuration(
             job,
             platform=blueprint.metadata.name,
@@ -115,7 +112,7 @@ def _microseconds(blueprint: Blueprint, directory: Path, events: int, machine: S
         )
         process.start()
         clicks = list(_clicks(job, events))
-        with ClickProducer(kafka.address, job.events.topic, clicks, time.time()) as producer:
+        with kafka.producer(job, clicks, time.time()) as producer:
             first = _calls(url, _WARM_CALLS)
             begin = _processor_seconds(process)
             last = _calls(url, first + _MEASURED_CALLS)

@@ -36,7 +36,6 @@ from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob
-from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
@@ -51,7 +50,6 @@ from inference_local.streaming.job_processes import (
     KafkaProcess,
     local_signal_store,
 )
-from inference_local.streaming.streaming_clients import ClickProducer
 from inference_local.streaming.streaming_run import run_streaming
 
 _IN_FLIGHT, _SUBTASKS, _CALLS = 300, 2, 12_000
@@ -87,11 +85,10 @@ def _calls(blueprint: Blueprint, url: str, directory: Path) -> float:
     """Let the job work off a full topic, and return the time per call as a multiple of Little's bound."""
     [job, *_] = blueprint.spec.streaming
     directory.mkdir()
-    letters = job.name + DEAD_LETTERS_SUFFIX
     with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey:
         kafka = KafkaProcess(directory, processes)
-        kafka.start({job.events.topic: (4 * _SUBTASKS, 24), letters: (1, 24)})
-        with ClickProducer(kafka.address, job.events.topic, _one_event_each(job), 0.0):
+        kafka.start_for(job, partitions=4 * _SUBTASKS)
+        with kafka.producer(job, _one_event_each(job), 0.0):
             pass  # it sends all at once, and waits until Kafka has them
         planned = job_configuration(
             job,

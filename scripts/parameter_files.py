@@ -29,6 +29,8 @@ PARAMETERS: Final[Mapping[str, str]] = MappingProxyType(
         "streaming.topic": "topics?",
     }
 )
+#: What a file must name too if the word has other meanings: alarms and caches of engines have topics as well.
+CONTEXTS: Final[Mapping[str, str]] = MappingProxyType({"streaming.topic": "kafka|flink|msk|streaming"})
 #: The file of each engine's flags, by the names that the folder had.
 _FLAGS: Final = "*/data/engines/*.json"
 #: Folders whose Python files do not count, beside hidden ones, and this file.
@@ -41,7 +43,7 @@ def engines(checkout: Path) -> dict[str, str]:
     return {key: f"{key}|{_snake(key)}|{key[0].upper()}{key[1:]}" for key in keys}
 
 
-def naming_files(checkout: Path, pattern: str) -> dict[str, list[int]]:
+def naming_files(checkout: Path, pattern: str, context: str = "") -> dict[str, list[int]]:
     """Return the files that name a subject, with the lines that do so.
 
     Parameters
@@ -50,13 +52,18 @@ def naming_files(checkout: Path, pattern: str) -> dict[str, list[int]]:
         Root of a checkout.
     pattern
         Spellings of the name, a regular expression. It has to match whole words.
+    context
+        What the file must name too, a regular expression for parts of words; empty if nothing.
     """
-    word = re.compile(rf"\b(?:{pattern})\b")
+    word, beside = re.compile(rf"\b(?:{pattern})\b"), re.compile(context, re.IGNORECASE)
     found = {}
     for path in sorted(checkout.rglob("*.py")):
         if _is_left_out(checkout, path):
             continue
-        lines = {line for line, text in _code(path) if word.search(text)}
+        code = [*_code(path)]
+        lines = {line for line, text in code if word.search(text)}
+        if not any(beside.search(text) for _, text in code) and context:
+            continue
         if lines or word.fullmatch(path.stem):
             found[path.relative_to(checkout).as_posix()] = sorted(lines)
     for path in sorted(checkout.rglob(_FLAGS)):
@@ -79,7 +86,7 @@ def main() -> None:
     if unknown:
         parser.error(f"got {', '.join(unknown)}; allowed are {', '.join(subjects)}")
     for name in arguments.names or subjects:
-        files = naming_files(checkout, subjects[name])
+        files = naming_files(checkout, subjects[name], CONTEXTS.get(name, ""))
         print(f"{name}: {len(files)} files, {sum(map(len, files.values()))} lines")
         if arguments.names:
             for file, lines in files.items():

@@ -158,3 +158,8 @@ class TopicWriter:
     def close(self) -> None:
         """Close the connections."""
         self._producer.close()
+
+
+def event_writer(kafka: JobKafka) -> TopicWriter:
+    """Return what writes to the topic of a job's events."""
+    return TopicWriter(kafka, kafka.topic)

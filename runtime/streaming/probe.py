@@ -16,7 +16,7 @@ from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import INTERACTIVE_TIMEOUTS
 from signals.reading import SignalReader, open_reader
 from streaming.job_document import job_configuration, store_address
-from streaming.job_topics import TopicWriter
+from streaming.job_topics import TopicWriter, event_writer
 
 #: What the keys of probes begin with.
 PROBE_PREFIX: Final = "blueprints-probe-"
@@ -38,7 +38,7 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         ``session``; ``milliseconds`` and ``value``, which are None if no signal came in time.
     """
     job = job_configuration()
-    writer = TopicWriter(job.kafka, job.kafka.topic)
+    writer = event_writer(job.kafka)
     try:
         with open_reader(store_address(job.signal.store), INTERACTIVE_TIMEOUTS) as reader:
             return send_probe(job, writer, reader, event["event"], float(event["waitSeconds"]))

@@ -34,7 +34,7 @@ from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import InvalidSignalError, SignalRecord
 from signals.store_errors import StoreError
 from streaming.job_document import job_configuration, store_address
-from streaming.job_topics import Positions, TopicReader, TopicRecord, TopicWriter
+from streaming.job_topics import Positions, TopicReader, TopicRecord, event_writer
 from streaming.redrive_targets import (
     AnswerHistory,
     LetterModel,
@@ -306,7 +306,7 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         since_milliseconds=int(event.get("sinceMilliseconds", 0)),
     )
     reader = TopicReader(job.kafka, job.kafka.dead_letter_topic)
-    writer = TopicWriter(job.kafka, job.kafka.topic) if order.events and not order.dry_run else None
+    writer = event_writer(job.kafka) if order.events and not order.dry_run else None
     client = open_client(store_address(job.signal.store), BULK_TIMEOUTS)
     redrive = Redrive(
         job,

@@ -13,7 +13,7 @@ import yaml
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.findings import Held
-from inference_blueprints.operate.changes.moved_topics import moved_topics
+from inference_blueprints.operate.changes.kafka_topics import moved_topics
 from inference_blueprints.operate.changes.platform_change import PlatformChange
 from inference_blueprints.report.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root

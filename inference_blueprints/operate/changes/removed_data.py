@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inference_blueprints.operate.changes.findings import Finding
-from inference_blueprints.operate.changes.moved_topics import topic_moves
+from inference_blueprints.operate.changes.kafka_topics import topic_moves
 from inference_blueprints.operate.changes.platform_change import PlatformChange
 from inference_blueprints.operate.changes.replaced_resources import DATA_TYPES, KEEPING
 from inference_blueprints.operate.check_results import CheckResult

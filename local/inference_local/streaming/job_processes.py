@@ -13,13 +13,20 @@ from typing import Any
 from urllib.error import URLError
 
 from inference_blueprints import __version__
+from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.errors import UserError
-from inference_contracts.streaming_job import JobSignalStore, StreamingJobConfiguration
+from inference_contracts.streaming_job import (
+    DEAD_LETTERS_SUFFIX,
+    JobSignalStore,
+    StreamingJobConfiguration,
+)
 from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK
 from inference_local.java import java_programs
 from inference_local.processes.child_processes import ProcessGroup, RunningProcess
 from inference_local.processes.free_ports import free_ports
 from inference_local.real_time.real_time_run import wait_for_line
+from inference_local.streaming.click_stream import Click
+from inference_local.streaming.streaming_clients import ClickProducer
 from inference_runtime import runtime_directory
 
 MODULES = ("local-streaming", "enrichment-job")
@@ -82,6 +89,25 @@ class KafkaProcess:
         )
         self._processes.start("Kafka", command, environment=dict(os.environ), log_path=log)
         self.address = wait_for_line(log, _LISTENING, self._processes.check, _START_SECONDS)[1]
+
+    def start_for(
+        self, job: StreamingJob, *, partitions: int, letter_partitions: int = 1, hours: int = 24
+    ) -> None:
+        """Start the broker with the empty topics of a job.
+
+        Parameters
+        ----------
+        partitions, letter_partitions
+            Partitions of the topic of events, and of that of dead letters.
+        hours
+            Retention of both, in hours.
+        """
+        letters = job.name + DEAD_LETTERS_SUFFIX
+        self.start({job.events.topic: (partitions, hours), letters: (letter_partitions, hours)})
+
+    def producer(self, job: StreamingJob, clicks: Sequence[Click], began: float) -> ClickProducer:
+        """Return what sends clicks to the topic of a job's events; `ClickProducer` has the parameters."""
+        return ClickProducer(self.address, job.events.topic, clicks, began)
 
 
 class JobProcess:

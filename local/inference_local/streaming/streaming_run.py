@@ -33,7 +33,6 @@ from inference_local.streaming.job_processes import (
     local_signal_store,
 )
 from inference_local.streaming.streaming_clients import (
-    ClickProducer,
     SignalWatch,
     read_dead_letters,
     read_history,
@@ -154,8 +153,12 @@ def _start(
     size = job_size(job)
     kafka = KafkaProcess(directory, processes)
     letters = job.name + DEAD_LETTERS_SUFFIX
-    hours = job.events.retention_hours
-    kafka.start({job.events.topic: (size.partitions, hours), letters: (DEAD_LETTER_PARTITIONS, hours)})
+    kafka.start_for(
+        job,
+        partitions=size.partitions,
+        letter_partitions=DEAD_LETTER_PARTITIONS,
+        hours=job.events.retention_hours,
+    )
     configuration = job_configuration(
         job,
         platform=blueprint.metadata.name,
@@ -180,7 +183,7 @@ def _replay(
     )
     expected = expected_of(clicks)
     superseded: list[int | None] = [None]
-    with ClickProducer(parts.kafka.address, job.events.topic, clicks, began) as producer:
+    with parts.kafka.producer(job, clicks, began) as producer:
 
         def look() -> None:
             processes.check()

@@ -49,3 +49,11 @@ def test_an_engine_has_three_spellings_and_its_flags(tmp_path: Path) -> None:
     (pattern,) = parameter_files.engines(tmp_path).values()
     files = parameter_files.naming_files(tmp_path, pattern)
     assert set(files) == {"key.py", "module.py", "type.py", flags.relative_to(tmp_path).as_posix()}
+
+
+def test_a_word_with_other_meanings_counts_where_its_subject_is_named(tmp_path: Path) -> None:
+    """Red if a topic of alarms counts as one of events."""
+    (tmp_path / "alarms.py").write_text("place.topic")
+    (tmp_path / "events.py").write_text("from any import JobKafka\nkafka.topic")
+    found = parameter_files.naming_files(tmp_path, "topics?", parameter_files.CONTEXTS["streaming.topic"])
+    assert set(found) == {"events.py"}

@@ -9,11 +9,10 @@ import pytest
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.findings import Finding, Held
-from inference_blueprints.operate.changes.moved_topics import moved_topics
+from inference_blueprints.operate.changes.kafka_topics import moved_topics, topic_partitions
 from inference_blueprints.operate.changes.platform_change import PlatformChange
 from inference_blueprints.operate.changes.removed_data import removed_data
 from inference_blueprints.operate.changes.resized_jobs import resized_jobs
-from inference_blueprints.operate.changes.topic_partitions import topic_partitions
 from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.resource_handlers.registry import ResourceRequest
 from inference_local.emulator.resource_handlers.stub_table import STUBS

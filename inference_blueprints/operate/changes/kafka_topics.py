@@ -1,4 +1,4 @@
-"""Topics that another streaming job declares than before."""
+"""Topics of Kafka that have other partitions than before, or are declared by another streaming job."""
 
 from __future__ import annotations
 
@@ -11,9 +11,34 @@ from inference_blueprints.operate.changes.findings import Finding, Held
 from inference_blueprints.operate.changes.platform_change import PlatformChange, Template
 from inference_blueprints.operate.check_results import CheckResult
 
-CHECK = "moved topics"
+_PARTITIONS_CHECK = "topics"
+_MOVES_CHECK = "moved topics"
 _TOPIC = "AWS::MSK::Topic"
 _PARTITIONS = "PartitionCount"
+
+
+def topic_partitions(change: PlatformChange) -> Iterator[Finding]:
+    """Keep the partitions of a topic: Kafka adds some, but never takes any away. Tell who adds some.
+
+    Source: Apache Kafka, "Modifying topics": "Kafka does not currently support reducing the number of
+    partitions for a topic", and a larger number shuffles which partition has the events of a key.
+    """
+    for stack, logical_id, old, new in change.changed_resources():
+        if new["Type"] != _TOPIC:
+            continue
+        before, after = old["Properties"].get(_PARTITIONS), new["Properties"].get(_PARTITIONS)
+        if not isinstance(before, int) or not isinstance(after, int) or after == before:
+            continue
+        if after < before:
+            message = f"{logical_id} keeps its {before} partitions; a topic cannot have fewer"
+            yield Held(_PARTITIONS_CHECK, stack, message, partial(_keep_partitions, logical_id, before))
+        else:
+            message = (
+                f"{stack}: {logical_id} grows from {before} to {after} partitions; the events of a key move "
+                "to another partition and may be read out of their order once. "
+                f"'events.partitions: {before}' keeps the topic"
+            )
+            yield CheckResult(_PARTITIONS_CHECK, "warning", message)
 
 
 def moved_topics(change: PlatformChange) -> Iterator[Finding]:
@@ -30,11 +55,11 @@ def moved_topics(change: PlatformChange) -> Iterator[Finding]:
                 f"{stack}: the topic {name} moves from {old_id} to {logical_id}, and another topic takes its "
                 "place; change the topics of one job at a time"
             )
-            yield CheckResult(CHECK, "error", message)
+            yield CheckResult(_MOVES_CHECK, "error", message)
             continue
         before = change.deployed[stack]["Resources"][old_id]["Properties"].get(_PARTITIONS)
         message = f"the topic {name} stays {old_id}; a new one of the same name would be refused"
-        yield Held(CHECK, stack, message, partial(_rename, logical_id, old_id, before))
+        yield Held(_MOVES_CHECK, stack, message, partial(_rename, logical_id, old_id, before))
 
 
 def topic_moves(change: PlatformChange) -> Iterator[tuple[str, str, str]]:
@@ -55,6 +80,10 @@ def _topics(template: Template) -> dict[str, tuple[str, ...]]:
         for logical_id, each in resources.items()
         if each["Type"] == _TOPIC
     }
+
+
+def _keep_partitions(logical_id: str, partitions: int, template: dict[str, Any]) -> None:
+    template["Resources"][logical_id]["Properties"][_PARTITIONS] = partitions
 
 
 def _rename(logical_id: str, old_id: str, partitions: object, template: dict[str, Any]) -> None:
