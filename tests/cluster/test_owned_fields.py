@@ -23,7 +23,7 @@ from inference_blueprints.render.eks.batch_worker_values import QueueScaling, ba
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_catalog.chart_staging import stage_chart
 from inference_catalog.resources import charts_directory
-from inference_constructs.capacity.queue_manifests import QueueProperties, cluster_queue
+from inference_constructs.capacity.job_queue import QueueProperties, cluster_queue
 from inference_contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
 from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi

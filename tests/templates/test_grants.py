@@ -23,7 +23,7 @@ from inference_constructs.batch.model_worker import ModelWorker
 from inference_constructs.batch.team_inputs import TeamInputs
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.signals.signal_access import SignalAccess
-from inference_constructs.storage.cache_bucket import CacheBucket
+from inference_constructs.storage.buckets import CacheBucket
 
 REGION, ACCOUNT = "us-west-2", "111122223333"
 QUEUE = "${Shards.Arn}"

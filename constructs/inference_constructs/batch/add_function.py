@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from inference_constructs.asynchronous_calls import REPEATED
+from inference_constructs.function_calls import REPEATED
 
 
 def add_function(

@@ -28,10 +28,9 @@ from inference_constructs.batch.job_states import JobResources, job_definition
 from inference_constructs.batch.team_inputs import TeamInputs
 from inference_constructs.code_staging import function_code
 from inference_constructs.findings import acknowledge, acknowledge_grants, acknowledge_wildcards
-from inference_constructs.scheduler_role import scheduler_role
+from inference_constructs.function_calls import scheduler_role, undelivered_events
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
-from inference_constructs.undelivered_events import undelivered_events
 from inference_contracts import batch_environment, batch_names
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX

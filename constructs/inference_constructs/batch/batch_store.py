@@ -9,8 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from inference_constructs.storage.batch_job_table import INDEXES, BatchJobTable
-from inference_constructs.storage.batch_progress_table import BatchProgressTable
+from inference_constructs.storage.tables import INDEXES, BatchJobTable, BatchProgressTable
 from inference_contracts.batch_keys import JOBS_PREFIX, jobs_of_model
 from inference_contracts.shift_names import CEILING_PREFIX, ceiling_identifier
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from inference_constructs.ecs.host_launch_template import HostLaunchTemplate
     from inference_constructs.ecs.host_properties import HostProperties
     from inference_constructs.ecs.host_role import HostRole
-    from inference_constructs.ecs.host_service import HostService
     from inference_constructs.ecs.host_start import host_user_data
     from inference_constructs.ecs.inference_ecs_cluster import InferenceEcsCluster
     from inference_constructs.ecs.managed_capacity import ManagedCapacity, ManagedHostRoles
     from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
     from inference_constructs.ecs.serving_service import (
+        HostService,
         ServiceNetwork,
         ServiceProperties,
         ServiceTarget,

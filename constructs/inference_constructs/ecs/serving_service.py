@@ -1,7 +1,9 @@
-"""An ECS service of one process of a deployment, and its task definition."""
+"""ECS services of rendered tasks: one process of a deployment, or one task on each host of a pool."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +11,75 @@ from typing import Any
 from aws_cdk import aws_ecs as ecs
 from constructs import Construct
 
-from inference_constructs.ecs.strategy_nonce import strategy_nonce
-from inference_constructs.ecs.task_definition import task_definition
+from inference_constructs.findings import acknowledge
+from inference_contracts.ecs_names import POOL_ATTRIBUTE
+
+
+def strategy_nonce(strategy: Sequence[Mapping[str, Any]]) -> str:
+    """Return a word that differs for each strategy.
+
+    Parameters
+    ----------
+    strategy
+        Capacity providers in the form of the API: ``capacityProvider``, ``base``, ``weight``.
+    """
+    text = json.dumps([dict(each) for each in strategy], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+#: Property by field of the request.
+_FIELDS = {
+    "containerDefinitions": "container_definitions",
+    "cpu": "cpu",
+    "executionRoleArn": "execution_role_arn",
+    "ephemeralStorage": "ephemeral_storage",
+    "family": "family",
+    "memory": "memory",
+    "networkMode": "network_mode",
+    "placementConstraints": "placement_constraints",
+    "requiresCompatibilities": "requires_compatibilities",
+    "runtimePlatform": "runtime_platform",
+    "taskRoleArn": "task_role_arn",
+    "volumes": "volumes",
+}
+#: Fields of one object, which jsii takes only as its class.
+_STRUCTURES = frozenset({"ephemeralStorage", "runtimePlatform"})
+
+
+def task_definition(scope: Construct, task: Mapping[str, Any]) -> ecs.CfnTaskDefinition:
+    """Add the task definition. CloudFormation has the fields of the request, so its lists are passed on.
+
+    Parameters
+    ----------
+    task
+        A request of RegisterTaskDefinition, with references as values.
+
+    Raises
+    ------
+    ValueError
+        If the request has a field that is not passed on.
+    """
+    unknown = task.keys() - _FIELDS.keys()
+    if unknown:
+        raise ValueError(f"no property of the task definition for {', '.join(sorted(unknown))}")
+    platform, storage = task.get("runtimePlatform"), task.get("ephemeralStorage")
+    definition = ecs.CfnTaskDefinition(
+        scope,
+        "Task",
+        runtime_platform=ecs.CfnTaskDefinition.RuntimePlatformProperty(
+            cpu_architecture=platform["cpuArchitecture"],
+            operating_system_family=platform["operatingSystemFamily"],
+        )
+        if platform
+        else None,
+        ephemeral_storage=ecs.CfnTaskDefinition.EphemeralStorageProperty(size_in_gib=storage["sizeInGiB"])
+        if storage
+        else None,
+        **{_FIELDS[name]: value for name, value in task.items() if name not in _STRUCTURES},
+    )
+    acknowledge(definition, {"ECS2": "The variables contain names and addresses, but no secrets."})
+    return definition
+
 
 #: Number of tasks that fail to start until a deployment is taken back. It is small, because each task loads
 #: a model.
@@ -183,3 +252,66 @@ def _network(network: ServiceNetwork) -> ecs.CfnService.NetworkConfigurationProp
             subnets=list(network.subnet_ids),
         )
     )
+
+
+class HostService(Construct):
+    """A task definition and its service with the scheduling strategy ``DAEMON``.
+
+    ECS starts its task before others on a new host, and stops it after them. It is not for Managed Instances,
+    whose daemons are another resource: there, a daemon that stops makes ECS replace the host.
+
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_service-options.html
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/managed-daemons.html
+
+    Parameters
+    ----------
+    cluster_name
+        Cluster of the service.
+    name
+        Name of the service, unique in the cluster.
+    pool
+        Pool of the hosts.
+    task
+        A request of RegisterTaskDefinition, with references as values.
+    tags
+        Tags of the service, which its tasks get.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        name: str,
+        pool: str,
+        task: Mapping[str, Any],
+        tags: Mapping[str, str],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        definition = task_definition(self, task)
+        service = ecs.CfnService(
+            self,
+            "Service",
+            cluster=cluster_name,
+            # A host has one such task, so the old one ends before the new one starts: a daemon service takes
+            # no other percentage than 100 (API reference, DeploymentConfiguration, maximumPercent).
+            deployment_configuration=ecs.CfnService.DeploymentConfigurationProperty(
+                maximum_percent=100, minimum_healthy_percent=0
+            ),
+            enable_ecs_managed_tags=True,
+            enable_execute_command=False,
+            # It starts no hosts, so it needs no capacity provider.
+            launch_type="EC2",
+            placement_constraints=[
+                ecs.CfnService.PlacementConstraintProperty(
+                    type="memberOf", expression=f"attribute:{POOL_ATTRIBUTE} == {pool}"
+                )
+            ],
+            propagate_tags="SERVICE",
+            scheduling_strategy="DAEMON",
+            service_name=name,
+            task_definition=definition.ref,
+        )
+        for key, value in tags.items():
+            service.tags.set_tag(key, value)

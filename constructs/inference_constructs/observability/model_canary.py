@@ -15,8 +15,8 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from inference_catalog.log_groups import canary_log_group
-from inference_constructs.asynchronous_calls import NOT_REPEATED
 from inference_constructs.code_staging import function_code
+from inference_constructs.function_calls import NOT_REPEATED
 from inference_constructs.network.function_interfaces import let_connect
 from inference_constructs.network.gateway import Gateway
 from inference_constructs.observability.kept_log_group import KeptLogGroup

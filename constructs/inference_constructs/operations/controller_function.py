@@ -15,13 +15,12 @@ from constructs import Construct
 
 from inference_catalog import parquet_layers
 from inference_catalog.log_groups import controller_log_group
-from inference_constructs.asynchronous_calls import NOT_REPEATED
 from inference_constructs.code_staging import function_code
 from inference_constructs.findings import acknowledge, acknowledge_wildcards
+from inference_constructs.function_calls import NOT_REPEATED, scheduler_role
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
-from inference_constructs.scheduler_role import scheduler_role
 from inference_contracts.controller_calls import CONTROLLER_CALLS
 from inference_runtime import runtime_directory
 

@@ -12,9 +12,9 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from inference_constructs.function_calls import undelivered_events
 from inference_constructs.operations.controlled_cluster import ControlledCluster
-from inference_constructs.storage.table_attribute import text_attribute
-from inference_constructs.undelivered_events import undelivered_events
+from inference_constructs.storage.tables import text_attribute
 from inference_contracts import operations_names
 
 

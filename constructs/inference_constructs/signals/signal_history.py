@@ -12,7 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from inference_constructs.storage.data_bucket import DataBucket
+from inference_constructs.storage.buckets import DataBucket
 from inference_contracts.signal_rows import COLUMNS, HISTORY_PREFIX, PARTITIONS, partition_prefix
 
 _FIRST_DAY: Final = "2026-01-01"

@@ -50,6 +50,11 @@ KINDS = {
     "batch": r"export OPENAI_(BASE_URL|API_KEY)=|curl -s \$OPENAI_BASE_URL/batches ",
     # To the API itself: tests/runtime/batch/api/test_documentation.py.
     "api": r"(ask|field)\(\) \{|(FILE|JOB)=\$\(ask |ask (batches|files)/",
+    # The same wheels, environment and examples: tests/local/test_constructs.py.
+    "constructs": (
+        r"python -m uv build --all-packages|python3 -m venv app$|app/bin/pip install --find-links dist "
+        r"|(CDK_OUTDIR=cdk.out )?app/bin/python constructs/examples/"
+    ),
     # kubectl itself reads the arguments here; tests/unit/docs/test_kubectl_commands.py has the names.
     "kubectl": r"kubectl (annotate|delete|describe|get|logs|patch|port-forward|scale|uncordon) ",
     # The log group and the options: tests/unit/docs/test_kubectl_commands.py.

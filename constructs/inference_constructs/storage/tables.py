@@ -1,4 +1,4 @@
-"""The table of batch jobs, files and uploads."""
+"""The tables of batch: jobs, files and uploads, and the progress of jobs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_constructs.storage.table_attribute import text_attribute
 from inference_contracts import batch_names
+
+
+def text_attribute(name: str) -> dynamodb.Attribute:
+    """Return a key attribute that holds text.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    """
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
+
 
 #: Partition key of each global index, by the index's name.
 INDEXES: Final = {
@@ -52,5 +63,29 @@ class BatchJobTable(dynamodb.TableV2):
                 point_in_time_recovery_enabled=True
             ),
             removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
+            time_to_live_attribute=batch_names.EXPIRY_ATTRIBUTE,
+        )
+
+
+class BatchProgressTable(dynamodb.TableV2):
+    """A table with one item per shard. It needs no backup: a job's result is in the table of jobs.
+
+    It is separate from the table of jobs, so that workers need write permissions for this table only.
+
+    Parameters
+    ----------
+    encryption_key
+        KMS key of every item.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            partition_key=text_attribute(batch_names.JOB_ATTRIBUTE),
+            sort_key=text_attribute(batch_names.SHARD_ATTRIBUTE),
+            billing=dynamodb.Billing.on_demand(),
+            encryption=dynamodb.TableEncryptionV2.customer_managed_key(encryption_key),
+            removal_policy=cdk.RemovalPolicy.DESTROY,
             time_to_live_attribute=batch_names.EXPIRY_ATTRIBUTE,
         )

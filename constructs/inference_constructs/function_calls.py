@@ -1,12 +1,48 @@
-"""The role of schedules that call a function."""
+"""Who calls functions: whether a call is repeated, what keeps lost events, and the role of schedules."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
+
+from inference_constructs.findings import acknowledge
+
+#: For what the next call does anyway: controllers and the canary. A late call would act on an old time. A
+#: minute is the shortest age that Lambda takes
+#: (https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html).
+NOT_REPEATED: Final[Mapping[str, Any]] = MappingProxyType(
+    {"max_event_age": cdk.Duration.minutes(1), "retry_attempts": 0}
+)
+#: For what nobody asks for again: Lambda's defaults.
+REPEATED: Final[Mapping[str, Any]] = MappingProxyType(
+    {"max_event_age": cdk.Duration.hours(6), "retry_attempts": 2}
+)
+
+
+def undelivered_events(scope: Construct, construct_id: str) -> sqs.Queue:
+    """Add the dead-letter queue of functions, rules and schedules, so that no event is lost unseen.
+
+    Parameters
+    ----------
+    scope, construct_id
+        Parent and construct ID.
+    """
+    queue = sqs.Queue(
+        scope,
+        construct_id,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=True,
+        retention_period=cdk.Duration.days(14),
+    )
+    acknowledge(queue, {"SQS3": "It is the dead-letter queue of functions, rules and schedules."})
+    return queue
 
 
 def scheduler_role(
