@@ -7,17 +7,11 @@ from collections.abc import Iterator, Mapping
 from inference_blueprints.operate.check_results import CheckResult, Checks, run_checks
 from inference_blueprints.operate.doctor import (
     access_checks,
-    address_checks,
     capacity_checks,
-    concurrency_checks,
-    dns_checks,
     eks_component_checks,
     network_checks,
     reservation_checks,
-    version_checks,
-    vpc_endpoint_checks,
     weight_checks,
-    zone_checks,
 )
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.operate.doctor.ecs_account_checks import ECS_CHECKS
@@ -26,22 +20,22 @@ from inference_blueprints.operate.doctor.ecs_account_checks import ECS_CHECKS
 CHECKS: Checks[DoctorContext] = {
     "CDK command line": access_checks.command_line,
     "bootstrap": access_checks.bootstrap,
-    "Kubernetes": version_checks.kubernetes_support,
-    "zones": zone_checks.zones,
+    "Kubernetes": eks_component_checks.kubernetes_support,
+    "zones": network_checks.zones,
     "add-ons": eks_component_checks.add_ons,
     "node images": eks_component_checks.node_images,
-    "VPC endpoints": vpc_endpoint_checks.vpc_endpoints,
+    "VPC endpoints": network_checks.vpc_endpoints,
     "quotas": capacity_checks.quotas,
-    "Elastic IPs": address_checks.elastic_addresses,
-    "function calls": concurrency_checks.reserved_calls,
+    "Elastic IPs": network_checks.elastic_addresses,
+    "function calls": capacity_checks.reserved_calls,
     "offerings": capacity_checks.offerings,
     "Spot role": access_checks.spot_role,
     "API logging": access_checks.api_logging,
     "reservations": reservation_checks.reservations,
     "weights": weight_checks.weights,
     "network": network_checks.existing_network,
-    "subnet addresses": address_checks.subnet_addresses,
-    "private DNS": dns_checks.private_names,
+    "subnet addresses": network_checks.subnet_addresses,
+    "private DNS": network_checks.private_names,
     "certificate": network_checks.certificate,
 }
 

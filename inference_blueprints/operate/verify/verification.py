@@ -19,7 +19,6 @@ from inference_blueprints.operate.verify import (
     inference_pool_checks,
     model_checks,
     node_checks,
-    node_image_checks,
     release_checks,
     request_checks,
     streamed_weights_checks,
@@ -41,7 +40,7 @@ from inference_contracts.errors import UserError
 #: of router and KV transfer, because without requests nothing is routed or transferred.
 CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "nodes": node_checks.nodes,
-    "node images": node_image_checks.node_images,
+    "node images": node_checks.node_images,
     "pools": node_checks.pools,
     "device plug-ins": release_checks.device_plug_ins,
     "charts": release_checks.charts,

@@ -1,4 +1,4 @@
-"""Checks that an engine supports what the rest of the model requires."""
+"""Checks of a model's engine and frontends: whether its stack runs it, its image, its options and memory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from collections.abc import Iterator
 
 from pydantic.alias_generators import to_camel
 
+import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.estimates.frontend_size import busy_cpu, frontend_size
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, can_stream
 from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.wording import listing, quote, suggestion
+from inference_catalog.catalogue import shipped
 from inference_contracts.errors import Finding
+
+_Found = Iterator[tuple[tuple[str, ...], str]]
 
 
 def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
@@ -43,3 +50,175 @@ def _tiers(model: spec.Model) -> list[str]:
     """Return the used keys of ``kvCache``, spelled as in the YAML file."""
     cache = model.kv_cache
     return [to_camel(name) for name in type(cache).model_fields if getattr(cache, name)] if cache else []
+
+
+def image_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
+    """Check the images of a model.
+
+    Parameters
+    ----------
+    model_path
+        Path of the model in the blueprint.
+
+    Yields
+    ------
+    Finding
+        An error for a release that is not recorded, and for a tag from which Dynamo's operator would read
+        another release; a warning for each image without a digest.
+    """
+    name, image = model.engine.chosen, model.engine.section.image
+    path = (*model_path, "engine", name, "image")
+    releases = tuple(shipped().engine_releases[name])
+    if image and image.release not in releases:
+        message = (
+            f"got {quote(image.release)}, whose flags are not recorded"
+            f"{suggestion(image.release, releases)}; known are {listing(releases)}"
+        )
+        yield Finding((*path, "release"), message)
+        return
+    release = image.release if image else None
+    for text, place in _images(model, model_path):
+        tag = text.split("@")[0].rpartition(":")[2]
+        # Dynamo's operator reads the release from the tag.
+        if model.stack.dynamo and release and not tag.startswith(release):
+            message = f"got the tag {quote(tag)}, it must begin with the release {quote(release)}"
+            yield Finding(place, message)
+        elif "@" not in text:
+            message = (
+                f"got {quote(text)} without a digest, so its content can change; add '@sha256:…', which the "
+                "registry shows"
+            )
+            yield Finding(place, message, severity="warning")
+
+
+def _images(
+    model: spec.Model, model_path: tuple[str | int, ...]
+) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """Yield each image with its path."""
+    image = model.engine.section.image
+    if image:
+        yield image.name, (*model_path, "engine", model.engine.chosen, "image", "name")
+    if model.frontend and model.frontend.image:
+        yield model.frontend.image, (*model_path, "frontend", "image")
+
+
+def option_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
+    """Check that the engine and the model support the options.
+
+    Parameters
+    ----------
+    model_path
+        Path of the model in the blueprint.
+
+    Yields
+    ------
+    Finding
+        An error for each option that would not work.
+    """
+    for found in (_kv_cache_type(model), _quantization(model), _speculation(model)):
+        for path, message in found:
+            yield Finding((*model_path, *path), message)
+
+
+def _kv_cache_type(model: spec.Model) -> _Found:
+    chosen, engine = model.kv_cache_type, ENGINES[model.engine.chosen]
+    argument = engine.argument_names.kv_cache_type
+    if chosen == "auto":
+        return
+    if chosen not in engine.kv_cache_types:
+        allowed = ", ".join(("auto", *engine.kv_cache_types))
+        yield ("kvCacheType",), f"got {quote(chosen)}, {model.engine.chosen} supports {allowed}"
+    elif argument in model.engine.arguments:
+        yield (
+            ("kvCacheType",),
+            f"got {quote(chosen)}, and the engine argument '{argument}' too; remove one of them",
+        )
+
+
+def _quantization(model: spec.Model) -> _Found:
+    if model.quantization is None:
+        return
+    entry, got = model.weights.entry, f"got {quote(model.quantization)}"
+    if model.quantization not in ENGINES[model.engine.chosen].online_types:
+        able = " or ".join(name for name, each in ENGINES.items() if each.online_types)
+        other = f"serve a quantised repository, or set the engine {able}"
+        if model.makes_images or model.weights.gguf:
+            other = "remove it, and name a smaller type of file" if model.weights.gguf else "remove it"
+        yield (
+            ("quantization",),
+            f"{got}, but {model.engine.chosen} quantises no weights while it loads them here; {other}",
+        )
+    elif entry and entry.weight_type != "bf16":
+        yield ("quantization",), f"{got}, but the weights are {entry.weight_type} already; remove it"
+
+
+def _speculation(model: spec.Model) -> _Found:
+    if model.speculation is None:
+        return
+    chosen, entry = model.speculation.chosen, model.weights.entry
+    path = ("speculation", chosen)
+    if chosen not in ENGINES[model.engine.chosen].speculation_methods:
+        able = " or ".join(name for name, each in ENGINES.items() if chosen in each.speculation_methods)
+        yield path, f"{model.engine.chosen} does not support it here; leave it out, or set the engine {able}"
+    elif chosen == "mtp" and entry and not entry.predicted_layers:
+        yield path, f"{entry.name} has no layers for multi-token prediction; remove it, or set nGram"
+    if model.kv_cache:
+        yield path, "'kvCache' is not supported with speculation here; remove one of them"
+    for _, deployment in usable(model.deployments):
+        stages = [each.pipeline_parallel_size for each in deployment.workers.values()]
+        if deployment.disaggregated or max(stages, default=1) > 1:
+            yield (
+                path,
+                f"the deployment {quote(deployment.name)} has separate workers or pipeline stages, which are "
+                "not supported with speculation here; make it 'aggregated' with pipelineParallelSize 1",
+            )
+
+
+def memory_argument_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
+    """Check that the memory estimate models every engine argument of a model.
+
+    Otherwise the plan's KV cache, its number of concurrent requests and its prices would be wrong, and the
+    engine could run out of memory after it was deployed.
+
+    Parameters
+    ----------
+    model_path
+        Path of the model in the blueprint.
+    """
+    engine = model.engine.chosen
+    unmodelled = catalog.memory_arguments(engine)
+    for name, value in model.engine.arguments.items():
+        argument = unmodelled.get(name)
+        if argument is None or not argument.changes_memory(value):
+            continue
+        message = (
+            f"'{name}' {argument.effect}, and the plan's memory estimate does not model this; "
+            f"{argument.remedy}"
+        )
+        if argument.values:
+            message = (
+                f"got {value!r}, which {argument.effect}, and the plan's memory estimate models only "
+                f"{', '.join(argument.values)}; {argument.remedy}"
+            )
+        yield Finding((*model_path, "engine", engine, "args", name), message)
+
+
+def frontend_findings(
+    model: spec.Model, deployment: spec.Deployment, model_path: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    """Warn if the frontends of a deployment have fewer vCPUs than the peak needs.
+
+    Parameters
+    ----------
+    model_path
+        Path of the model in the blueprint.
+    """
+    if model.frontend is None or model.stack.dynamo is None:
+        return
+    size, busy = frontend_size(model, deployment), busy_cpu(model, deployment)
+    if busy > size.replicas * size.cpu:
+        message = (
+            f"got {size.replicas} x {size.cpu} vCPUs, the peak of 'workload' needs {busy:.1f} in deployment "
+            f"'{deployment.name}'; raise 'replicas' or 'cpu', or leave them out"
+        )
+        yield Finding((*model_path, "frontend"), message, severity="warning")

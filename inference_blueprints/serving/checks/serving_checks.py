@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from inference_blueprints.serving.checks.argument_checks import argument_findings
+from inference_blueprints.serving.checks.argument_checks import argument_findings, parser_findings
 from inference_blueprints.serving.checks.diffusion_checks import diffusion_findings
 from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
 from inference_blueprints.serving.checks.draft_checks import draft_findings, draft_worker_findings
-from inference_blueprints.serving.checks.engine_checks import engine_findings
+from inference_blueprints.serving.checks.engine_checks import (
+    engine_findings,
+    frontend_findings,
+    image_findings,
+    memory_argument_findings,
+    option_findings,
+)
 from inference_blueprints.serving.checks.environment_checks import environment_findings
 from inference_blueprints.serving.checks.experimental_checks import experimental_findings
-from inference_blueprints.serving.checks.frontend_checks import frontend_findings
-from inference_blueprints.serving.checks.host_cache_checks import host_cache_findings
-from inference_blueprints.serving.checks.image_checks import image_findings
-from inference_blueprints.serving.checks.media_checks import media_findings
-from inference_blueprints.serving.checks.memory_argument_checks import memory_argument_findings
-from inference_blueprints.serving.checks.memory_checks import memory_findings
+from inference_blueprints.serving.checks.memory_checks import host_cache_findings, memory_findings
 from inference_blueprints.serving.checks.neuron_checks import cache_findings, neuron_findings
-from inference_blueprints.serving.checks.node_system_checks import node_system_findings
 from inference_blueprints.serving.checks.objective_checks import objective_findings
-from inference_blueprints.serving.checks.option_checks import option_findings
 from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
-from inference_blueprints.serving.checks.parser_checks import parser_findings
-from inference_blueprints.serving.checks.shape_checks import shape_findings
+from inference_blueprints.serving.checks.shape_checks import media_findings, shape_findings
 from inference_blueprints.serving.checks.shift_checks import shift_findings
 from inference_blueprints.serving.checks.streaming_checks import STREAMING_CHECKS
-from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS
+from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS, node_system_findings
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.disk import disk_findings
 from inference_blueprints.serving.estimates.host_cache import whole_kv_bytes_per_token

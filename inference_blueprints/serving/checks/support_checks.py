@@ -1,17 +1,20 @@
-"""Checks that engines, stacks and accelerators support each other, according to their classes."""
+"""Checks that engines, stacks, accelerators and operating systems support each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.node_systems import paired_workers, pool_system, unbootable_families
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.deployments import each_placement, each_workers
 from inference_blueprints.spec.holes import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.sections.pools.rules import accelerator_name
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
+from inference_catalog.catalogue import shipped
 from inference_catalog.processors import processors
 from inference_contracts.errors import Finding
 
@@ -91,3 +94,44 @@ SUPPORT_CHECKS: tuple[Rule, ...] = (
     engine_fetches_from_allowed_hosts,
     engine_reports_the_load,
 )
+
+
+def node_system_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
+    """Check the pools.
+
+    Parameters
+    ----------
+    blueprint
+        A blueprint with valid types. Its references may be invalid.
+
+    Yields
+    ------
+    Finding
+        An error for each pool whose needs no operating system meets.
+    """
+    workers: dict[str, list[str]] = {}
+    for each in paired_workers(blueprint):
+        workers.setdefault(each.pool.name, []).append(f"{each.model.name}/{each.label}")
+    for index, pool in usable(blueprint.spec.pools):
+        if pool_system(pool, paired=pool.name in workers):
+            continue
+        reason, remedy = _reason(pool, workers.get(pool.name, []))
+        message = f"got 'ebsSnapshot', and {reason}, and AL2023 cannot start from a snapshot; {remedy}"
+        yield Finding(("spec", "pools", index, "imageAcceleration"), message)
+
+
+def _reason(pool: spec.Pool, paired: Sequence[str]) -> tuple[str, str]:
+    """Return why a pool needs AL2023, and what to change."""
+    families = unbootable_families(pool, shipped().bottlerocket)
+    if families:
+        report = shipped().bottlerocket.unbootable_families[families[0]]
+        return (
+            f"instance types of {listing(families)} do not boot Bottlerocket's image ({report}); they need "
+            "AL2023",
+            "set 'sociParallelPull: {}', or use another family",
+        )
+    return (
+        f"the workers {listing(paired)} move KV cache over EFA on a part of a node; they need AL2023, which "
+        "gives a pod the EFA interfaces beside its GPUs",
+        "set 'sociParallelPull: {}', or give each worker all GPUs of a node",
+    )

@@ -12,7 +12,7 @@ import pytest
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.aws.spot_role import ensure_spot_role
 from inference_blueprints.operate.check_results import CheckResult
-from inference_blueprints.operate.doctor import access_checks, address_checks, dns_checks, zone_checks
+from inference_blueprints.operate.doctor import access_checks, network_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from tests.unit.operate.faults import Faults
 
@@ -29,7 +29,7 @@ def zones_of(make_context: Make, region: str, *zones: str) -> list[CheckResult]:
     def change(spec: dict[str, Any]) -> None:
         spec["environment"] = {"region": region, **({"availabilityZones": [*zones]} if zones else {})}
 
-    return list(zone_checks.zones(replace(make_context(change), account=Account(region))))
+    return list(network_checks.zones(replace(make_context(change), account=Account(region))))
 
 
 def test_zones_that_eks_accepts_are_shown_with_their_ids(make_context: Make) -> None:
@@ -55,7 +55,7 @@ def test_a_zone_that_the_account_lacks(make_context: Make) -> None:
     answer = f"<DescribeAvailabilityZonesResponse><availabilityZoneInfo>{zones}</availabilityZoneInfo>"
     body = f"{answer}</DescribeAvailabilityZonesResponse>".encode()
     Faults((200, body)).into(account.client("ec2"), "DescribeAvailabilityZones")
-    (finding,) = zone_checks.zones(replace(context, account=account))
+    (finding,) = network_checks.zones(replace(context, account=account))
     assert finding.severity == "error"
     assert "this account has no zone us-west-2a; set environment.availabilityZones" in finding.message
     assert "[us-west-2b, us-west-2c, us-west-2d]" in finding.message
@@ -71,7 +71,7 @@ def test_a_region_with_one_usable_zone_is_no_region_for_a_platform(make_context:
     answer = f"<DescribeAvailabilityZonesResponse><availabilityZoneInfo>{zones}</availabilityZoneInfo>"
     body = f"{answer}</DescribeAvailabilityZonesResponse>".encode()
     Faults((200, body)).into(account.client("ec2"), "DescribeAvailabilityZones")
-    (finding,) = zone_checks.zones(replace(context, account=account))
+    (finding,) = network_checks.zones(replace(context, account=account))
     assert finding.message.endswith("a platform needs two zones; use another region")
 
 
@@ -86,7 +86,7 @@ def addresses(make_context: Make, account: Account, granted: float, *owners: str
         ec2.allocate_address(Domain="vpc", TagSpecifications=[{"ResourceType": "elastic-ip", "Tags": tags}])
     answer = json.dumps({"Quota": {"Value": granted}}).encode()
     Faults((200, answer)).into(account.client("service-quotas"), "GetServiceQuota")
-    (finding,) = address_checks.elastic_addresses(make_context())
+    (finding,) = network_checks.elastic_addresses(make_context())
     return finding
 
 
@@ -109,7 +109,7 @@ def test_nat_gateways_need_free_addresses(
 
 
 def test_an_existing_vpc_needs_no_addresses(make_context: Make) -> None:
-    assert list(address_checks.elastic_addresses(make_context(in_vpc("vpc-0a1b2c3d")))) == []
+    assert list(network_checks.elastic_addresses(make_context(in_vpc("vpc-0a1b2c3d")))) == []
 
 
 # The role for Spot Instances
@@ -174,7 +174,7 @@ def test_a_private_zone_of_the_models_name_is_in_the_way(
     make_context: Make, account: Account, name: str, *, own: bool, severity: str
 ) -> None:
     vpc = vpc_with_zone(account, name, own=own)
-    (finding,) = dns_checks.private_names(make_context(in_vpc(vpc)))
+    (finding,) = network_checks.private_names(make_context(in_vpc(vpc)))
     assert finding.severity == severity
     assert ("set network.domain to another name" in finding.message) == (severity == "error")
 
@@ -215,11 +215,11 @@ def test_another_endpoint_of_api_gateway_is_in_the_way_of_batch(
         PrivateDnsEnabled=private,
         TagSpecifications=[{"ResourceType": "vpc-endpoint", "Tags": tags}] if tags else [],
     )
-    (finding,) = dns_checks.private_names(make_context(in_vpc(vpc, **BATCH)))
+    (finding,) = network_checks.private_names(make_context(in_vpc(vpc, **BATCH)))
     assert finding.severity == severity
-    (finding,) = dns_checks.private_names(make_context(in_vpc(vpc)))
+    (finding,) = network_checks.private_names(make_context(in_vpc(vpc)))
     assert finding.severity == "ok", "without batch there is no endpoint"
 
 
 def test_a_new_vpc_has_no_names_yet(make_context: Make) -> None:
-    assert list(dns_checks.private_names(make_context())) == []
+    assert list(network_checks.private_names(make_context())) == []

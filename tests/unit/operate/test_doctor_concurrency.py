@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.doctor import concurrency_checks
+from inference_blueprints.operate.doctor import capacity_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from tests.unit.operate.faults import Faults
 from tests.unit.operate.test_doctor_account import BATCH
@@ -38,14 +38,14 @@ def test_batch_needs_reserved_calls(
     total, unreserved = calls
     limit = {"AccountLimit": {"ConcurrentExecutions": total, "UnreservedConcurrentExecutions": unreserved}}
     Faults((200, json.dumps(limit).encode())).into(account.client("lambda"), "GetAccountSettings")
-    (finding,) = concurrency_checks.reserved_calls(make_context(with_batch))
+    (finding,) = capacity_checks.reserved_calls(make_context(with_batch))
     assert finding.severity == severity
     assert (finding.command is None) == (wanted is None)
     assert wanted is None or f"L-B99A9384 --desired-value {wanted}" in (finding.command or "")
 
 
 def test_without_batch_no_calls_are_reserved(make_context: Make) -> None:
-    assert list(concurrency_checks.reserved_calls(make_context())) == []
+    assert list(capacity_checks.reserved_calls(make_context())) == []
 
 
 def test_gpu_health_reserves_calls_too(make_context: Make, account: Account) -> None:
@@ -54,6 +54,6 @@ def test_gpu_health_reserves_calls_too(make_context: Make, account: Account) -> 
 
     limit = {"AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 105}}
     Faults((200, json.dumps(limit).encode())).into(account.client("lambda"), "GetAccountSettings")
-    (finding,) = concurrency_checks.reserved_calls(make_context(with_health))
+    (finding,) = capacity_checks.reserved_calls(make_context(with_health))
     assert finding.severity == "warning"
     assert "reserves 6," in finding.message
