@@ -78,6 +78,8 @@ KINDS = {
     ),
     # The release of the template and its chart: test_scaler_command.py.
     "helm": r"(aws cloudformation get-template --stack-name PLATFORM-Platform |helm upgrade keda )",
+    # Installed from the wheels, with what comes after: tests/local/test_wheel.py.
+    "pip": r"pip install inference-local$",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",
