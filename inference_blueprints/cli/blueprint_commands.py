@@ -12,7 +12,6 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrInput, Output, OutputOption
-from inference_blueprints.report.plan.sections.batch import SERVICE_QUOTAS
 from inference_contracts.errors import BlueprintError, Problem, UserError
 
 if TYPE_CHECKING:
@@ -195,6 +194,7 @@ def plan(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what a blueprint deploys, needs and costs."""
+    from inference_blueprints.report.plan.sections.batch import SERVICE_QUOTAS
     from inference_blueprints.report.plan.summary import as_dict, summarise
     from inference_blueprints.report.pricing.rates import load_rates
     from inference_blueprints.report.sizing.batch_quotas import hard_limits, refuse_exceeded
