@@ -41,19 +41,16 @@ for package in sys.argv[1:]:
         if not each.name.endswith("__main__") and each.name != {_WITH_DYNAMO!r}:
             importlib.import_module(each.name)
 """
-_SYNTHESISE: Final = """
-import aws_cdk as cdk
-from aws_cdk import aws_kms as kms
-from inference_constructs.storage import DataBucket, LogBucket
-app = cdk.App(outdir="out")
-stack = cdk.Stack(app, "Mine")
-key, logs = kms.Key(stack, "Key"), LogBucket(stack, "Logs", retain=False)
-DataBucket(stack, "Data", encryption_key=key, log_bucket=logs, retain=False)
-app.synth()
+#: Runs the examples of the constructs, which synthesise their stacks.
+_RUN_EXAMPLES: Final = """
+import pathlib, runpy
+for example in sorted(pathlib.Path("examples").glob("*.py")):
+    runpy.run_path(str(example))
 """
+EXAMPLES: Final = {"inference-constructs": ROOT / "constructs" / "examples"}
 #: What a user does first, by the program in the environment. It follows the import of every module.
 COMMANDS: Final = {
-    "inference-constructs": (("python", "-c", _SYNTHESISE),),
+    "inference-constructs": (("python", "-c", _RUN_EXAMPLES),),
     "inference-blueprints": (
         ("blueprints", "init", "capacity-and-health", "mine.yaml", "--name", "mine"),
         ("blueprints", "validate", "mine.yaml"),
@@ -139,6 +136,8 @@ def tried(name: str, wheels: Path, constraints: Path | None) -> Trial:
             required = (name, *EXTRAS.get(name, ()))
             python = environment(directory / "installed", wheels, *required, constraints=constraints)
             variables = _variables(directory, python)
+            if name in EXAMPLES:
+                shutil.copytree(EXAMPLES[name], directory / "examples")
             packages = PACKAGES.get(name, (name.replace("-", "_"),))
             run(python, "-c", _IMPORT_ALL, *packages, directory=directory, variables=variables)
             for program, *words in COMMANDS.get(name, ()):

@@ -126,6 +126,9 @@ SUITES = (
         "experimental",
         waits=True,
     ),
+    Suite(
+        "release", "all distributions work in empty environments, with locked and newest versions", "release"
+    ),
     Suite("check-templates", "checkov, and a hundred drawn blueprints", "release"),
     Suite(
         "test-scaling",
