@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from inference_catalog.cloudformation_types import value_at
 from inference_local.emulator.helm import render
-from inference_local.emulator.immutable_fields import immutable_changes
 from inference_local.emulator.kubernetes import (
     ChartArchive,
     ChartReference,
@@ -73,6 +73,35 @@ _PRUNED_KINDS = frozenset(
         "StatefulSet",
     }
 )
+# Fields that an API server does not let change: ``Validate…Update`` of each kind in kubernetes/kubernetes,
+# pkg/apis/{apps,batch,core,rbac}.
+_IMMUTABLE_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "ClusterRoleBinding": ("roleRef",),
+    "DaemonSet": ("spec.selector",),
+    "Deployment": ("spec.selector",),
+    "Job": ("spec.completionMode", "spec.selector", "spec.template"),
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.storageClassName", "spec.volumeMode"),
+    "PriorityClass": ("preemptionPolicy", "value"),
+    "RoleBinding": ("roleRef",),
+    "Service": ("spec.clusterIP",),
+    "StatefulSet": (
+        "spec.podManagementPolicy",
+        "spec.selector",
+        "spec.serviceName",
+        "spec.volumeClaimTemplates",
+    ),
+    "StorageClass": ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
+}
+
+
+def _immutable_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return what an API server says of each changed field that cannot change."""
+    name = f'{new["kind"]} "{new["metadata"]["name"]}" is invalid'
+    return [
+        f"{name}: {path}: field is immutable"
+        for path in _IMMUTABLE_FIELDS.get(new["kind"], ())
+        if value_at(old, path) != value_at(new, path)
+    ]
 
 
 class RecordingCluster:
@@ -225,7 +254,7 @@ class RecordingCluster:
             if records.has(path) and "helm.sh/hook" not in kubernetes_object["metadata"].get(
                 "annotations", {}
             ):
-                problems += immutable_changes(records.read(path), kubernetes_object)
+                problems += _immutable_changes(records.read(path), kubernetes_object)
             paths[path] = kubernetes_object
         if problems:
             raise KubernetesRejection("; ".join(problems))

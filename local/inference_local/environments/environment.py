@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -11,12 +10,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from inference_blueprints import tools
+from inference_blueprints.folder_lock import folder_lock
 from inference_contracts.errors import UserError
 from inference_contracts.units import GB
 from inference_local.environments import host_requirements
@@ -76,7 +76,12 @@ class PackageEnvironment:
         """
         if not self.is_complete:
             uv = self._checked_uv()
-            with self._alone(report):
+
+            def waiting() -> AbstractContextManager[None]:
+                report(f"another process installs {self.folder}; waiting for it")
+                return nullcontext()
+
+            with folder_lock(self.folder, waiting=waiting):
                 if not self.is_complete:  # else the other process has installed it
                     self._install(uv, report)
         return self._python
@@ -126,18 +131,6 @@ class PackageEnvironment:
         if host.uv is None or found:
             raise UserError("\n".join(f"{self.title} cannot be installed: {problem}" for problem in found))
         return host.uv
-
-    @contextmanager
-    def _alone(self, report: Report) -> Iterator[None]:
-        """Wait until no other process installs the environment. The lock of a dead process is released."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with self.folder.with_suffix(".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                report(f"another process installs {self.folder}; waiting for it")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
     def _install(self, uv: Path, report: Report) -> None:
         begin = time.monotonic()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_local.batch.batch_parts import describe
+from inference_local.batch.local_batch import describe
 
 
 def test_workers_are_real_and_what_is_around_them_is_not() -> None:

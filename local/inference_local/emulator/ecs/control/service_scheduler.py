@@ -19,7 +19,6 @@ from inference_local.emulator.ecs.control.cluster_state import (
     TaskStatus,
 )
 from inference_local.emulator.ecs.control.provider_choice import choose_provider
-from inference_local.emulator.ecs.control.restart_throttle import wait_seconds
 from inference_local.emulator.ecs.control.rolling_update import TaskView, next_step
 from inference_local.emulator.ecs.control.surroundings import Surroundings
 from inference_local.emulator.ecs.control.task_life import TaskLife
@@ -29,6 +28,19 @@ from inference_local.emulator.ecs.control.task_placement import needs_of
 _MAXIMUM_PERCENT: Final = 200
 _MINIMUM_PERCENT: Final = 100
 FARGATE: Final = frozenset({"FARGATE", "FARGATE_SPOT"})
+#: Tasks that go "directly from PENDING to STOPPED" are started again after a time that grows "up to a maximum
+#: of 27 minutes" (service-throttle-logic.html). The steps are ours: two retries at once, then doubling.
+_LONGEST_WAIT_SECONDS: Final = 27 * 60.0
+_FIRST_WAIT_SECONDS: Final = 10.0
+_RETRIES_AT_ONCE: Final = 2
+
+
+def wait_seconds(failed_starts: int) -> float:
+    """Return the wait in seconds after a number of starts in a row that failed."""
+    if failed_starts <= _RETRIES_AT_ONCE:
+        return 0.0
+    doubled = min(failed_starts - _RETRIES_AT_ONCE - 1, 20)
+    return min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**doubled)
 
 
 class ServiceScheduler:

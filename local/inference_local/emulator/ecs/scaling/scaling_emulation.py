@@ -17,18 +17,62 @@ from ministack.core.responses import (
     json_response,
     request_scope,
 )
-from ministack.services import cloudwatch
+from ministack.services import cloudwatch, sqs
 
 from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_local.emulator.ecs.scaling.application_scaling import ApplicationScaling
-from inference_local.emulator.ecs.scaling.queue_metrics import QueueMetrics
 from inference_local.emulator.ecs.scaling.scalable_target import Shape
 from inference_local.emulator.ecs.scaling.scaling_api import ScalingApi
 from inference_local.emulator.patches.alarm_evaluation import watched_value
 
 _SERVICE: Final = "application-autoscaling"
 _TARGET: Final = "AnyScaleFrontendService"
+_SECONDS_BETWEEN_METRICS: Final = 60.0
+#: Name of a metric to the attribute of a queue with the same meaning.
+_METRICS: Final = {
+    "ApproximateNumberOfMessagesVisible": "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible": "ApproximateNumberOfMessagesNotVisible",
+}
+
+
+class QueueMetrics:
+    """Publishes the numbers of messages of every SQS queue, which step policies of batch workers follow.
+
+    Source: Amazon SQS Developer Guide, sqs-available-cloudwatch-metrics.html: the namespace is AWS/SQS, the
+    dimension QueueName, and values come once a minute.
+    """
+
+    def __init__(self) -> None:
+        self._published_at: float | None = None
+
+    def step(self, at_seconds: float, now_seconds: float) -> None:
+        """Publish, if a minute has passed.
+
+        Parameters
+        ----------
+        at_seconds
+            Time of the alarms' clock.
+        now_seconds
+            The same in the time of samples.
+        """
+        if self._published_at is not None and 0 <= at_seconds - self._published_at < _SECONDS_BETWEEN_METRICS:
+            return
+        self._published_at = at_seconds
+        for url, queue in list(sqs._queues.items()):
+            sqs._refresh_counts(queue)
+            for metric, attribute in _METRICS.items():
+                cloudwatch._store_datum(
+                    "AWS/SQS",
+                    metric,
+                    {"QueueName": url.rpartition("/")[2]},
+                    now_seconds,
+                    "Count",
+                    float(queue["attributes"][attribute]),
+                    None,
+                    None,
+                    None,
+                )
 
 
 class EmulatedServices:

@@ -1,18 +1,19 @@
-"""The directory of a scaled model: a configuration that vLLM loads with random weights, and a tokenizer.
+"""The directories of scaled models and drafts, which vLLM loads with random weights.
 
 A scaled model has the class, the kind of attention and the number of heads of the real one, so engines split
-it over devices in the same way. It has few layers, small heads and few experts.
+it over devices in the same way. It has few layers, small heads and few experts. A draft has one layer.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from inference_blueprints.measure.tokenizer.word_tokenizer import tokenizer_files, vocabulary
 from inference_catalog import Model
+from inference_catalog.draft import DraftMethod
 from inference_local.serving.vllm_cpu.scaled_models.tables import (
     chat_format,
     configuration,
@@ -79,3 +80,34 @@ def _filling(model: Model, ids: dict[str, int], width: int) -> Callable[[Any], A
         return width if name == "width" else getattr(model, name)
 
     return filled
+
+
+#: vLLM's class of each method (``model_executor/models/registry.py``, release 0.31.0).
+_CLASSES: Mapping[DraftMethod, str] = {"eagle": "EagleLlamaForCausalLM", "eagle3": "LlamaForCausalLMEagle3"}
+
+
+def write_scaled_draft(model_directory: Path, directory: Path, method: DraftMethod) -> None:
+    """Write the configuration of a draft for a scaled model, for ``--load-format dummy``.
+
+    Parameters
+    ----------
+    model_directory
+        Folder of the scaled model. The draft has its width, its heads and its vocabulary.
+    directory
+        Folder for the draft. It is created if needed.
+    method
+        How the draft guesses.
+    """
+    config = json.loads((model_directory / "config.json").read_text(encoding="utf-8"))
+    text = config.get("text_config", config)
+    shape = {
+        **text,
+        "architectures": [_CLASSES[method]],
+        "model_type": "llama",
+        "num_hidden_layers": 1,
+        "draft_vocab_size": text["vocab_size"],
+        # EAGLE-3 reads three hidden states. vLLM itself chooses layers that only deeper models have.
+        "eagle_aux_hidden_state_layer_ids": list(range(text["num_hidden_layers"] + 1)),
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "config.json").write_text(json.dumps(shape), encoding="utf-8")

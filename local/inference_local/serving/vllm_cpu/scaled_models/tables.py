@@ -111,3 +111,26 @@ def document(name: str) -> Mapping[str, Any]:
 
 def _merged(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for group in groups for name, value in group.items()}
+
+
+def refusal(model: Model) -> str | None:
+    """Return why vLLM on a CPU cannot run a scaled model of this architecture.
+
+    Parameters
+    ----------
+    model
+        The catalogue's description of the real model.
+
+    Returns
+    -------
+    str or None
+        The reason, without the model's name. None if it runs.
+    """
+    refused = document("refused")["architectures"]
+    if model.architecture in refused:
+        return str(refused[model.architecture]["reason"])
+    try:
+        scaled_architecture(model)
+    except UserError:
+        return f"there is no scaled-down model of its architecture, {model.architecture}"
+    return None

@@ -26,9 +26,9 @@ from inference_local.emulator.ecs.control.host_scaling import (
     wanted_hosts,
 )
 from inference_local.emulator.ecs.control.provider_choice import choose_provider
-from inference_local.emulator.ecs.control.restart_throttle import wait_seconds
 from inference_local.emulator.ecs.control.rolling_update import TaskView, bounds, next_step
 from inference_local.emulator.ecs.control.scale_in_protection import ProtectionError, protect
+from inference_local.emulator.ecs.control.service_scheduler import wait_seconds
 from inference_local.emulator.ecs.control.task_placement import (
     PlacementFailure,
     UnknownExpressionError,
