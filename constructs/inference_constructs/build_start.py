@@ -8,9 +8,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from inference_constructs.observability.kept_log_group import short_log
 from inference_runtime import runtime_directory
 
 #: The longest run of a Lambda function. A build takes about three minutes.
@@ -33,12 +33,7 @@ def start_build(scope: Construct, *, project: codebuild.Project, tag: str, wait:
     """
     starter = runtime_directory() / "image_build"
     role = iam.Role(scope, "StartRole", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    log = logs.LogGroup(
-        scope,
-        "StartLog",
-        removal_policy=cdk.RemovalPolicy.DESTROY,
-        retention=logs.RetentionDays.THREE_MONTHS,
-    )
+    log = short_log(scope, "StartLog")
     log.grant_write(role)
     # CDK's CodeBuild construct has no grant for this.
     role.add_to_policy(

@@ -10,10 +10,10 @@ from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from inference_constructs.findings import acknowledge
+from inference_constructs.observability.kept_log_group import short_log
 from inference_contracts.batch_limits import AUTHORIZER_SECONDS
 from inference_runtime import runtime_directory
 
@@ -52,14 +52,7 @@ class BatchRestApi(Construct):
             binary_media_types=["multipart/form-data"],
             cloud_watch_role=False,
             deploy_options=apigateway.StageOptions(
-                access_log_destination=apigateway.LogGroupLogDestination(
-                    logs.LogGroup(
-                        self,
-                        "Log",
-                        removal_policy=cdk.RemovalPolicy.DESTROY,
-                        retention=logs.RetentionDays.THREE_MONTHS,
-                    )
-                ),
+                access_log_destination=apigateway.LogGroupLogDestination(short_log(self, "Log")),
                 access_log_format=apigateway.AccessLogFormat.json_with_standard_fields(
                     caller=True,
                     http_method=True,

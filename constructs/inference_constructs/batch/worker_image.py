@@ -19,6 +19,7 @@ from constructs import Construct
 from inference_constructs.build_start import start_build
 from inference_constructs.code_staging import stage_packages
 from inference_constructs.findings import acknowledge
+from inference_constructs.observability.kept_log_group import short_log
 from inference_runtime import runtime_directory
 
 _BUILD_MINUTES = 20
@@ -122,12 +123,7 @@ class WorkerImage(Construct):
     def _add_project(self, source: s3_assets.Asset, encryption_key: kms.IKey) -> codebuild.Project:
         """Add the CodeBuild project that builds and pushes the image."""
         stack = cdk.Stack.of(self)
-        log = logs.LogGroup(
-            self,
-            "Log",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
+        log = short_log(self, "Log")
         return codebuild.Project(
             self,
             "Build",

@@ -10,12 +10,12 @@ from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from inference_constructs.build_start import start_build
 from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_constructs.observability.kept_log_group import short_log
 from inference_contracts.discovery_store import MEMBER_COMMON_NAME
 from inference_runtime import runtime_directory
 
@@ -81,12 +81,7 @@ class DiscoveryCertificates(Construct):
         return secret
 
     def _add_project(self, hosts: Sequence[str], clients: Sequence[str], script: str) -> codebuild.Project:
-        log = logs.LogGroup(
-            self,
-            "Log",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
+        log = short_log(self, "Log")
         role = iam.Role(self, "BuildRole", assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"))
         grants = [log.grant_write(role)]
         for secret in (self._authority, self.members, self.clients, self.administrator):

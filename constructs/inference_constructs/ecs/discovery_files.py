@@ -75,7 +75,7 @@ class DiscoveryFiles(efs.FileSystem):
             posix_user=efs.PosixUser(uid=user, gid=user),
         )
 
-    def allow_mount(self, role: iam.Role, folder: efs.IAccessPoint) -> None:
+    def grant_mount(self, role: iam.Role, folder: efs.IAccessPoint) -> None:
         """Let a role mount one folder, to read and write it."""
         role.add_to_policy(
             iam.PolicyStatement(

@@ -11,14 +11,15 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
 from inference_catalog.discovery_images import etcd_image, shell_image
 from inference_constructs.ecs.discovery_files import DISCOVERY_USER, DiscoveryFiles
+from inference_constructs.ecs.task_roles import fargate_task
 from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_constructs.observability.kept_log_group import short_log
 from inference_contracts.discovery_store import (
     DISCOVERY_LIVENESS_PATH,
     DISCOVERY_LIVENESS_PORT,
@@ -84,12 +85,7 @@ class DiscoveryMember(Construct):
         certificates: secretsmanager.ISecret,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._log = logs.LogGroup(
-            self,
-            "Log",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
+        self._log = short_log(self, "Log")
         self._roles = [
             iam.Role(self, name, assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
             for name in ("Role", "ExecutionRole")
@@ -124,19 +120,14 @@ class DiscoveryMember(Construct):
         self, files: DiscoveryFiles, folder: efs.IAccessPoint, certificates: secretsmanager.ISecret
     ) -> ecs.FargateTaskDefinition:
         task_role, execution_role = self._roles
-        files.allow_mount(task_role, folder)
+        files.grant_mount(task_role, folder)
         grants = [certificates.grant_read(execution_role), self._log.grant_write(execution_role)]
         acknowledge_grants(execution_role, grants, "ECS names log streams after tasks.")
-        definition = ecs.FargateTaskDefinition(
+        definition = fargate_task(
             self,
-            "Task",
             cpu=_CPU,
-            memory_limit_mib=_MEMORY_MIB,
-            execution_role=execution_role.without_policy_updates(),
-            runtime_platform=ecs.RuntimePlatform(
-                cpu_architecture=ecs.CpuArchitecture.X86_64,
-                operating_system_family=ecs.OperatingSystemFamily.LINUX,
-            ),
+            memory_mib=_MEMORY_MIB,
+            execution_role=execution_role,
             task_role=task_role.without_policy_updates(),
             volumes=[
                 ecs.Volume(name="certificates"),

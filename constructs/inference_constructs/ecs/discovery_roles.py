@@ -8,12 +8,13 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from inference_catalog.ecs_images import ecs_image
+from inference_constructs.ecs.task_roles import fargate_task
 from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_constructs.observability.kept_log_group import short_log
 from inference_contracts.discovery_roles import ADMINISTRATOR, ROUND_SECONDS, STATUS
 
 _CPU, _MEMORY_MIB = 256, 512
@@ -58,28 +59,18 @@ class DiscoveryRoles(Construct):
         administrator: secretsmanager.ISecret,
     ) -> None:
         super().__init__(scope, construct_id)
-        log = logs.LogGroup(
-            self,
-            "Log",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
+        log = short_log(self, "Log")
         task_role, execution_role = (
             iam.Role(self, name, assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
             for name in ("Role", "ExecutionRole")
         )
         grants = [administrator.grant_read(execution_role), log.grant_write(execution_role)]
         acknowledge_grants(execution_role, grants, "ECS names log streams after tasks.")
-        definition = ecs.FargateTaskDefinition(
+        definition = fargate_task(
             self,
-            "Task",
             cpu=_CPU,
-            memory_limit_mib=_MEMORY_MIB,
-            execution_role=execution_role.without_policy_updates(),
-            runtime_platform=ecs.RuntimePlatform(
-                cpu_architecture=ecs.CpuArchitecture.X86_64,
-                operating_system_family=ecs.OperatingSystemFamily.LINUX,
-            ),
+            memory_mib=_MEMORY_MIB,
+            execution_role=execution_role,
             task_role=task_role,
             volumes=[ecs.Volume(name="temporary")],
         )

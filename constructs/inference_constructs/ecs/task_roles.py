@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import aws_cdk as cdk
+from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -151,3 +152,42 @@ def _policies(statements: Sequence[Statement]) -> dict[str, iam.PolicyDocument] 
         statements=[iam.PolicyStatement.from_json(dict(each)) for each in statements]
     )
     return {"Rights": document}
+
+
+def fargate_task(
+    scope: Construct,
+    *,
+    cpu: int,
+    memory_mib: int,
+    execution_role: iam.Role,
+    task_role: iam.IRole,
+    volumes: Sequence[ecs.Volume],
+) -> ecs.FargateTaskDefinition:
+    """Add the definition ``Task`` of x86-64 tasks whose execution role has all its permissions already.
+
+    Parameters
+    ----------
+    scope
+        Parent.
+    cpu
+        Units of 1/1024 vCPU.
+    memory_mib
+        Memory in MiB.
+    execution_role, task_role
+        Role of the agent that starts the tasks, and role of the tasks.
+    volumes
+        Their volumes.
+    """
+    return ecs.FargateTaskDefinition(
+        scope,
+        "Task",
+        cpu=cpu,
+        memory_limit_mib=memory_mib,
+        execution_role=execution_role.without_policy_updates(),
+        runtime_platform=ecs.RuntimePlatform(
+            cpu_architecture=ecs.CpuArchitecture.X86_64,
+            operating_system_family=ecs.OperatingSystemFamily.LINUX,
+        ),
+        task_role=task_role,
+        volumes=list(volumes),
+    )

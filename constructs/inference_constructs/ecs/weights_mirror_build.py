@@ -17,6 +17,7 @@ from constructs import Construct
 
 from inference_constructs.build_start import start_build
 from inference_constructs.findings import acknowledge_wildcards
+from inference_constructs.observability.kept_log_group import short_log
 from inference_constructs.policy_statements import Statement
 from inference_constructs.serving.weights_permissions import read_secret, read_weights, write_weights
 from inference_runtime import runtime_directory
@@ -77,12 +78,7 @@ class WeightsMirrorBuild(Construct):
             *write_weights(stack, s3_prefix),
             *(statement for arn in secrets.values() for statement in read_secret(stack, arn)),
         ]
-        log = logs.LogGroup(
-            self,
-            "Log",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
+        log = short_log(self, "Log")
         project = codebuild.Project(
             self,
             "Copy",

@@ -11,15 +11,16 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from inference_catalog import batch_worker_sizes
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.model_worker import WILDCARDS, ModelWorker, WorkerCount
 from inference_constructs.ecs.serving_service import strategy_nonce
+from inference_constructs.ecs.task_roles import fargate_task
 from inference_constructs.ecs.worker_cluster import WorkerCluster
 from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_constructs.observability.kept_log_group import short_log
 from inference_contracts import batch_environment
 
 #: Longest time that Fargate allows between SIGTERM and SIGKILL (Amazon ECS API, ContainerDefinition).
@@ -60,12 +61,7 @@ class WorkerService(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._worker = worker
-        self._log = logs.LogGroup(
-            self,
-            "Log",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
+        self._log = short_log(self, "Log")
         execution_role = self._execution_role(repository)
         #: The ECS service.
         strategies = _strategies(spot_percent)
@@ -95,16 +91,11 @@ class WorkerService(Construct):
         self, cluster: WorkerCluster, repository: ecr.IRepository, tag: str, execution_role: iam.Role
     ) -> ecs.FargateTaskDefinition:
         """Add the definition of a task."""
-        definition = ecs.FargateTaskDefinition(
+        definition = fargate_task(
             self,
-            "Task",
             cpu=batch_worker_sizes.TASK_VCPU * 1024,
-            memory_limit_mib=batch_worker_sizes.TASK_MEMORY_GIB * 1024,
-            execution_role=execution_role.without_policy_updates(),
-            runtime_platform=ecs.RuntimePlatform(
-                cpu_architecture=ecs.CpuArchitecture.X86_64,
-                operating_system_family=ecs.OperatingSystemFamily.LINUX,
-            ),
+            memory_mib=batch_worker_sizes.TASK_MEMORY_GIB * 1024,
+            execution_role=execution_role,
             task_role=self._task_role(cluster),
             volumes=[ecs.Volume(name="temporary")],
         )

@@ -86,3 +86,19 @@ def _use_of_key(stack: cdk.Stack, name: str) -> iam.PolicyStatement:
         resources=["*"],
         conditions={"ArnEquals": {"kms:EncryptionContext:aws:logs:arn": group}},
     )
+
+
+def short_log(scope: Construct, construct_id: str) -> logs.LogGroup:
+    """Add the log group of a build or a helper: it is kept for 90 days, and deleted with its stack.
+
+    Parameters
+    ----------
+    scope, construct_id
+        Parent and construct ID.
+    """
+    return logs.LogGroup(
+        scope,
+        construct_id,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+        retention=logs.RetentionDays.THREE_MONTHS,
+    )

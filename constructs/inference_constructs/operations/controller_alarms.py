@@ -137,7 +137,7 @@ class ControllerAlarms(Construct):
             )
 
     def _metric(self, name: str, service: str, statistic: str) -> cloudwatch.Metric:
-        return controller_metric(self._place, name, service, statistic=statistic)
+        return self._place.metric(name, service, statistic=statistic)
 
     def _add(
         self,
@@ -168,29 +168,3 @@ class ControllerAlarms(Construct):
         )
         tell(alarm, self._place.topic)
         self._alarms.append(alarm)
-
-
-def controller_metric(
-    place: ControllerPlace, name: str, service: str, *, statistic: str
-) -> cloudwatch.Metric:
-    """Return a metric that a controller writes.
-
-    Parameters
-    ----------
-    place
-        What the controllers of the cell share.
-    name
-        Its name, in `operations_names` or the names of the controller.
-    service
-        The controller.
-    statistic
-        Such as ``Sum``.
-    """
-    values = (place.platform, place.cell, service)
-    return cloudwatch.Metric(
-        namespace=operations_names.METRIC_NAMESPACE,
-        metric_name=name,
-        dimensions_map=dict(zip(operations_names.METRIC_DIMENSIONS, values, strict=True)),
-        period=_MINUTE,
-        statistic=statistic,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
@@ -74,6 +75,27 @@ class ControllerPlace(Construct):
             operations_names.TOPIC_ARN: self.topic.topic_arn,
             **self.cluster.environment,
         }
+
+    def metric(self, name: str, service: str, *, statistic: str) -> cloudwatch.Metric:
+        """Return a metric that a controller writes, with a value per minute.
+
+        Parameters
+        ----------
+        name
+            Its name, in `operations_names` or the names of the controller.
+        service
+            The controller, such as `operations_names.HEALTH_SERVICE`.
+        statistic
+            Such as ``Sum``.
+        """
+        values = (self.platform, self.cell, service)
+        return cloudwatch.Metric(
+            namespace=operations_names.METRIC_NAMESPACE,
+            metric_name=name,
+            dimensions_map=dict(zip(operations_names.METRIC_DIMENSIONS, values, strict=True)),
+            period=cdk.Duration.minutes(1),
+            statistic=statistic,
+        )
 
     def _add_freeze_switch(self) -> ssm.StringParameter:
         """Add the freeze switch. An update of the stack leaves the value that people set.

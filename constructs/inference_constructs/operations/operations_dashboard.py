@@ -8,7 +8,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from inference_constructs.operations.controller_alarms import controller_metric
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_contracts import health_names, operations_names, shift_names
 
@@ -147,7 +146,7 @@ class OperationsDashboard(Construct):
         """Return a graph whose axis starts at zero."""
         return cloudwatch.GraphWidget(
             title=title,
-            left=[controller_metric(self._place, name, service, statistic=statistic) for name in names],
+            left=[self._place.metric(name, service, statistic=statistic) for name in names],
             left_y_axis=cloudwatch.YAxisProps(min=0),
             width=_WIDTH,
             height=_HEIGHT,

@@ -17,6 +17,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from inference_constructs.build_start import start_build
+from inference_constructs.observability.kept_log_group import short_log
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.request_headers import HEADERS_FILE
 from inference_contracts.streaming_names import JOB_PROGRAMS_PREFIX
@@ -130,12 +131,7 @@ class JobProgram(Construct):
                 local=_Sources(maven_build),
             ),
         )
-        log = logs.LogGroup(
-            self,
-            "Log",
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            retention=logs.RetentionDays.THREE_MONTHS,
-        )
+        log = short_log(self, "Log")
         project = codebuild.Project(
             self,
             "Build",

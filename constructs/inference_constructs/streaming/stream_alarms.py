@@ -49,7 +49,7 @@ class StreamAlarms(Construct):
         self._alarms: list[cloudwatch.Alarm] = []
         self._add(
             "behind",
-            metrics.lag(),
+            metrics.metric_lag(),
             f"{job} is more than {_BEHIND_SECONDS} seconds behind its events for five minutes.",
             runbook=streaming_names.STREAM_BEHIND_RUNBOOK,
             above=_BEHIND_SECONDS,
@@ -57,7 +57,7 @@ class StreamAlarms(Construct):
         )
         self._add(
             "restarting",
-            metrics.growth("numRestarts"),
+            metrics.metric_flink_growth("numRestarts"),
             f"{job} restarted in three of fifteen minutes.",
             runbook=streaming_names.STREAM_STOPPED_RUNBOOK,
             periods=15,
@@ -66,7 +66,7 @@ class StreamAlarms(Construct):
         self._add(
             "stopped",
             # A job that does not run has no metrics.
-            metrics.of_flink("numRestarts", statistic="SampleCount"),
+            metrics.metric_flink("numRestarts", statistic="SampleCount"),
             f"{job} does not run for five minutes.",
             runbook=streaming_names.STREAM_STOPPED_RUNBOOK,
             below=1,
@@ -74,7 +74,7 @@ class StreamAlarms(Construct):
         )
         self._add(
             "checkpoints-failing",
-            metrics.growth("numberOfFailedCheckpoints"),
+            metrics.metric_flink_growth("numberOfFailedCheckpoints"),
             f"Checkpoints of {job} failed in three of ten minutes.",
             runbook=streaming_names.STREAM_CHECKPOINTS_RUNBOOK,
             periods=10,
@@ -82,7 +82,7 @@ class StreamAlarms(Construct):
         )
         self._add(
             "dead-letters",
-            metrics.growth_of_job(streaming_names.DEAD_LETTERS_METRIC),
+            metrics.metric_job_growth(streaming_names.DEAD_LETTERS_METRIC),
             f"{job} wrote dead letters.",
             runbook=streaming_names.STREAM_DEAD_LETTERS_RUNBOOK,
         )

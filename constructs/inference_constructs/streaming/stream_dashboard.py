@@ -62,10 +62,10 @@ class StreamDashboard(Construct):
 def _rows(shown: ShownStream) -> Iterable[list[cloudwatch.IWidget]]:
     """Yield the graphs of a job."""
     job, metrics = shown.job, shown.metrics
-    growth, own = metrics.growth_of_job, metrics.of_job
+    growth, own = metrics.metric_job_growth, metrics.metric_job
     graphs: Mapping[str, Sequence[cloudwatch.IMetric]] = {
         "events per minute, mean of the subtasks": [growth(streaming_names.EVENTS_METRIC)],
-        "seconds behind its events": [metrics.lag()],
+        "seconds behind its events": [metrics.metric_lag()],
         "calls in flight, mean and largest of the subtasks": [
             own(streaming_names.IN_FLIGHT_METRIC),
             own(streaming_names.IN_FLIGHT_METRIC, statistic="Maximum"),
@@ -81,7 +81,7 @@ def _rows(shown: ShownStream) -> Iterable[list[cloudwatch.IWidget]]:
         ],
         "dead letters per minute, mean of the subtasks": [growth(streaming_names.DEAD_LETTERS_METRIC)],
         "restarts and failed checkpoints per minute": [
-            metrics.growth(name) for name in ("numRestarts", "numberOfFailedCheckpoints")
+            metrics.metric_flink_growth(name) for name in ("numRestarts", "numberOfFailedCheckpoints")
         ],
         "open sessions, mean of the subtasks": [own(streaming_names.SESSIONS_METRIC)],
     }

@@ -34,7 +34,7 @@ class StreamMetrics:
     cluster: str
     topic: str
 
-    def lag(self) -> cloudwatch.Metric:
+    def metric_lag(self) -> cloudwatch.Metric:
         """Return how long the job needs for the events that it has not read, in seconds."""
         # "Time estimate (in seconds) to drain MaxOffsetLag":
         # https://docs.aws.amazon.com/msk/latest/developerguide/metrics-details-express.html
@@ -50,7 +50,7 @@ class StreamMetrics:
             statistic="Maximum",
         )
 
-    def of_flink(self, name: str, *, statistic: str = "Average") -> cloudwatch.Metric:
+    def metric_flink(self, name: str, *, statistic: str = "Average") -> cloudwatch.Metric:
         """Return a metric that Flink has of every application.
 
         Parameters
@@ -62,7 +62,7 @@ class StreamMetrics:
         """
         return self._metric(name, {}, statistic)
 
-    def of_job(self, name: str, *, statistic: str = "Average") -> cloudwatch.Metric:
+    def metric_job(self, name: str, *, statistic: str = "Average") -> cloudwatch.Metric:
         """Return a metric of the job's own group.
 
         Parameters
@@ -74,7 +74,7 @@ class StreamMetrics:
         """
         return self._metric(name, dict([streaming_names.JOB_METRIC_DIMENSION]), statistic)
 
-    def growth(self, name: str) -> cloudwatch.MathExpression:
+    def metric_flink_growth(self, name: str) -> cloudwatch.MathExpression:
         """Return the growth of a counter of Flink, which starts at zero with each start of the job.
 
         Parameters
@@ -82,9 +82,9 @@ class StreamMetrics:
         name
             Such as ``numRestarts``.
         """
-        return _growth(self.of_flink(name), name)
+        return _growth(self.metric_flink(name), name)
 
-    def growth_of_job(self, name: str) -> cloudwatch.MathExpression:
+    def metric_job_growth(self, name: str) -> cloudwatch.MathExpression:
         """Return the growth of a counter of the job's own group.
 
         Parameters
@@ -92,7 +92,7 @@ class StreamMetrics:
         name
             A name of `streaming_names`.
         """
-        return _growth(self.of_job(name), name)
+        return _growth(self.metric_job(name), name)
 
     def _metric(self, name: str, dimensions: dict[str, str], statistic: str) -> cloudwatch.Metric:
         return cloudwatch.Metric(
