@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,8 @@ from tests.templates.strategies import ACCOUNT, PLATFORM
 
 REGION = "us-west-2"
 ENVIRONMENT = {"region": REGION, "account": ACCOUNT, "dataRemoval": "destroy"}
-#: Later lives need SetInstanceProtection of Auto Scaling, which the emulator lacks unless tasks run on it.
-LIVES = 1
+#: Number of lives. See `make check-lives`.
+LIVES = int(os.environ.get("LIVES", "1"))
 STEPS = 4
 PROVIDER = "AWS::ECS::CapacityProvider"
 pytestmark = pytest.mark.lives

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.ecs.cluster_reading import cluster_exists, serves, services
+from inference_contracts.errors import UserError
 
 _POLL_SECONDS = 10.0
+#: Time in which hosts start, after which their protection can be changed.
+_HOST_PATIENCE_SECONDS = 600.0
+#: Instances of one call, and the states in which they can be changed (API_SetInstanceProtection of Amazon EC2
+#: Auto Scaling; the states are in the words of its refusal, guardian/riff-raff#510).
+_MAXIMUM_HOSTS: Final = 50
+_CHANGEABLE: Final = ("InService", "EnteringStandby", "Standby")
 
 
 def end_services(
@@ -115,20 +124,49 @@ def unprotect_groups(account: Account, names: Sequence[str]) -> None:
         The account.
     names
         Names of the groups.
+
+    Raises
+    ------
+    UserError
+        If hosts stay protected.
     """
     client = account.client("autoscaling")
     for name in names:
         client.update_auto_scaling_group(
             AutoScalingGroupName=name, MinSize=0, NewInstancesProtectedFromScaleIn=False
         )
-        for group in client.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]:
-            for part in _protected(group):
-                client.set_instance_protection(
-                    AutoScalingGroupName=name, InstanceIds=part, ProtectedFromScaleIn=False
+        deadline = time.monotonic() + _HOST_PATIENCE_SECONDS
+        while left := _still_protected(client, name):
+            if time.monotonic() > deadline:
+                raise UserError(
+                    f"hosts of Auto Scaling group {name} stay protected from scale-in: {', '.join(left)}; "
+                    "remove their protection, or terminate them, and try again"
                 )
+            time.sleep(_POLL_SECONDS)
 
 
-def _protected(group: Any) -> list[list[str]]:
-    """Return the protected instances, 50 at a time: API_SetInstanceProtection of Amazon EC2 Auto Scaling."""
-    found = [each["InstanceId"] for each in group["Instances"] if each["ProtectedFromScaleIn"]]
-    return [found[start : start + 50] for start in range(0, len(found), 50)]
+def _still_protected(client: Any, name: str) -> list[str]:
+    """Take protection from the hosts that may be changed, and return those to try again.
+
+    A host that starts is changed later. One that ends needs no change. If it ends after the question, it
+    fails the call for all (guardian/riff-raff#510, hashicorp/terraform-provider-aws#35071).
+    """
+    groups = client.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]
+    states = {
+        each["InstanceId"]: str(each["LifecycleState"])
+        for group in groups
+        for each in group["Instances"]
+        if each["ProtectedFromScaleIn"]
+    }
+    ready = [each for each, state in states.items() if state in _CHANGEABLE]
+    left = [each for each, state in states.items() if state.startswith("Pending")]
+    for part in (ready[start : start + _MAXIMUM_HOSTS] for start in range(0, len(ready), _MAXIMUM_HOSTS)):
+        try:
+            client.set_instance_protection(
+                AutoScalingGroupName=name, InstanceIds=part, ProtectedFromScaleIn=False
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ValidationError":
+                raise
+            left += part
+    return left

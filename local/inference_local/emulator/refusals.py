@@ -197,6 +197,50 @@ NETWORK_NOT_VALID = Refusal(
     "networkConfiguration: it isn't supported for other network modes",
 )
 
+GROUP_UNKNOWN = Refusal(
+    call="autoscaling:SetInstanceProtection",
+    when="There is no such Auto Scaling group",
+    code="ValidationError",
+    message="AutoScalingGroup name not found - AutoScalingGroup: {group} not found",
+    source="cloud-custodian/cloud-custodian#250: the first words, of DeleteAutoScalingGroup",
+)
+
+INSTANCES_AT_ONCE = Refusal(
+    call="autoscaling:SetInstanceProtection",
+    when="The call names more than 50 instances",
+    code="ValidationError",
+    message="1 validation error detected: Value at 'instanceIds' failed to satisfy constraint: {count} "
+    "instances were given; a call has at most 50",
+    source="EC2 Auto Scaling API Reference, SetInstanceProtection: you can specify up to 50 instances. AWS's "
+    "words are not public",
+)
+
+INSTANCE_NOT_IN_GROUP = Refusal(
+    call="autoscaling:SetInstanceProtection",
+    when="An instance has left the group, or never was in it. No instance is changed",
+    code="ValidationError",
+    message="The instance {instance} is not part of Auto Scaling group {group}.",
+    source="hashicorp/terraform-provider-aws#35071; ambiata/mismi, Test.Mismi.Autoscaling.Data",
+)
+
+INSTANCE_NOT_IN_SERVICE = Refusal(
+    call="autoscaling:SetInstanceProtection",
+    when="An instance starts or ends. No instance is changed",
+    code="ValidationError",
+    message="The instance {instance} is not in InService or EnteringStandby or Standby.",
+    source="guardian/riff-raff#510; ambiata/mismi, Test.Mismi.Autoscaling.Data",
+)
+
+GROUP_PROTECTED = Refusal(
+    call="AWS::AutoScaling::AutoScalingGroup, deletion",
+    when="Hosts of the group are protected from scale-in: the deletion waits for their end, then fails",
+    code="ScalingActivityInProgress",
+    message="Could not scale to desired capacity because all remaining instances are protected from "
+    "scale-in.",
+    source="aws/aws-cdk#18179; aws/containers-roadmap#2862; words: "
+    "aws-samples/aws-fault-injection-simulator-workshop#114",
+)
+
 FEWER_PARTITIONS = Refusal(
     call="kafka:UpdateTopic, update of AWS::MSK::Topic",
     when="The topic has more partitions than the update asks for",

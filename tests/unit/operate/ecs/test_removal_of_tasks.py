@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.ecs.old_revisions import KEPT_REVISIONS, delete_revisions, old_revisions
-from inference_blueprints.operate.ecs.service_ends import end_services, unprotect_hosts
+from inference_blueprints.operate.ecs.service_ends import end_services, unprotect_groups, unprotect_hosts
 from inference_catalog.tags import PLATFORM_TAG
 from inference_contracts.task_tags import LABEL_TAGS
+from inference_local.emulator.refusals import INSTANCE_NOT_IN_SERVICE
 
 PLATFORM = "chat"
 
@@ -102,6 +104,50 @@ def test_protected_hosts_of_the_platform_alone_may_go(account: Account) -> None:
     }
     assert protected == {"mine": {False}, "other": {True}}
     assert {each["AutoScalingGroupName"]: each["MinSize"] for each in groups} == {"mine": 0, "other": 1}
+
+
+class ChangingGroup:
+    """A group whose second host starts, and whose third begins to end between the question and the call.
+
+    Its refusal is the stand-in's, with AWS's words: guardian/riff-raff#510.
+    """
+
+    def __init__(self) -> None:
+        self.states = {"i-1": "InService", "i-2": "Pending", "i-3": "InService", "i-4": "Terminating:Wait"}
+        self.changed: list[str] = []
+
+    def update_auto_scaling_group(self, **_: Any) -> None:
+        """Accept any change."""
+
+    def describe_auto_scaling_groups(self, **_: Any) -> dict[str, Any]:
+        hosts = [
+            {"InstanceId": name, "LifecycleState": state, "ProtectedFromScaleIn": name not in self.changed}
+            for name, state in self.states.items()
+        ]
+        self.states |= {"i-2": "InService", "i-3": "Terminating"}
+        return {"AutoScalingGroups": [{"Instances": hosts}]}
+
+    def set_instance_protection(self, *, InstanceIds: list[str], **_: Any) -> None:  # noqa: N803
+        for name in InstanceIds:
+            if self.states[name] != "InService":
+                error = INSTANCE_NOT_IN_SERVICE.error(instance=name)
+                raise ClientError(
+                    {"Error": {"Code": error.code, "Message": str(error)}}, "SetInstanceProtection"
+                )
+        self.changed += InstanceIds
+
+
+def test_hosts_that_start_or_end_meanwhile_do_not_stop_a_removal(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red if one host that ends fails the call for all, or a host that starts stays protected."""
+    group = ChangingGroup()
+    monkeypatch.setattr(account, "client", lambda _: group)
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    unprotect_groups(account, ["hosts"])
+    assert sorted(group.changed) == ["i-1", "i-2"]
+    assert len(waits) == 1
 
 
 def test_only_old_revisions_of_the_platform_that_nothing_uses_are_deleted(account: Account, ecs: Any) -> None:
