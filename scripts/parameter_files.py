@@ -33,8 +33,8 @@ PARAMETERS: Final[Mapping[str, str]] = MappingProxyType(
 CONTEXTS: Final[Mapping[str, str]] = MappingProxyType({"streaming.topic": "kafka|flink|msk|streaming"})
 #: The file of each engine's flags, by the names that the folder had.
 _FLAGS: Final = "*/data/engines/*.json"
-#: Folders whose Python files do not count, beside hidden ones, and this file.
-_LEFT_OUT: Final = frozenset({"tests", "build", "node_modules", "cdk.out", Path(__file__).name})
+#: Folders whose Python files do not count, beside hidden ones, and this file. Examples are what users write.
+_LEFT_OUT: Final = frozenset({"tests", "examples", "build", "node_modules", "cdk.out", Path(__file__).name})
 
 
 def engines(checkout: Path) -> dict[str, str]:

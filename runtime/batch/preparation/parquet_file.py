@@ -1,13 +1,15 @@
-"""Reads a Parquet file by byte ranges. The footer is checked before any row is read.
+"""Reads a Parquet file by byte ranges, and its rows one by one, with some MiB in memory.
 
-The format is that of https://parquet.apache.org/docs/file-format/. Functions have pyarrow from the layer "AWS
-SDK for pandas", which is built with only the codecs listed here
+The footer is checked before any row is read. The format is that of
+https://parquet.apache.org/docs/file-format/. Functions have pyarrow from the layer "AWS SDK for pandas", which
+is built with only the codecs listed here
 (https://github.com/aws/aws-sdk-pandas/blob/main/building/lambda/build-lambda-layer.sh). Other codecs are
 refused here too.
 """
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,9 +18,14 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from batch.preparation.arrow_values import Reader, UnsupportedTypeError, reader_of
+from batch.preparation.arrow_values import (
+    Reader,
+    UnreadableValue,
+    UnsupportedTypeError,
+    read_values,
+    reader_of,
+)
 from batch.preparation.input_text import UnreadableInputError
-from batch.preparation.ranged_file import RangedFile
 
 #: Exceptions of pyarrow for a damaged file, after `MemoryError`.
 FAULTS: Final = (pa.ArrowException, OSError, OverflowError, RecursionError, UnicodeError, ValueError)
@@ -188,3 +195,102 @@ def _codecs(metadata: Any) -> dict[tuple[str, str], None]:
             column = group.column(number)
             found[column.path_in_schema, column.compression] = None
     return found
+
+
+class RangedFile(io.RawIOBase):
+    """A seekable, read-only file.
+
+    Parameters
+    ----------
+    read
+        Returns a byte range; the end is excluded.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read = read
+        self._size = size
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Set the position of the next read.
+
+        Raises
+        ------
+        ValueError
+            If the position is before the first byte.
+        """
+        place = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence] + offset
+        if place < 0:
+            raise ValueError(f"got byte {place}; a file begins at 0")
+        self._place = place
+        return place
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer, up to the end of the file."""
+        end = min(self._place + len(buffer), self._size)
+        if end <= self._place:
+            return 0
+        content = self._read(self._place, end)
+        buffer[: len(content)] = content
+        self._place += len(content)
+        return len(content)
+
+
+#: A row; or, for an invalid row, its ``custom_id`` (if it has one) and its problems.
+FoundRow = tuple[dict[str, Any] | None, str | None, Sequence[str]]
+
+
+def batches(file: ParquetFile, row_groups: Sequence[int]) -> Iterator[list[FoundRow]]:
+    """Iterate over the rows of row groups, in batches.
+
+    Parameters
+    ----------
+    row_groups
+        Indexes in the file, from 0.
+
+    Raises
+    ------
+    UnreadableInputError
+        If the remaining rows cannot be read.
+    """
+    line = 0
+    for place in row_groups:
+        group = file.row_groups[place]
+        what = f"row group {place + 1}, of {group.rows:,} rows and {group.size:,} bytes before compression,"
+        end = line + group.rows
+        try:
+            for batch in file.batches(place):
+                found = list(_rows(file, batch))
+                line += len(found)
+                yield found
+        except MemoryError as error:
+            reason = f"{what} needs more memory than a reader has: write smaller row groups or data pages"
+            raise UnreadableInputError(reason, line=line + 1) from error
+        except FAULTS as error:
+            raise UnreadableInputError(f"{what} cannot be read: {words(error)}", line=line + 1) from error
+        if line != end:
+            reason = f"{what} actually has {group.rows + line - end:,} rows; the file is damaged"
+            raise UnreadableInputError(reason, line=line + 1)
+
+
+def _rows(file: ParquetFile, batch: Any) -> Iterator[FoundRow]:
+    columns = [read_values(reader, batch.column(name)) for name, reader in file.readers.items()]
+    for values in zip(*columns, strict=True):
+        row = dict(zip(file.readers, values, strict=True))
+        reasons = [
+            f"{name}: {each.reason}" for name, each in row.items() if isinstance(each, UnreadableValue)
+        ]
+        custom_id = row.get("custom_id")
+        if reasons:
+            yield None, custom_id if isinstance(custom_id, str) else None, reasons
+        else:
+            yield row, None, ()

@@ -21,8 +21,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from batch.preparation.input_text import UnreadableInputError
-from batch.preparation.parquet_file import ParquetFile
-from batch.preparation.row_groups import batches
+from batch.preparation.parquet_file import ParquetFile, batches
 
 
 def main(socket: str, memory_bytes: str) -> None:

@@ -16,8 +16,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from batch.preparation.arrow_values import UnreadableValue, UnsupportedTypeError, read_values, reader_of
-from batch.preparation.parquet_file import ParquetFile
-from batch.preparation.row_groups import batches
+from batch.preparation.parquet_file import ParquetFile, batches
 
 INSTANTS = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59))
 #: By type of Arrow: values, and what each is in JSON, by rules of their own.

@@ -1,0 +1,85 @@
+"""What a task locks on its host: copies of weights, so that no other task deletes them, and Neuron devices.
+
+A lock belongs to the open file, which the engine keeps over exec and which the kernel closes with the engine
+(flock(2)). `weights.node_store` describes the folder of copies. The engine's container mounts it read-only,
+so its locks are opened for reading; `flock` takes a shared lock of such a file too.
+
+Every task may open all Neuron devices of its host, and its server uses the cores that a variable names, as
+AWS documents for several servers of an instance. On Trn2 the first core must be a multiple of the number of
+the server's cores (``vllm-neuron/docs/tutorials/tutorial-gpt-oss.md`` and ``tutorial-epd-1e-1pd-xeypd.md`` of
+aws-neuron/aws-neuron-sdk at 81ce03a). With ``NEURON_RT_NUM_CORES`` the runtime chooses free cores, and no
+document says that it chooses such ones.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from task_start.start_document import NeuronShare, TaskStartError
+
+
+def hold_entries(folder: Path, entries: Iterable[str]) -> None:
+    """Lock entries until the process and those that replace it have ended. Wait while a task fills one.
+
+    Parameters
+    ----------
+    folder
+        The folder that all tasks of the host share.
+    entries
+        For example ``weights/acme--model@<commit>``.
+
+    Raises
+    ------
+    TaskStartError
+        If an entry is missing: the container that fills it did not run, or another task deleted the copy
+        since.
+    """
+    for entry in entries:
+        name = entry.replace("/", "--", 1)
+        try:
+            lock = os.open(folder / "locks" / name, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise TaskStartError(f"{folder / entry} was not copied to this host") from error
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        if entry.startswith("weights/") and not (folder / "complete" / f"{name}.json").is_file():
+            raise TaskStartError(f"{folder / entry} is not complete; the next task copies it again")
+        os.set_inheritable(lock, True)  # noqa: FBT003 - positional only
+
+
+def take_cores(share: NeuronShare) -> str:
+    """Lock the first free devices that are a part of the host, and return the numbers of their cores.
+
+    Raises
+    ------
+    TaskStartError
+        If no part is free, or the folder cannot be used.
+    """
+    for first in range(0, share.of - share.devices + 1, share.devices):
+        if _takes(share.folder, range(first, first + share.devices)):
+            return f"{first * share.cores}-{(first + share.devices) * share.cores - 1}"
+    raise TaskStartError(
+        f"other tasks use the host's {share.of} Neuron devices: no {share.devices} beside each other are free"
+    )
+
+
+def _takes(folder: Path, devices: range) -> bool:
+    """Lock all devices or none."""
+    locks: list[int] = []
+    for device in devices:
+        try:
+            lock = os.open(folder / f"device-{device}", os.O_RDWR | os.O_CREAT, 0o660)
+        except OSError as error:
+            raise TaskStartError(f"{folder}/device-{device} cannot be opened: {error.strerror}") from error
+        locks.append(lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            for each in locks:
+                os.close(each)
+            return False
+    for each in locks:
+        os.set_inheritable(each, True)  # noqa: FBT003 - positional only
+    return True
