@@ -1,8 +1,8 @@
 """Reads a Parquet file by byte ranges, and its rows one by one, with some MiB in memory.
 
 The footer is checked before any row is read. The format is that of
-https://parquet.apache.org/docs/file-format/. Functions have pyarrow from the layer "AWS SDK for pandas", which
-is built with only the codecs listed here
+https://parquet.apache.org/docs/file-format/. Functions have pyarrow from the layer "AWS SDK for pandas",
+which is built with only the codecs listed here
 (https://github.com/aws/aws-sdk-pandas/blob/main/building/lambda/build-lambda-layer.sh). Other codecs are
 refused here too.
 """
