@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import wheels
 
 from inference_blueprints.resources import root
 from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from signals.connection import BULK_TIMEOUTS, Address, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter
-from tests.local.test_wheel import UV, run
 from tests.runtime.signals.instants import EXPIRES, WRITTEN
 
 SIGNAL = SignalRecord("intent", "shopper-1", "shoes", 5, "qwen", "abc", WRITTEN, EXPIRES)
@@ -34,22 +34,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the built package and what it asks for."""
     directory = tmp_path_factory.mktemp("signals")
     package = root() / "runtime" / "signals"
-    run(
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        directory,
-        package,
+    wheels.run(
+        *(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", directory, package),
         directory=root(),
     )
-    [wheel] = directory.glob("inference_signals-*.whl")
-    run(*UV, "venv", "--python", sys.executable, directory / "venv", directory=directory)
-    found = directory / "venv/bin/python"
-    lock = root() / "requirements.lock"
-    run(*UV, "pip", "install", "--python", found, "--constraint", lock, wheel, directory=directory)
+    found = wheels.environment(directory / "venv", directory, "inference-signals")
     return found
 
 
@@ -60,7 +49,7 @@ def test_an_application_reads_with_it_alone(python: Path, tmp_path: Path) -> Non
         with SignalWriter(open_client(Address(LOOPBACK, server.port), BULK_TIMEOUTS)) as store:
             store.write([SIGNAL])
         environment = {"SIGNALS_HOST": LOOPBACK, "SIGNALS_PORT": str(server.port)}
-        printed = run(python, "-I", program, directory=tmp_path, environment=environment)
+        printed = wheels.run(python, "-I", program, directory=tmp_path, variables=environment)
     read, packages = map(json.loads, printed.splitlines())
     assert read == ["shoes", "qwen", None]
     assert packages == [
