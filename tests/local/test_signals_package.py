@@ -38,8 +38,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", directory, package),
         directory=root(),
     )
-    found = wheels.environment(directory / "venv", directory, "inference-signals")
-    return found
+    return wheels.environment(directory / "venv", directory, "inference-signals")
 
 
 def test_an_application_reads_with_it_alone(python: Path, tmp_path: Path) -> None:
