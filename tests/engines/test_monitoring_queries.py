@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.render.monitoring.alarm_table import platform_alarms
-from inference_blueprints.render.monitoring.histogram_share import BUCKETS
+from inference_blueprints.render.monitoring.recording_rules import BUCKETS
 from inference_blueprints.render.monitoring.recordings import recordings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Objectives

@@ -14,7 +14,6 @@ from inference_blueprints.render.eks.environment_entries import (
     environment_entries,
     secret_references,
 )
-from inference_blueprints.render.eks.metric_pod_labels import metric_labels
 from inference_blueprints.render.eks.rendered_values import BEHIND, rendered_values
 from inference_blueprints.render.eks.weights_mirror_values import FileName, program_texts
 from inference_blueprints.serving.stacks import STACKS
@@ -33,7 +32,12 @@ from inference_blueprints.serving.types import (
 )
 from inference_blueprints.serving.types.constraints import NonEmpty, NotNegative, Positive
 from inference_catalog.placement import ACCELERATORS_LABEL, POOL_LABEL
-from inference_contracts.metric_labels import PROMETHEUS_ADDRESS
+from inference_contracts.metric_labels import (
+    METRICS_PORT_LABEL,
+    POD_LABEL_PREFIX,
+    PROMETHEUS_ADDRESS,
+    SYSTEM_POOL,
+)
 
 _ServiceAccount = Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
 _PROGRAM_FILES = (
@@ -46,6 +50,48 @@ _PROGRAM_FILES = (
     "settings.py",
 )
 _ARTEFACT_FILES = ("__init__.py", "attempts.py", "neuron_artefacts.py")
+
+
+def metric_labels(deployment: DeploymentPlan, process: Process, platform: str) -> Mapping[str, str]:
+    """Return the labels of a process's pods, as the contract on metric labels names them.
+
+    Parameters
+    ----------
+    deployment
+        The deployment of the process.
+    process
+        The process.
+    platform
+        `metadata.name`.
+
+    Raises
+    ------
+    ValueError
+        If a router of llm-d has no port of metrics, or several.
+    """
+    labels = {
+        "platform": platform,
+        "model": deployment.model,
+        "release": deployment.release,
+        "role": process.role,
+        "pool": process.pool or SYSTEM_POOL,
+    }
+    return {
+        **{f"{POD_LABEL_PREFIX}{name}": value for name, value in labels.items()},
+        METRICS_PORT_LABEL: str(_metrics_port(deployment, process)),
+    }
+
+
+def _metrics_port(deployment: DeploymentPlan, process: Process) -> int:
+    """Return the port of a process's metrics: its first, or the endpoint picker's own beside a proxy."""
+    if deployment.picker is None or process.is_worker:
+        return process.ports[0].number
+    ports = [port for sidecar in process.sidecars for port in sidecar.ports if port.name == "metrics"]
+    if len(ports) != 1:
+        raise ValueError(
+            f"'{deployment.release}' has {len(ports)} ports of an endpoint picker's metrics, not 1"
+        )
+    return ports[0].number
 
 
 @dataclass(frozen=True, slots=True)

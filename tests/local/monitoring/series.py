@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from inference_blueprints.render.monitoring.histogram_share import BUCKETS
+from inference_blueprints.render.monitoring.recording_rules import BUCKETS
 
 PLATFORM: Final = 'platform="quickstart"'
 SERVING: Final = f'{PLATFORM},model="qwen3-8b",release="qwen3-8b-main"'

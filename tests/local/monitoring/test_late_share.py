@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.render.monitoring.histogram_share import late_share
+from inference_blueprints.render.monitoring.recording_rules import late_share
 from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from tests.local.monitoring.series import FRONTEND, TTFT, histogram
 

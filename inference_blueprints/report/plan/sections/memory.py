@@ -16,6 +16,7 @@ from inference_blueprints.serving.estimates.shared_cache import shared_cache
 from inference_blueprints.serving.performance.role_capacity import concurrent_requests
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
+#: Prices of us-east-1, S3 Standard, first 50 TB (https://aws.amazon.com/s3/pricing/, 2026-07).
 USD_PER_GB_MONTH = 0.023
 USD_PER_PUT = 0.005 / 1000
 _DAYS_PER_MONTH = 30

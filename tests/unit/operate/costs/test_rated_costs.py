@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.operate.costs.attributed_costs import IDLE, AttributedCosts, attributed_costs
-from inference_blueprints.operate.costs.node_costs import UnpricedNodes
+from inference_blueprints.operate.costs.attributed_costs import (
+    IDLE,
+    AttributedCosts,
+    UnpricedNodes,
+    attributed_costs,
+)
 from inference_blueprints.render.monitoring.cost_shares import UNATTRIBUTED
 from inference_blueprints.report.pricing.rates import CustomRates, node_rate, pools_without_price, prices_for
 from inference_blueprints.spec.types import Purchase
