@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from blueprint_reference import key_tables, rule_list
 from generated_files import filled, rewrite, write_all
 
 from inference_blueprints.resources import schema_path
 from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
-from inference_blueprints.spec.reference import key_tables, rule_list
 from inference_blueprints.spec.schema import schema_text
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "blueprint.md"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from inference_blueprints.render.eks.values_schema import schema_charts, values_schema
+from values_schema import schema_charts, values_schema
+
 from inference_catalog.resources import charts_directory
 
 

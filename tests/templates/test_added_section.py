@@ -126,7 +126,7 @@ PROGRAM = """
 import json
 from inference_contracts.errors import BlueprintError
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.spec.reference import key_tables, rule_list
+from blueprint_reference import key_tables, rule_list
 from inference_blueprints.spec.schema import json_schema
 
 warnings = [str(warning) for warning in load_blueprint("right.yaml").warnings]
@@ -169,7 +169,7 @@ def run(house: Path, *arguments: str, **environment: str) -> str:
     """Run a program of the copy and return what it prints."""
     ran = subprocess.run(
         [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": python_path(house), **environment},
+        env={**os.environ, "PYTHONPATH": f"{python_path(house)}:{root() / 'scripts'}", **environment},
         cwd=house,
         capture_output=True,
         text=True,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import jinja2
 import pytest
+from values_schema import schema_charts
 
 from inference_blueprints.render.eks.chart_values import chart_values
-from inference_blueprints.render.eks.values_schema import schema_charts
 from inference_catalog.charts import charts
 from inference_catalog.resources import helm_values_directory
 
