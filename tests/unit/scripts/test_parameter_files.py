@@ -28,8 +28,8 @@ def test_names_in_code_count(tmp_path: Path, text: str, lines: list[int] | None)
     assert parameter_files.naming_files(tmp_path, "gpu_health").get("any.py") == lines
 
 
-def test_a_file_of_that_name_counts_and_tests_do_not(tmp_path: Path) -> None:
-    for name in ("gpu_health.py", "tests/gpu_health.py", ".venv/gpu_health.py"):
+def test_a_file_of_that_name_counts_and_tests_and_examples_do_not(tmp_path: Path) -> None:
+    for name in ("gpu_health.py", "tests/gpu_health.py", "examples/gpu_health.py", ".venv/gpu_health.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert parameter_files.naming_files(tmp_path, "gpu_health") == {"gpu_health.py": []}
