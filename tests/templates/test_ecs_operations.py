@@ -14,6 +14,7 @@ from aws_cdk.assertions import Template
 from inference_blueprints.render.monitoring.alarm_table import alarm_rows
 from inference_catalog.tags import PLATFORM_TAG
 from inference_constructs.operations import EcsControlledCluster
+from inference_constructs.operations.controller_function import layer_arn
 from inference_contracts import health_names, operations_names, scale_metrics
 from inference_contracts.packed_files import unpack_files
 from tests.templates.checks.lint import lint
@@ -141,3 +142,10 @@ def test_no_alarm_of_the_platform_is_about_kubernetes(replacing: Templates) -> N
     runbooks = {str(each["AlarmDescription"]).rpartition("Runbook: ")[2] for each in alarms}
     assert len(runbooks) > 10
     assert not any(names[runbook] for runbook in runbooks)
+
+
+def test_a_controller_without_a_region_says_what_it_needs() -> None:
+    """It turns red when a stack without a region ends in a KeyError."""
+    stack = cdk.Stack(cdk.App(), "Mine")
+    with pytest.raises(ValueError, match=r"Mine: .*got no region, allowed are .*us-west-2.*cdk\.Environment"):
+        layer_arn(stack)

@@ -83,7 +83,7 @@ class ControllerFunction(lambda_.Function):
             # Beside pyarrow, the layer has numpy.
             layers=[
                 lambda_.LayerVersion.from_layer_version_arn(
-                    scope, f"{construct_id}Layer0", parquet_layers()[cdk.Stack.of(scope).region]
+                    scope, f"{construct_id}Layer0", layer_arn(cdk.Stack.of(scope))
                 )
             ],
             log_group=log,
@@ -99,6 +99,29 @@ class ControllerFunction(lambda_.Function):
             **NOT_REPEATED,
         )
         self.node.add_dependency(role)
+
+
+def layer_arn(stack: cdk.Stack) -> str:
+    """Return the ARN of the layer with numpy in the stack's region.
+
+    Parameters
+    ----------
+    stack
+        Stack of a controller.
+
+    Raises
+    ------
+    ValueError
+        The stack has no region, or one without the layer.
+    """
+    layers = parquet_layers()
+    if stack.region not in layers:
+        got = "no region" if cdk.Token.is_unresolved(stack.region) else stack.region
+        raise ValueError(
+            f"{stack.node.path}: controllers need a layer of AWS SDK for pandas; got {got}, allowed are "
+            f"{', '.join(sorted(layers))}: create the stack with `env=cdk.Environment(region=…)`"
+        )
+    return layers[stack.region]
 
 
 def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
