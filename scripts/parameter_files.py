@@ -1,11 +1,12 @@
 """Count the files that name a parameter of the blueprint, or an engine: how far one subject is spread.
 
-The rule: a Python file outside of tests and examples counts if its code has the parameter's Python name as a
-whole word in an identifier, an imported module or a string, or if the file itself has that name. Docstrings and
-comments do not count. If the word has other meanings, the file has to name the subject too (`CONTEXTS`). An
-engine has three spellings: its key, a Python name and a class; its file of flags counts too. What every engine
-of today needs is what a new one would: the one with the fewest files shows it best. Figures before and after a
-change are comparable only if this script, as it is after the change, counts both checkouts.
+The rule: a Python file outside of tests and examples counts if its code has the parameter's Python name
+as a whole word in an identifier, an imported module or a string, or if the file itself has that name.
+Docstrings and comments do not count. If the word has other meanings, the file has to name the subject
+too (`CONTEXTS`). An engine has three spellings: its key, a Python name and a class; its file of flags
+counts too. What every engine of today needs is what a new one would: the one with the fewest files shows
+it best. Figures before and after a change are comparable only if this script, as it is after the change,
+counts both checkouts.
 
     .venv/bin/python scripts/parameter_files.py                  figures of this checkout
     .venv/bin/python scripts/parameter_files.py gpuHealth sglang  the files, with the lines that name it
