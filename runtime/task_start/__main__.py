@@ -13,13 +13,15 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from task_start.host_locks import hold_entries, take_cores
 from task_start.live_check import PORTS_FILE
 from task_start.nearest_interfaces import nearest_interfaces
+from task_start.neuron_cores import take_cores
 from task_start.own_tags import tag_task
+from task_start.placeholders import filled
 from task_start.port_block import take_block
-from task_start.start_document import StartDocument, TaskStartError, filled, read_document
+from task_start.start_document import StartDocument, TaskStartError, read_document
 from task_start.task_metadata import task_address, task_arn
+from task_start.weights_locks import hold_entries
 
 _OWN_VARIABLES = ("TASK_START", "TASK_PROGRAM")
 _WRONG = 2

@@ -1,7 +1,7 @@
 """Fills a host's copy of a model before the engine starts: `python3 -m task_start.node_fill`.
 
 The same program as on a node of EKS (`weights.node_cache`, whose variables it reads), but it ends when the
-copy is complete. From then on the engine itself holds the lock (`task_start.host_locks`).
+copy is complete. From then on the engine itself holds the lock (`task_start.weights_locks`).
 """
 
 from __future__ import annotations

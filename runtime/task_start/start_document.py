@@ -21,7 +21,6 @@ neuron      Neuron devices that the engine uses: ``{"folder": path of their lock
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,26 +172,3 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "{folder: a path, devices: 1 to 'of', of: 1 to 64, cores: 1 to 64, variable: a name}",
     ),
 }
-
-
-_PLACEHOLDER = re.compile(r"\$\((?:(address)|port:([^()]*))\)")
-
-
-def filled(text: str, address: str, ports: Mapping[str, int]) -> str:
-    """Return a text with values in place of the placeholders. Other text in parentheses stays.
-
-    Raises
-    ------
-    TaskStartError
-        If a placeholder names an unknown port.
-    """
-
-    def value(match: re.Match[str]) -> str:
-        if match[1]:
-            return address
-        if match[2] not in ports:
-            names = ", ".join(sorted(ports)) or "none"
-            raise TaskStartError(f"{match[0]}: no such port; the task has: {names}")
-        return str(ports[match[2]])
-
-    return _PLACEHOLDER.sub(value, text)
