@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from generated_files import filled, rewrite, write_all
+from markdown_table import markdown_table
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.figures import ProcessSummary
@@ -26,7 +27,7 @@ from inference_blueprints.report.plan.sections.memory import MEMORY, MemorySumma
 from inference_blueprints.report.plan.sections.pools import POOLS, TOTALS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.tables.text_table import TextTable, markdown_table
+from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.shipped import shipped

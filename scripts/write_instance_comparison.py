@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from generated_files import rewrite
+from markdown_table import markdown_table
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.tuning.accelerator_comparison import compare_instances, comparison_table
 from inference_blueprints.report.pricing.rates import prices_for
-from inference_blueprints.report.tables.text_table import markdown_table
 from inference_blueprints.spec.types import Model
 from inference_catalog.catalogue import REFERENCE_REGION
 

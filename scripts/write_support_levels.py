@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from generated_files import filled, rewrite
+from markdown_table import markdown_table
 
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.report.tables.text_table import TextTable, markdown_table
+from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.spec.used_features import support_of

@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.plugins.cost",
     "tests.plugins.engine_results",
     "tests.plugins.garbage",
+    "tests.plugins.missing_files",
     "tests.plugins.programs",
     "tests.plugins.tiers",
 ]

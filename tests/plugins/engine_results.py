@@ -205,7 +205,8 @@ def _result(cases: Mapping[str, str]) -> str:
 
 def environment() -> str:
     """Describe the engine's packages and this machine."""
-    versions = VLLM.installed_versions() or {}
+    marker = VLLM.folder / "installed.json"
+    versions = json.loads(marker.read_text(encoding="utf-8")) if VLLM.is_complete else {}
     packages = [f"{name} {versions.get(package, 'not installed')}" for package, name in _NAMES.items()]
     memory = psutil.virtual_memory().total / 2**30
     return f"{', '.join(packages)}; {os.cpu_count()} cores, {memory:.0f} GiB of memory"

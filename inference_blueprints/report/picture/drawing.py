@@ -110,11 +110,6 @@ class Area:
         across = self.x < other.right and other.x < self.right
         return across and self.y < other.bottom and other.y < self.bottom
 
-    def contains(self, other: Area) -> bool:
-        """Return whether another area lies wholly inside."""
-        across = self.x <= other.x and other.right <= self.right
-        return across and self.y <= other.y and other.bottom <= self.bottom
-
 
 class SvgShape(Protocol):
     """Anything that can be drawn."""

@@ -1,8 +1,7 @@
-"""A table as data, for a terminal, an HTML page and Markdown."""
+"""A table as data, for a terminal and an HTML page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -25,19 +24,3 @@ class TextTable:
     figures: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
-
-
-def markdown_table(table: TextTable) -> str:
-    """Return a table in Markdown, with figures aligned to the right and without title and notes.
-
-    Parameters
-    ----------
-    table
-        The table.
-    """
-    rules = ["---"] * len(table.names) + ["---:"] * len(table.figures)
-    return "\n".join(_line(row) for row in ((*table.names, *table.figures), rules, *table.rows))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -127,10 +127,6 @@ class WorkerNodes:
         """Return the name of the pod of a node."""
         return f"{self.role.name}-{node.number}"
 
-    def by_place(self, name: str) -> WorkerNode | None:
-        """Return the node whose pod has a worker process with this name."""
-        return next((each for each in self if each.has_pod and each.place.name == name), None)
-
     def slow_down(self, ratio: float) -> WorkerNode:
         """Make the oldest worker slower: its process is started again with another speed.
 

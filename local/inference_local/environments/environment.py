@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -104,13 +103,6 @@ class PackageEnvironment:
         """Whether it is installed."""
         # The second condition fails if the Python that the environment was created from has been removed.
         return self._marker.is_file() and self._python.exists()
-
-    def installed_versions(self) -> Mapping[str, str] | None:
-        """Return the versions of the packages that its check names. None if it is not installed."""
-        if not self.is_complete:
-            return None
-        versions: dict[str, str] = json.loads(self._marker.read_text(encoding="utf-8"))
-        return versions
 
     def locked_version(self, package: str) -> str:
         """Return the release of a package in the lock file."""

@@ -49,7 +49,9 @@ done
 def host(tmp_path: Path) -> Path:
     """Return the folder of a host with unit files and stand-ins of programs."""
     if not SYSTEMD.exists() or shutil.which("unshare") is None:
-        pytest.skip("needs the Debian packages systemd and util-linux")
+        pytest.fail(
+            "install the Debian packages systemd and util-linux: /lib/systemd/systemd, unshare", pytrace=False
+        )
     for name in ("units", "bin", "etc/docker", "etc/ecs"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "run").mkdir(mode=0o700)

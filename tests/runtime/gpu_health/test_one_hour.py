@@ -30,12 +30,12 @@ from inference_decisions.repairs.health_settings import HealthSettings
 from inference_decisions.repairs.worker_windows import WorkerWindows
 from inference_local.emulator.emulator import Emulator
 from inference_local.simulators.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault, SharedEvent
-from inference_local.simulators.fleet.fleet_layout import one_release
 from inference_local.simulators.fleet.health_simulation import FleetRun, HealthSimulation
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object, pod_object
 from tests.runtime.gpu_health.fleet_exporter import STEP, FleetExporter
 from tests.runtime.gpu_health.world import NOW, QUIET, HealthWorld, prepared
 from tests.runtime.operations.fresh_process import REGION, begin_anew
+from tests.unit.local.simulators.small_fleet import one_release
 
 pytestmark = pytest.mark.clock
 

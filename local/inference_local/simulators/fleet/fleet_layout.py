@@ -83,30 +83,6 @@ def drawn_layout(
     return FleetLayout(cell=cell, pool=pool, rack=rack.astype(numpy.int64), node=node, release=release)
 
 
-def one_release(workers: int, *, racks: int, workers_per_node: int = 1) -> FleetLayout:
-    """Return a small fleet with one release, spread over racks.
-
-    Parameters
-    ----------
-    workers
-        Workers of the release.
-    racks
-        Racks that its nodes are on, in turn.
-    workers_per_node
-        Workers of one node.
-    """
-    node = numpy.arange(workers) // workers_per_node
-    nodes = int(node.max()) + 1
-    zeros = numpy.zeros(nodes, numpy.int64)
-    return FleetLayout(
-        cell=zeros,
-        pool=zeros,
-        rack=numpy.arange(nodes) % racks,
-        node=node,
-        release=numpy.zeros(workers, numpy.int64),
-    )
-
-
 def _placed(pool: Codes, random: numpy.random.Generator) -> tuple[Codes, Codes]:
     """Return node and release of each worker: a release's workers are on nodes of one pool, anywhere."""
     nodes, releases = list[Codes](), list[Codes]()

