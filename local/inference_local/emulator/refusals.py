@@ -171,7 +171,7 @@ STRATEGY_NOT_FORCED = Refusal(
 )
 
 INSTANCE_TAG_KEY = Refusal(
-    call="ec2:RunInstances of ECS Managed Instances",
+    call="ec2:RunInstances of ECS Managed Instances, here for the first service that needs them",
     when="Tags are in the metadata of the instance, and a key has other characters than those of its paths",
     code="InvalidParameterValue",
     message="'{key}' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\\\-_+=,.@:]{{1,255}}), "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from inference_local.emulator.ecs.control.cluster_state import Shape
 
 FARGATE_PROVIDERS = frozenset({"FARGATE", "FARGATE_SPOT"})
 _RESERVED = ("aws", "ecs", "fargate")
+#: Keys of tags that the metadata of an instance can have (API InstanceLaunchTemplate). The default has them.
+_METADATA_KEY = re.compile(r"(?!\.{1,2}$|_index$)[0-9a-zA-Z\-_+=,.@:]{1,255}")
 
 
 class CapacityProviders:
@@ -70,12 +73,25 @@ class CapacityProviders:
             own = name in self.known and _cluster(self.known[name]) == cluster
             if not own and name not in self._associated.get(cluster, ()):
                 raise refusals.PROVIDER_NOT_ASSOCIATED.error(provider=name)
+            _demand_tag_keys(self.known.get(name, {}))
 
     def demand_single(self, strategy: Sequence[Shape]) -> None:
         """Check that a service does not mix Managed Instances with other providers (UpdateService)."""
         names = [each["capacityProvider"] for each in strategy]
         if len(names) > 1 and any(_cluster(self.known.get(name, {})) is not None for name in names):
             raise refusals.MANAGED_PROVIDERS_MIXED.error()
+
+
+def _demand_tag_keys(request: Shape) -> None:
+    """Check that EC2 would start hosts of Managed Instances. A service waits forever for those it refuses."""
+    managed = request.get("managedInstancesProvider") or {}
+    template = managed.get("instanceLaunchTemplate") or {}
+    in_metadata = template.get("instanceMetadataTagsPropagation", True)
+    if managed.get("propagateTags") != "CAPACITY_PROVIDER" or not in_metadata:
+        return
+    for tag in request.get("tags") or ():
+        if not _METADATA_KEY.fullmatch(tag["key"]):
+            raise refusals.INSTANCE_TAG_KEY.error(key=tag["key"])
 
 
 def demand_forced(before: Sequence[Shape], after: Sequence[Shape], *, forced: bool) -> None:

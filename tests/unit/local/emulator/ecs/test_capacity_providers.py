@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 
@@ -66,6 +67,28 @@ def test_a_list_without_managed_instances_leaves_them_usable(
     used |= {"managed"}
     providers.associate("try", ["FARGATE"])
     providers.demand("try", [{"capacityProvider": "managed"}, {"capacityProvider": "FARGATE"}])
+
+
+@pytest.mark.parametrize(
+    ("key", "template", "starts"),
+    [
+        ("team/owner", {}, False),
+        ("Cost Center", {"instanceMetadataTagsPropagation": True}, False),
+        ("_index", {}, False),
+        ("team:owner", {}, True),
+        ("team/owner", {"instanceMetadataTagsPropagation": False}, True),
+    ],
+)
+def test_hosts_whose_metadata_cannot_have_a_tag_never_start(
+    providers: CapacityProviders, key: str, template: dict[str, bool], *, starts: bool
+) -> None:
+    """Red if a platform with such a tag is complete here, and waits for hosts forever on AWS."""
+    managed = {"propagateTags": "CAPACITY_PROVIDER", "instanceLaunchTemplate": template}
+    tags = [{"key": key, "value": "x"}]
+    providers.create({**MANAGED, "name": "tagged", "managedInstancesProvider": managed, "tags": tags})
+    refused = pytest.raises(AwsApiError, match=f"'{key}' is not a valid tag key")
+    with nullcontext() if starts else refused:
+        providers.demand("try", [{"capacityProvider": "tagged"}])
 
 
 def test_a_provider_that_nothing_uses_goes_and_its_name_is_free(providers: CapacityProviders) -> None:
