@@ -28,7 +28,7 @@ def test_an_example_synthesises_from_wheels(example: Path, python: Path, tmp_pat
     """It turns red when a construct needs the library, a newer CDK, a flag of our app, or more arguments."""
     assert try_constructs.synthesise(python, example, tmp_path / "app")
     found = lint(Templates(tmp_path / "app/cdk.out"), "us-west-2")
-    # Without the flag `serverAccessLogsUseBucketPolicy`, the CDK lets logs be written by an access control list.
+    # Without the flag `serverAccessLogsUseBucketPolicy`, logs are written by an access control list.
     assert [each for each in found if "[W3045:" not in each] == []
 
 
