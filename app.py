@@ -38,19 +38,9 @@ def build_app(
 ) -> cdk.App:
     """Return an app with the stacks of a blueprint.
 
-    Parameters
-    ----------
-    loaded
-        The blueprint.
-    outdir
-        Folder of the cloud assembly; None for the folder that the CDK CLI passes.
-    context
-        CDK context, in addition to `cdk.json`.
-
-    Returns
-    -------
-    aws_cdk.App
-        The app, not yet synthesised.
+    outdir: Folder of the cloud assembly; None for the folder that the CDK CLI passes.
+    context: CDK context, in addition to `cdk.json`.
+    Returns: The app, not yet synthesised.
     """
     import aws_cdk as cdk
     import cdk_nag
@@ -72,15 +62,8 @@ def build_app(
 def synthesise(app: cdk.App) -> None:
     """Write the cloud assembly.
 
-    Parameters
-    ----------
-    app
-        The app.
-
-    Raises
-    ------
-    UserError
-        If cdk-nag or CloudFormation's rules have findings that are not acknowledged: one line per finding.
+    Raises UserError if cdk-nag or CloudFormation's rules have findings that are not acknowledged: one line
+    per finding.
     """
     try:
         app.synth()
@@ -102,10 +85,7 @@ def _findings(report: Mapping[str, Any]) -> Iterator[str]:
 def chosen_blueprint() -> str:
     """Return the name or path given as CDK context `blueprint`, else as environment variable BLUEPRINT.
 
-    Raises
-    ------
-    UserError
-        If neither is given; the message lists the shipped blueprints.
+    Raises UserError if neither is given; the message lists the shipped blueprints.
     """
     context = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
     name = context.get("blueprint") or os.environ.get("BLUEPRINT")

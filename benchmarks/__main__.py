@@ -16,15 +16,8 @@ from benchmarks.harness.timing import ROOT, BenchmarkError
 def main(arguments: list[str]) -> int:
     """Run benchmarks, print each figure at once, and write results and page.
 
-    Parameters
-    ----------
-    arguments
-        The command-line arguments.
-
-    Returns
-    -------
-    int
-        Exit code: 1 if a goal is missed or a benchmark fails, 2 if a benchmark does not exist.
+    arguments: The command-line arguments.
+    Returns: Exit code: 1 if a goal is missed or a benchmark fails, 2 if a benchmark does not exist.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(

@@ -25,30 +25,20 @@ STANDARD_INPUT = "standard input"
 
 @dataclass(frozen=True, slots=True)
 class LoadedBlueprint:
-    """A blueprint without errors.
-
-    Parameters
-    ----------
-    blueprint
-        The blueprint with the commits and releases of its lock.
-    file
-        Name of the file in messages.
-    warnings
-        Warnings, in the order of the file.
-    written
-        The blueprint as written, without its lock.
-    lock
-        The lock; None if there is none.
-    text
-        The file's text.
-    """
+    """A blueprint without errors."""
 
     blueprint: Blueprint
+    """The blueprint with the commits and releases of its lock."""
     file: str
+    """Name of the file in messages."""
     warnings: tuple[Problem, ...]
+    """Warnings, in the order of the file."""
     written: Blueprint
+    """The blueprint as written, without its lock."""
     lock: Lock | None
+    """The lock; None if there is none."""
     text: str
+    """The file's text."""
 
 
 def load_blueprint(name_or_path: str, *, now: datetime | None = None) -> LoadedBlueprint:

@@ -122,13 +122,7 @@ def _refuse_other_tree() -> None:
 
 
 def main() -> None:
-    """Run all generators.
-
-    Raises
-    ------
-    SystemExit
-        If one fails.
-    """
+    """Run all generators. Raises SystemExit if one fails."""
     start = time.monotonic()
     names = generators()
     print(f"running {len(names)} generators", flush=True)

@@ -11,19 +11,9 @@ from pathlib import Path
 def filled(page: str, name: str, content: str) -> str:
     """Return a page with new content between ``<!-- name -->`` and ``<!-- end of name -->``.
 
-    Parameters
-    ----------
-    page
-        The current page.
-    name
-        Name of the place. In the page, a colon and a comment may follow it.
-    content
-        Markdown without empty lines around it.
-
-    Raises
-    ------
-    ValueError
-        If the page does not have exactly one such place.
+    name: Name of the place. In the page, a colon and a comment may follow it.
+    content: Markdown without empty lines around it.
+    Raises ValueError if the page does not have exactly one such place.
     """
     place = rf"(<!-- {re.escape(name)}(?:: [^\n]*)? -->\n).*?(<!-- end of {re.escape(name)} -->)"
     text, count = re.subn(place, lambda found: f"{found[1]}\n{content}\n\n{found[2]}", page, flags=re.DOTALL)
@@ -35,17 +25,8 @@ def filled(page: str, name: str, content: str) -> str:
 def rewrite(page: Path, change: Callable[[str], str]) -> None:
     """Give a page the text that `change` makes of it. Generators of one page wait for each other.
 
-    Parameters
-    ----------
-    page
-        Path of the page.
-    change
-        Returns the new text for the current one.
-
-    Raises
-    ------
-    ValueError
-        If `change` refuses the page.
+    change: Returns the new text for the current one.
+    Raises ValueError if `change` refuses the page.
     """
     with page.open("r+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -63,12 +44,8 @@ def rewrite(page: Path, change: Callable[[str], str]) -> None:
 def write_all(texts: Mapping[Path, str], owned: Iterable[Path]) -> None:
     """Write files, and remove what the generator owns and does not write any more.
 
-    Parameters
-    ----------
-    texts
-        Text of each file.
-    owned
-        The files that exist and that only this generator writes.
+    texts: Text of each file.
+    owned: The files that exist and that only this generator writes.
     """
     for path in set(owned) - texts.keys():
         path.unlink()

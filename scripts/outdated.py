@@ -51,15 +51,7 @@ def main() -> int:
 def ask(pins: Sequence[VersionPin]) -> tuple[Answers, Mapping[str, Sequence[str]]]:
     """Ask every registry.
 
-    Parameters
-    ----------
-    pins
-        The pins.
-
-    Returns
-    -------
-    tuple
-        The answers, and by registry what tools reported instead of an answer.
+    Returns: The answers, and by registry what tools reported instead of an answer.
     """
     questions: list[tuple[str, str, Callable[[], Answers]]] = [
         (pin.registry, pin.address, partial(_QUESTIONS[pin.registry], pin))
@@ -85,14 +77,9 @@ def ask(pins: Sequence[VersionPin]) -> tuple[Answers, Mapping[str, Sequence[str]
 def tables(pins: Sequence[VersionPin], answers: Answers, today: date) -> list[TextTable]:
     """Return a table per kind of pin.
 
-    Parameters
-    ----------
-    pins
-        The pins, ordered by kind.
-    answers
-        What the registries answered.
-    today
-        Date from which ages count.
+    pins: The pins, ordered by kind.
+    answers: What the registries answered.
+    today: Date from which ages count.
     """
     headings = ("Part", "Version", "Newest", "Why it stands there")
     return [

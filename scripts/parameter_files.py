@@ -49,14 +49,9 @@ def engines(checkout: Path) -> dict[str, str]:
 def naming_files(checkout: Path, pattern: str, context: str = "") -> dict[str, list[int]]:
     """Return the files that name a subject, with the lines that do so.
 
-    Parameters
-    ----------
-    checkout
-        Root of a checkout.
-    pattern
-        Spellings of the name, a regular expression. It has to match whole words.
-    context
-        What the file must name too, a regular expression for parts of words; empty if nothing.
+    checkout: Root of a checkout.
+    pattern: Spellings of the name, a regular expression. It has to match whole words.
+    context: What the file must name too, a regular expression for parts of words; empty if nothing.
     """
     word, beside = re.compile(rf"\b(?:{pattern})\b"), re.compile(context, re.IGNORECASE)
     found = {}

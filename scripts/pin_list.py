@@ -37,33 +37,22 @@ _DOCKERFILE = "runtime/batch/worker/Dockerfile"
 
 @dataclass(frozen=True, slots=True)
 class VersionPin:
-    """A pinned version.
-
-    Parameters
-    ----------
-    group
-        Title of its table.
-    name
-        Name of the part.
-    version
-        Pinned version.
-    registry
-        Who knows newer ones: ``python``, ``node``, ``go``, ``chart``, ``maven``; empty if no registry does.
-    address
-        Package, module or repository in the registry.
-    released
-        Date of the release, where the registry does not tell it.
-    reason
-        Why it stands where it stands.
-    """
+    """A pinned version."""
 
     group: str
+    """Title of its table."""
     name: str
+    """Name of the part."""
     version: str
+    """Pinned version."""
     registry: str = ""
+    """Who knows newer ones: ``python``, ``node``, ``go``, ``chart``, ``maven``; empty if no registry does."""
     address: str = ""
+    """Package, module or repository in the registry."""
     released: str | None = None
+    """Date of the release, where the registry does not tell it."""
     reason: str | None = None
+    """Why it stands where it stands."""
 
 
 def pins() -> list[VersionPin]:

@@ -35,10 +35,7 @@ _PLACE: Final = "(<!-- {0} -->\n).*?(<!-- end of {0} -->)"
 def main(report: Path) -> None:
     """Write all tables.
 
-    Raises
-    ------
-    SystemExit
-        If a case was not run on both platforms: the page shows whole runs only.
+    Raises SystemExit if a case was not run on both platforms: the page shows whole runs only.
     """
     results = dict(_results(report))
     cases: dict[tuple[str, str], dict[str, str]] = {}

@@ -64,31 +64,22 @@ TENSORRT_LLM_SOURCE = (
 
 @dataclass(frozen=True)
 class EngineSource:
-    """The definitions of an engine's flags.
-
-    Parameters
-    ----------
-    image
-        Repository of its image in Dynamo's registry.
-    package
-        Package of the engine, which Dynamo requires.
-    module, group
-        Module of Dynamo with the flags of its worker, and the class that adds them.
-    own_flags
-        Returns the flags of the engine itself.
-    definition
-        Place of their definition.
-    server_flags
-        Returns the flags that the engine's own server has besides. None if no stack runs that server.
-    """
+    """The definitions of an engine's flags."""
 
     image: str
+    """Repository of its image in Dynamo's registry."""
     package: str
+    """Package of the engine, which Dynamo requires."""
     module: str
+    """Module of Dynamo with the flags of its worker."""
     group: str
+    """The class that adds them."""
     own_flags: Callable[[str], Flags]
+    """Returns the flags of the engine itself."""
     definition: str
+    """Place of their definition."""
     server_flags: Callable[[str], Flags] | None = None
+    """Returns the flags that the engine's own server has besides. None if no stack runs that server."""
 
 
 def of_wheel(read: Callable[[zipfile.ZipFile], Flags]) -> Callable[[str], Flags]:

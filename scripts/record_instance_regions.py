@@ -43,10 +43,7 @@ def offered() -> dict[str, set[str]]:
 def table(*, date: str) -> str:
     """Return the catalogue's file: one line per region.
 
-    Parameters
-    ----------
-    date
-        Month of the record, such as 2026-11.
+    date: Month of the record, such as 2026-11.
     """
     head = {
         "source": f"moto {version('moto')}, moto/ec2/{_FOLDER}: EC2's DescribeInstanceTypeOfferings",

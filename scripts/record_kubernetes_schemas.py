@@ -69,22 +69,15 @@ KEPT = (
 
 @dataclass(frozen=True)
 class Source:
-    """A custom resource definition in a Go module.
-
-    Parameters
-    ----------
-    module, version
-        The module at its version.
-    path
-        The definition's file in it.
-    licence
-        SPDX identifier of the module's licence.
-    """
+    """A custom resource definition in a Go module."""
 
     module: str
     version: str
+    """`module`, `version`: The module at its version."""
     path: str
+    """The definition's file in it."""
     licence: str
+    """SPDX identifier of the module's licence."""
 
 
 INFERENCE_POOL = Source(

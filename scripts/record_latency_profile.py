@@ -56,20 +56,13 @@ BUNDLED = re.compile(r"model_configs/(\S+)_config\.json(, as fp8)?")
 class Database:
     """Latencies of one model on one system, as aiconfigurator predicts them.
 
-    Parameters
-    ----------
-    model_path
-        aiconfigurator's name of the model, or a folder with its ``config.json``.
-    system
-        aiconfigurator's name of the accelerator.
-    tensor_parallel_size
-        Devices that share each layer; experts are divided the same way, as vLLM does by default.
-    experts
-        Routed experts per layer. 0 for dense models.
-    quantisation
-        aiconfigurator's name of the type of the layers, if the configuration does not state it.
-    backend
-        aiconfigurator's name of the engine, and its release.
+    model_path: aiconfigurator's name of the model, or a folder with its ``config.json``.
+    system: aiconfigurator's name of the accelerator.
+    tensor_parallel_size: Devices that share each layer; experts are divided the same way, as vLLM does by
+        default.
+    experts: Routed experts per layer. 0 for dense models.
+    quantisation: aiconfigurator's name of the type of the layers, if the configuration does not state it.
+    backend: aiconfigurator's name of the engine, and its release.
     """
 
     def __init__(

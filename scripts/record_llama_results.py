@@ -24,13 +24,7 @@ _PLACE: Final = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", 
 
 
 def main(report: Path) -> None:
-    """Write the table.
-
-    Raises
-    ------
-    SystemExit
-        If a test was not run: the page shows whole runs only.
-    """
+    """Write the table. Raises SystemExit if a test was not run: the page shows whole runs only."""
     results = list(_results(report))
     ran = {name.partition("[")[0] for name, _ in results}
     if missing := [name for name in test_names() if name not in ran]:

@@ -35,24 +35,15 @@ SERVER_ARGUMENTS = "vllm/entrypoints/openai/cli_args.py"
 
 @dataclass(frozen=True)
 class NeuronImage:
-    """An image of AWS's list.
-
-    Parameters
-    ----------
-    tag
-        Its tag.
-    vllm
-        Release of vLLM in it.
-    accelerators
-        Accelerators of the catalogue that the list names for it and that a newer image does not serve.
-    target
-        File below the folder of engines.
-    """
+    """An image of AWS's list."""
 
     tag: str
     vllm: str
+    """Release of vLLM in it."""
     accelerators: tuple[str, ...]
+    """Accelerators of the catalogue that the list names for it and that a newer image does not serve."""
     target: str
+    """File below the folder of engines."""
 
 
 IMAGES = (

@@ -52,22 +52,10 @@ def main() -> None:
 def read_offer(text: str, region: str) -> tuple[str, dict[str, float]]:
     """Return an offer file's date and its plain on-demand prices by instance type.
 
-    Parameters
-    ----------
-    text
-        The file, JSON or CSV.
-    region
-        AWS region. Products of other regions are left out.
-
-    Returns
-    -------
-    tuple of str and dict
-        The day of publication, and US dollars per hour.
-
-    Raises
-    ------
-    ValueError
-        If an instance type has two different prices.
+    text: The file, JSON or CSV.
+    region: AWS region. Products of other regions are left out.
+    Returns: The day of publication, and US dollars per hour.
+    Raises ValueError if an instance type has two different prices.
     """
     date, found = _read_json(text, region) if text.lstrip().startswith("{") else _read_csv(text, region)
     prices: dict[str, float] = {}
@@ -80,12 +68,8 @@ def read_offer(text: str, region: str) -> tuple[str, dict[str, float]]:
 def table(prices: Mapping[str, float], *, date: str, source: str) -> str:
     """Return the catalogue's file of a region.
 
-    Parameters
-    ----------
-    prices
-        US dollars per hour by instance type.
-    date, source
-        Date and source of their publication.
+    prices: US dollars per hour by instance type.
+    date, source: Date and source of their publication.
     """
     rows = "".join(f"{name},{price:.10g}\n" for name, price in sorted(prices.items()))
     return f"# source: {source}\n# date: {date}\nname,usd_per_hour\n{rows}"

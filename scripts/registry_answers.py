@@ -41,27 +41,17 @@ class UnansweredError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release in a registry.
-
-    Parameters
-    ----------
-    version
-        Its version.
-    released
-        Its date, such as ``2026-10-23``; None if the registry does not say.
-    """
+    """A release in a registry."""
 
     version: str
     released: str | None = None
+    """Its date, such as ``2026-10-23``; None if the registry does not say."""
 
 
 def python_release(requirement: str) -> Release:
     """Return a release of the Python index.
 
-    Parameters
-    ----------
-    requirement
-        Such as ``boto3==1.43.106``, or only ``boto3`` for the newest release.
+    requirement: Such as ``boto3==1.43.106``, or only ``boto3`` for the newest release.
     """
     with tempfile.TemporaryDirectory() as folder:
         wanted, found = Path(folder, "wanted.in"), Path(folder, "pylock.toml")
@@ -75,10 +65,7 @@ def python_release(requirement: str) -> Release:
 def node_release(package: str, version: str) -> tuple[Release, Release]:
     """Return a release of a Node package, and the newest one.
 
-    Parameters
-    ----------
-    package, version
-        Name and pinned version.
+    package, version: Name and pinned version.
     """
     answer = json.loads(_npm(["view", package, "time", "dist-tags", "--json", "--loglevel", "error"]))
     times, newest = answer["time"], answer["dist-tags"]["latest"]
@@ -90,10 +77,7 @@ def node_release(package: str, version: str) -> tuple[Release, Release]:
 def go_releases(modules: Collection[str]) -> Mapping[str, Release]:
     """Return releases of Go modules by the name that was asked for. Modules without an answer are left out.
 
-    Parameters
-    ----------
-    modules
-        Such as ``sigs.k8s.io/kueue@v0.19.2``, or ``sigs.k8s.io/kueue@latest``.
+    modules: Such as ``sigs.k8s.io/kueue@v0.19.2``, or ``sigs.k8s.io/kueue@latest``.
     """
     environment = {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     with tempfile.TemporaryDirectory() as empty:
@@ -129,12 +113,7 @@ def maven_releases() -> Mapping[str, Release]:
 def chart_release(repository: str, name: str) -> Release:
     """Return the newest release of a Helm chart.
 
-    Parameters
-    ----------
-    repository
-        An ``oci://`` address with the chart's name, or the address of a repository.
-    name
-        Name of the chart.
+    repository: An ``oci://`` address with the chart's name, or the address of a repository.
     """
     where = [repository] if repository.startswith("oci://") else [name, "--repo", repository]
     return Release(str(yaml.safe_load(_output([str(tools.helm()), "show", "chart", *where]))["version"]))

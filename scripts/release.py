@@ -85,12 +85,8 @@ class Trial:
 def faults(wheel: Path, number: str) -> Iterator[str]:
     """Yield what is wrong with the files and the metadata of a wheel.
 
-    Parameters
-    ----------
-    wheel
-        The file.
-    number
-        The version that it must have.
+    wheel: The file.
+    number: The version that it must have.
     """
     distribution, given = wheel.name.split("-")[:2]
     information = f"{distribution}-{given}.dist-info"
@@ -120,14 +116,10 @@ def faults(wheel: Path, number: str) -> Iterator[str]:
 def tried(name: str, wheels: Path, constraints: Path | None) -> Trial:
     """Install a distribution into an empty environment, import all of it, and run its first commands.
 
-    Parameters
-    ----------
-    name
-        Name of the distribution.
-    wheels
-        Folder of all wheels.
-    constraints
-        A lock file with the versions of other projects. None takes the newest that the metadata allows.
+    name: Name of the distribution.
+    wheels: Folder of all wheels.
+    constraints: A lock file with the versions of other projects. None takes the newest that the metadata
+        allows.
     """
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="release-") as folder:

@@ -16,10 +16,7 @@ _CHUNK_BYTES = 256 * 1024
 class RemoteFile(io.RawIOBase):
     """A seekable file over HTTP range requests.
 
-    Parameters
-    ----------
-    url
-        URL of the file. The server must support range requests.
+    url: URL of the file. The server must support range requests.
     """
 
     def __init__(self, url: str) -> None:

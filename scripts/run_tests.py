@@ -94,12 +94,8 @@ class Run:
 def parts_of(layer: str, root: Path = ROOT) -> list[Part]:
     """Divide a layer into parts with about the same number of files.
 
-    Parameters
-    ----------
-    layer
-        Name of a folder in ``tests``.
-    root
-        The checkout.
+    layer: Name of a folder in ``tests``.
+    root: The checkout.
     """
     folder = root / "tests" / layer
     if LAYERS[layer]:

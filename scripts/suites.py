@@ -27,17 +27,17 @@ class Suite:
     target: str
     shows: str
     tier: Tier
-    #: Folders of its tests. `mark` selects among them. A suite without folders is chosen by no import.
     folders: tuple[str, ...] = ()
+    """Folders of its tests. `mark` selects among them. A suite without folders is chosen by no import."""
     mark: str | None = None
-    #: Whether it waits for time to pass. Such suites run one after the other, and nothing else runs then.
     waits: bool = False
-    #: Arguments of make that build its programs before all tests.
+    """Whether it waits for time to pass. Such suites run one after the other, and nothing else runs then."""
     programs: str = ""
-    #: Files that it depends on beside what its tests import.
+    """Arguments of make that build its programs before all tests."""
     sources: tuple[str, ...] = ()
-    #: The page in docs that has the last result of each of its tests.
+    """Files that it depends on beside what its tests import."""
     page: str = ""
+    """The page in docs that has the last result of each of its tests."""
 
     def files(self, root: Path) -> list[str]:
         """Return its files of tests, relative to the root."""

@@ -42,24 +42,12 @@ def install(directory: Path, wheels: Path, *, python: str, resolution: str) -> P
 
 
 def versions(python: Path, directory: Path) -> str:
-    """Return the versions of the CDK in an environment.
-
-    Raises
-    ------
-    WheelError
-        The library is installed too.
-    """
+    """Return the versions of the CDK in an environment. Raises WheelError: The library is installed too."""
     return run(python, "-c", _VERSIONS, directory=directory).strip()
 
 
 def synthesise(python: Path, example: Path, directory: Path) -> list[Path]:
-    """Run an example in an empty folder, and return its templates.
-
-    Raises
-    ------
-    WheelError
-        It failed.
-    """
+    """Run an example in an empty folder, and return its templates. Raises WheelError: It failed."""
     directory.mkdir(parents=True)
     shutil.copy(example, directory / "app.py")
     # Without a variable that the CDK's command sets, an app writes to a temporary folder.

@@ -28,12 +28,8 @@ _CHARACTERS: Final = 160
 def verify(tree: Path, generate: Callable[[Path], None]) -> str:
     """Return how the generated files differ from those of a fresh run; nothing if they do not.
 
-    Parameters
-    ----------
-    tree
-        A checkout.
-    generate
-        Writes all generated files of a folder.
+    tree: A checkout.
+    generate: Writes all generated files of a folder.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tree"
@@ -101,13 +97,7 @@ def _run_generators(copy: Path) -> None:
 
 
 def main(tree: Path = TREE, generate: Callable[[Path], None] = _run_generators) -> None:
-    """Verify the tree.
-
-    Raises
-    ------
-    SystemExit
-        If a generated file differs, or a generator fails.
-    """
+    """Verify the tree. Raises SystemExit if a generated file differs, or a generator fails."""
     start = time.monotonic()
     if differences := verify(tree, generate):
         sys.exit(f"{differences}\nrun: make generate, read the difference, commit it")

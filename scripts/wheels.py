@@ -28,19 +28,10 @@ class WheelError(Exception):
 def run(*words: str | Path, directory: Path, variables: Mapping[str, str] | None = None) -> str:
     """Return what a program wrote.
 
-    Parameters
-    ----------
-    words
-        The program and its arguments.
-    directory
-        Where it runs.
-    variables
-        Its environment variables. None leaves out those that would lead it back to the checkout.
-
-    Raises
-    ------
-    WheelError
-        The program failed.
+    words: The program and its arguments.
+    directory: Where it runs.
+    variables: Its environment variables. None leaves out those that would lead it back to the checkout.
+    Raises WheelError: The program failed.
     """
     if variables is None:
         led_back = {"PYTHONPATH", "VIRTUAL_ENV"}
@@ -61,17 +52,9 @@ def run(*words: str | Path, directory: Path, variables: Mapping[str, str] | None
 def build(output: Path, *, sources: bool = False) -> dict[str, Path]:
     """Build a wheel of each distribution with the installed hatchling; nothing is fetched.
 
-    Parameters
-    ----------
-    output
-        Folder of the wheels.
-    sources
-        Whether to build source archives too, and each wheel from its own.
-
-    Returns
-    -------
-    dict
-        Names and wheels, in the order of `FOLDERS`.
+    output: Folder of the wheels.
+    sources: Whether to build source archives too, and each wheel from its own.
+    Returns: Names and wheels, in the order of `FOLDERS`.
     """
     words = ["build", "--all-packages", "--no-build-isolation", "--offline", "--python", sys.executable]
     _uv(*words, *([] if sources else ["--wheel"]), "--out-dir", output, directory=ROOT)
@@ -88,25 +71,12 @@ def environment(
 ) -> Path:
     """Install requirements into an empty environment outside the checkout.
 
-    Parameters
-    ----------
-    directory
-        Folder of the environment; it does not exist.
-    wheels
-        Folder of the wheels that `build` made.
-    requirements
-        Such as `inference-constructs` or `aws-cdk-lib==2.275.0`.
-    constraints
-        A lock file with the versions to take. None takes those that `resolution` says.
-    python
-        The Python of the environment.
-    resolution
-        ``highest``, or ``lowest-direct`` for the oldest versions that the requirements allow.
-
-    Returns
-    -------
-    Path
-        The environment's Python.
+    directory: Folder of the environment; it does not exist.
+    wheels: Folder of the wheels that `build` made.
+    requirements: Such as `inference-constructs` or `aws-cdk-lib==2.275.0`.
+    constraints: A lock file with the versions to take. None takes those that `resolution` says.
+    resolution: ``highest``, or ``lowest-direct`` for the oldest versions that the requirements allow.
+    Returns: The environment's Python.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
     _uv("venv", "--no-project", "--python", python, directory, directory=directory.parent)

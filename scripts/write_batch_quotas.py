@@ -33,13 +33,7 @@ REFERENCE: Final = BatchDay(
 
 
 def page_text(page: str) -> str:
-    """Return the page with new tables.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with new tables."""
     tables = "\n\n".join("\n".join(table) for table in (_day(), _quotas()))
     return filled(page, "quotas", tables)
 

@@ -47,51 +47,26 @@ _PRICES = ("Pools", "Cost of a month", "Price of tokens (simulated)", "Images")
 def page_path(name: str) -> Path:
     """Return the page of a shipped blueprint.
 
-    Parameters
-    ----------
-    name
-        Name of the blueprint.
+    name: Name of the blueprint.
     """
     return root() / "docs" / "blueprints" / f"{name}.md"
 
 
 def picture_path(name: str) -> Path:
-    """Return the picture of a shipped blueprint.
-
-    Parameters
-    ----------
-    name
-        Name of the blueprint.
-    """
+    """Return the picture of a shipped blueprint."""
     return root() / "docs" / "images" / f"{name}.svg"
 
 
 def page_text(name: str, page: str) -> str:
     """Return a page with a new generated part.
 
-    Parameters
-    ----------
-    name
-        Name of the blueprint.
-    page
-        The current page.
-
-    Raises
-    ------
-    ValueError
-        If the page does not have exactly one place for it.
+    Raises ValueError if the page does not have exactly one place for it.
     """
     return filled(page, "plan", "\n\n".join(_parts(name)))
 
 
 def picture_text(name: str) -> str:
-    """Return the picture of a shipped blueprint as an SVG document.
-
-    Parameters
-    ----------
-    name
-        Name of the blueprint.
-    """
+    """Return the picture of a shipped blueprint as an SVG document."""
     blueprint = load_blueprint(name).blueprint
     return picture(blueprint, build_plan(blueprint))
 
@@ -190,10 +165,7 @@ def _on_demand(blueprint: Blueprint, summary: PlanSummary) -> Iterator[str]:
 def main() -> None:
     """Write every page and picture, and remove those of blueprints that are gone.
 
-    Raises
-    ------
-    SystemExit
-        If a blueprint has no page yet: people write the rest of it.
+    Raises SystemExit if a blueprint has no page yet: people write the rest of it.
     """
     pages = {name: page_path(name) for name in shipped()}
     for name, page in pages.items():

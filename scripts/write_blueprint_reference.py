@@ -18,13 +18,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "blueprint.md"
 
 
 def page_text(page: str) -> str:
-    """Return the page with new generated parts.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with new generated parts."""
     for name, content in (("keys", key_tables()), ("rules", rule_list(SPEC_CHECKS))):
         page = filled(page, name, content.strip())
     return page

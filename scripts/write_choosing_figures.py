@@ -36,17 +36,8 @@ _SIMULATED = " (simulated)"
 def page_text(page: str, benchmarks: str) -> str:
     """Return the page with new figures.
 
-    Parameters
-    ----------
-    page
-        The current page.
-    benchmarks
-        The page with the measurements.
-
-    Raises
-    ------
-    ValueError
-        If a pattern on the page matches no figure.
+    benchmarks: The page with the measurements.
+    Raises ValueError if a pattern on the page matches no figure.
     """
     return _PLACE.sub(
         lambda found: f"{found[1]}\n{_table(found[2], found.groups()[2:6], benchmarks)}\n\n{found[7]}", page

@@ -30,12 +30,8 @@ def version(root: Path = ROOT) -> str:
 def with_version(text: str, number: str) -> str:
     """Return a pyproject.toml or an ``__init__.py`` with the version, also in what it requires of the others.
 
-    Parameters
-    ----------
-    text
-        The current text.
-    number
-        The version.
+    text: The current text.
+    number: The version.
     """
     text = re.sub(r'^((?:__)?version(?:__)? = )"[^"]*"', rf'\g<1>"{number}"', text, flags=re.MULTILINE)
     names = "|".join(FOLDERS)
@@ -46,13 +42,6 @@ def with_java_version(text: str, number: str) -> str:
     """Return a pom.xml, or a page that shows a part of one, with the version of the library.
 
     The first version of a pom.xml is its own, or that of its parent.
-
-    Parameters
-    ----------
-    text
-        The current text.
-    number
-        The version.
     """
     first = r"(<artifactId>[\w-]+</artifactId>\s*(?:<!--.*?-->\s*)?<version>)[^<]*"
     return re.sub(first, rf"\g<1>{number}", text, count=1)

@@ -53,13 +53,7 @@ ROWS: Final = {
 
 
 def page_text(page: str) -> str:
-    """Return the page with new tables.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with new tables."""
     for name, lines in (("rows", _rows()), ("limits", _limits())):
         page = filled(page, name, "\n".join(lines))
     return page

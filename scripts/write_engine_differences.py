@@ -25,13 +25,7 @@ _COLUMNS: Final = {
 
 
 def page_text(page: str) -> str:
-    """Return the page with a new table.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with a new table."""
     return filled(page, "differences", "\n".join(_table()))
 
 

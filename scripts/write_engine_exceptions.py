@@ -20,13 +20,7 @@ PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "real-engines.md
 
 
 def page_text(page: str) -> str:
-    """Return the page with new tables.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with new tables."""
     rows = {"installation": _sizes(), "exceptions": _settings(), "architectures": _refused()}
     for name, lines in rows.items():
         page = filled(page, name, "\n".join(lines))

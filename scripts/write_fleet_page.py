@@ -30,13 +30,7 @@ _SOURCES_PLACE: Final = re.compile(r"<!-- sources -->\n.*?<!-- end of sources --
 
 
 def page_text(page: str) -> str:
-    """Return the page with new tables.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with new tables."""
     blueprint = load_blueprint(BLUEPRINT).blueprint
     summary = summarise(blueprint, build_plan(blueprint), None)
 

@@ -31,13 +31,7 @@ _PLACE: Final = re.compile(r"(<!-- instances: (\S+) -->\n).*?(<!-- end of instan
 
 
 def page_text(page: str) -> str:
-    """Return the page with new tables.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with new tables."""
     return _PLACE.sub(lambda found: f"{found[1]}\n{_text(found[2])}\n\n{found[3]}", page)
 
 

@@ -25,13 +25,7 @@ _COLUMNS: Final = 80
 
 
 def page_text(page: str) -> str:
-    """Return the page with the tables of the plan.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with the tables of the plan."""
     blueprint = load_blueprint(_BLUEPRINT).blueprint
     tables = {table.title: table for table in plan_tables(summarise(blueprint, build_plan(blueprint)))}
     printed = io.StringIO()

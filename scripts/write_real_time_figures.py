@@ -36,10 +36,7 @@ _OBJECTIVES: Final = Objectives(time_to_first_token_p90_ms=150.0, time_per_outpu
 def edge_of(peak: float) -> EdgeSummary:
     """Return the edge of the model at a peak.
 
-    Parameters
-    ----------
-    peak
-        Requests per second.
+    peak: Requests per second.
     """
     blueprint = load_blueprint(_BLUEPRINT).blueprint
     spec = blueprint.spec
@@ -58,13 +55,7 @@ def edge_of(peak: float) -> EdgeSummary:
 
 
 def page_text(page: str) -> str:
-    """Return the page with new figures.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    """
+    """Return the page with new figures."""
     return filled(page, "peaks", "\n".join(_lines()))
 
 

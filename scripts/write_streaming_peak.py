@@ -37,36 +37,25 @@ _MOST_BROKERS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class StreamPeak:
-    """What a peak needs.
-
-    Parameters
-    ----------
-    load, size
-        The job's load, and its size in the plan.
-    brokers, broker_count
-        Size and number of the brokers.
-    broker_load
-        What the job demands of them.
-    job_usd_per_day, brokers_usd_per_day
-        Prices.
-    """
+    """What a peak needs."""
 
     load: StreamLoadFigures
+    """The job's load."""
     size: StreamingJobSize
+    """Its size in the plan."""
     brokers: BrokerSize
     broker_count: int
     broker_load: BrokerLoad
+    """What the job demands of them."""
     job_usd_per_day: float
     brokers_usd_per_day: float
+    """`job_usd_per_day`, `brokers_usd_per_day`: Prices."""
 
 
 def stream_peak(calls_per_second: float = CALLS_PER_SECOND) -> StreamPeak:
     """Return what a peak needs.
 
-    Parameters
-    ----------
-    calls_per_second
-        Calls to the model.
+    calls_per_second: Calls to the model.
     """
     spec = load_blueprint("streaming-g6e").blueprint.spec
     job = _at_peak(spec.streaming[0], calls_per_second)
@@ -103,12 +92,7 @@ def _at_peak(job: StreamingJob, calls_per_second: float) -> StreamingJob:
 def page_text(page: str, calls_per_second: float = CALLS_PER_SECOND) -> str:
     """Return the page with new figures.
 
-    Parameters
-    ----------
-    page
-        The current page.
-    calls_per_second
-        As in `stream_peak`.
+    calls_per_second: As in `stream_peak`.
     """
     return filled(page, "peak", "\n".join(_lines(stream_peak(calls_per_second))))
 

@@ -46,12 +46,7 @@ _WHEN: Final = {
 def page_text(page: str, results: Mapping[str, Any]) -> str:
     """Return the page with a new table.
 
-    Parameters
-    ----------
-    page
-        The current page.
-    results
-        The last result of each suite that has one.
+    results: The last result of each suite that has one.
     """
     lines = ["| Suite | What it shows | When CI runs it | Last result |", "|---|---|---|---|"]
     for suite in SUITES:
@@ -63,15 +58,7 @@ def page_text(page: str, results: Mapping[str, Any]) -> str:
 
 
 def agents_text(page: str, results: Mapping[str, Any]) -> str:
-    """Return AGENTS.md with new times.
-
-    Parameters
-    ----------
-    page
-        The current page.
-    results
-        The last result of each suite that has one.
-    """
+    """Return AGENTS.md with new times."""
     lines = ["| Command | Time on two cores | When |", "|---|---|---|"]
     for command, suite, note, when in _COMMANDS:
         minutes = f"{results[suite]['minutes']} min" if suite and suite in results else None

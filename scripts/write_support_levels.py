@@ -25,12 +25,7 @@ PAGE: Final = root() / "docs" / "support-levels.md"
 def page_text(page: str, features: Iterable[Feature]) -> str:
     """Return the page with new tables.
 
-    Parameters
-    ----------
-    page
-        The current page.
-    features
-        The features in the order of the catalogue.
+    features: The features in the order of the catalogue.
     """
     ordered = sorted(features, key=lambda feature: LEVELS.index(feature.level))
     rows = tuple(

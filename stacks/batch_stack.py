@@ -53,28 +53,14 @@ from stacks.worker_compute import WorkerCompute
 class BatchStack(cdk.Stack):
     """The API, the state machine and the workers of batch jobs.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    batch, teams, models
-        Sections of the blueprint.
-    plan
-        The serving plan.
-    store
-        Tables and bucket of batch jobs.
-    signal_store, signals
-        The blueprint's section, and access to the store; None if jobs do not publish signals.
-    vpc, vpc_cidr
-        VPC from which the API is reachable, and its IPv4 range.
-    compute
-        The compute of the workers.
-    gateway
-        The models' load balancer.
-    limited
-        Models whose places the capacity shift limits.
-    env
-        Account and region.
+    platform: `metadata.name`.
+    batch, teams, models: Sections of the blueprint.
+    store: Tables and bucket of batch jobs.
+    signal_store, signals: The blueprint's section, and access to the store; None if jobs do not publish
+        signals.
+    vpc, vpc_cidr: VPC from which the API is reachable, and its IPv4 range.
+    gateway: The models' load balancer.
+    limited: Models whose places the capacity shift limits.
     """
 
     def __init__(

@@ -25,18 +25,11 @@ def add_canary(
 ) -> None:
     """Add the function that asks every model, if the blueprint has one.
 
-    Parameters
-    ----------
-    stack
-        Stack of the platform's metrics.
-    platform
-        `metadata.name`.
-    observability, models
-        Sections of the blueprint.
-    vpc, gateway
-        Network of the models, and their load balancer.
-    encryption_key
-        KMS key of its log.
+    stack: Stack of the platform's metrics.
+    platform: `metadata.name`.
+    observability, models: Sections of the blueprint.
+    vpc, gateway: Network of the models, and their load balancer.
+    encryption_key: KMS key of its log.
     """
     if observability.canary is None:
         return

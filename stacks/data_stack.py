@@ -24,18 +24,10 @@ if TYPE_CHECKING:  # only some blueprints need the services that it imports
 class DataStack(cdk.Stack):
     """The platform's KMS key, its buckets for weights and logs, and the tables and buckets of batch.
 
-    Parameters
-    ----------
-    retain
-        Whether the data outlives the stack.
-    batch, teams
-        Queues of the jobs to store, if there are any, and teams that write manifests.
-    platform, signal_store
-        `metadata.name`, and the signals whose history is stored, if there are any.
-    streaming
-        Jobs whose history is stored beside that of the signals.
-    env
-        Account and region.
+    retain: Whether the data outlives the stack.
+    batch, teams: Queues of the jobs to store, if there are any, and teams that write manifests.
+    platform, signal_store: `metadata.name`, and the signals whose history is stored, if there are any.
+    streaming: Jobs whose history is stored beside that of the signals.
     """
 
     def __init__(

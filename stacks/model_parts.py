@@ -14,14 +14,9 @@ def add_kv_cache(
 ) -> CacheBucket | None:
     """Add the bucket of the shared KV cache. A change of the block format replaces the bucket.
 
-    Parameters
-    ----------
-    scope
-        Stack of the model.
-    shared
-        The cache, of the model's plan. None if its workers share none.
-    encryption_key
-        KMS key of the objects.
+    scope: Stack of the model.
+    shared: The cache, of the model's plan. None if its workers share none.
+    encryption_key: KMS key of the objects.
     """
     if shared is None:
         return None
@@ -36,12 +31,8 @@ def add_kv_cache(
 def mirror_address(weights_bucket: str, mirror: WeightsMirrorPlan) -> str:
     """Return the prefix of a copied model and its manifest.
 
-    Parameters
-    ----------
-    weights_bucket
-        Name of the bucket, which may be a reference.
-    mirror
-        The copy.
+    weights_bucket: Name of the bucket, which may be a reference.
+    mirror: The copy.
     """
     return f"s3://{weights_bucket}/{mirror.prefix}"
 

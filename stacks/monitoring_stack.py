@@ -32,20 +32,10 @@ from stacks.people import people_topic
 class MonitoringStack(cdk.Stack):
     """One PromQL alarm per row of the alarm table, who is told, and one dashboard per row of the dashboards.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    plan
-        The serving plan.
-    on_ecs
-        Whether the platform runs on Amazon ECS.
-    canary
-        What asks every model. None if nothing does.
-    alarms
-        Who is told of an alarm. None if nobody is.
-    env
-        Account and region.
+    platform: `metadata.name`.
+    on_ecs: Whether the platform runs on Amazon ECS.
+    canary: What asks every model. None if nothing does.
+    alarms: Who is told of an alarm. None if nobody is.
     """
 
     def __init__(

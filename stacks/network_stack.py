@@ -19,18 +19,9 @@ from inference_constructs.network import ClusterVpc, ModelLoadBalancer
 class NetworkStack(cdk.Stack):
     """A new or an existing VPC, and the load balancer and DNS zone of the models.
 
-    Parameters
-    ----------
-    network
-        Section of the blueprint.
-    platform
-        `metadata.name`. It is part of the zone's name unless the section sets a domain.
-    availability_zones
-        Names of the zones.
-    log_bucket
-        Bucket for flow and access logs.
-    env
-        Account and region.
+    network: Section of the blueprint.
+    platform: `metadata.name`. It is part of the zone's name unless the section sets a domain.
+    log_bucket: Bucket for flow and access logs.
     """
 
     def __init__(

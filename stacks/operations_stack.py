@@ -31,26 +31,14 @@ from stacks.people import people_topic
 class OperationsStack(cdk.Stack):
     """What the controllers share, their functions, alarms and dashboard.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    cluster
-        What returns the cluster that the controllers look after, as this stack reaches it.
-    on_ecs
-        Whether the platform runs on Amazon ECS.
-    spec
-        The blueprint's section.
-    shift, batch
-        What the capacity shift moves, and the tables of batch. None without them.
-    observability
-        Section of the blueprint: who is told, and for how long logs are kept.
-    vpc
-        VPC of the functions.
-    encryption_key
-        KMS key of the table and of the logs.
-    env
-        Account and region.
+    platform: `metadata.name`.
+    cluster: What returns the cluster that the controllers look after, as this stack reaches it.
+    on_ecs: Whether the platform runs on Amazon ECS.
+    spec: The blueprint's section.
+    shift, batch: What the capacity shift moves, and the tables of batch. None without them.
+    observability: Section of the blueprint: who is told, and for how long logs are kept.
+    vpc: VPC of the functions.
+    encryption_key: KMS key of the table and of the logs.
     """
 
     def __init__(

@@ -12,12 +12,8 @@ from inference_constructs.observability import AlarmTopic
 def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
     """Return the topic that tells people: the one of the blueprint, or a new one.
 
-    Parameters
-    ----------
-    scope
-        The stack that has the alarms.
-    alarms
-        Who is told. None if nobody is: then the topic has no subscription.
+    scope: The stack that has the alarms.
+    alarms: Who is told. None if nobody is: then the topic has no subscription.
     """
     if alarms is not None and alarms.topic_arn is not None:
         return sns.Topic.from_topic_arn(scope, "Topic", alarms.topic_arn)

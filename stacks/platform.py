@@ -47,14 +47,8 @@ class PlatformStacks:
     Values of one stack are passed to another, and CDK derives the order from these references. If only the
     order matters (a pool needs Karpenter, a model needs pools), the dependency is added here.
 
-    Parameters
-    ----------
-    app
-        The app that the stacks become part of.
-    blueprint
-        The platform.
-    plan
-        Its serving plan.
+    app: The app that the stacks become part of.
+    blueprint: The platform.
     """
 
     def __init__(self, app: cdk.App, blueprint: Blueprint, plan: ServingPlan) -> None:

@@ -9,10 +9,7 @@ from inference_constructs.capacity import ReservedInstances
 def reserved_instances(purchase: Purchase) -> ReservedInstances | None:
     """Return the reserved capacity of a purchase option; None if it reserves nothing.
 
-    Parameters
-    ----------
-    purchase
-        The pool's section of the blueprint.
+    purchase: The pool's section of the blueprint.
     """
     if purchase.reservation:
         return ReservedInstances(purchase.reservation.model_dump(exclude_none=True), "default")

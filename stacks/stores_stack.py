@@ -16,22 +16,11 @@ from inference_constructs.signals import SignalAccess, SignalCache
 class StoresStack(cdk.Stack):
     """The cache of signals.
 
-    Parameters
-    ----------
-    signal_store
-        Section of the blueprint.
-    stream_signals
-        Name of the signal of each streaming job, by job.
-    vpc, vpc_cidr
-        VPC from which the cache is reachable, and its IPv4 range.
-    encryption_key
-        KMS key of the cache.
-    history_bucket_name
-        Bucket of the history.
-    retain
-        Whether a snapshot is kept when the stack is deleted.
-    env
-        Account and region.
+    signal_store: Section of the blueprint.
+    stream_signals: Name of the signal of each streaming job, by job.
+    vpc, vpc_cidr: VPC from which the cache is reachable, and its IPv4 range.
+    encryption_key: KMS key of the cache.
+    retain: Whether a snapshot is kept when the stack is deleted.
     """
 
     def __init__(

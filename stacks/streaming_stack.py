@@ -50,24 +50,14 @@ _HTTPS: Final = 443
 class StreamingStack(cdk.Stack):
     """The Kafka cluster with its topics, and one application with its tools and alarms per job; a dashboard.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    kafka, streaming, alarms
-        Sections of the blueprint. No `alarms`: nobody is told, and the topic has no subscription.
-    vpc, vpc_cidr
-        VPC of brokers and jobs, and its IPv4 range.
-    gateway
-        The models' load balancer.
-    signals
-        Access to the signal store.
-    encryption_key
-        KMS key of events, programs, configurations and logs.
-    retention_days
-        Days for which logs are kept.
-    env
-        Account and region.
+    platform: `metadata.name`.
+    kafka, streaming, alarms: Sections of the blueprint. No `alarms`: nobody is told, and the topic has no
+        subscription.
+    vpc, vpc_cidr: VPC of brokers and jobs, and its IPv4 range.
+    gateway: The models' load balancer.
+    signals: Access to the signal store.
+    encryption_key: KMS key of events, programs, configurations and logs.
+    retention_days: Days for which logs are kept.
     """
 
     def __init__(

@@ -28,39 +28,25 @@ def stack_name(platform: str, stack: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """The parts of a platform that do not depend on its target.
-
-    Parameters
-    ----------
-    app
-        The app that the stacks become part of.
-    blueprint
-        The platform.
-    plan
-        Its serving plan.
-    env
-        Account and region.
-    tags
-        Tags of every resource.
-    data, network
-        The stack with keys and buckets, and the stack with the VPC and its load balancer.
-    """
+    """The parts of a platform that do not depend on its target."""
 
     app: cdk.App
+    """The app that the stacks become part of."""
     blueprint: Blueprint
+    """The platform."""
     plan: ServingPlan
     env: cdk.Environment
     tags: Mapping[str, str]
+    """Tags of every resource."""
     data: DataStack
     network: NetworkStack
+    """`data`, `network`: The stack with keys and buckets, and the stack with the VPC and its load
+    balancer."""
 
     def stack_name(self, stack: str) -> str:
         """Return the name of a stack. It starts with the platform's name, which is unique in an account.
 
-        Parameters
-        ----------
-        stack
-            Kind of the stack, such as ``Cluster``.
+        stack: Kind of the stack, such as ``Cluster``.
         """
         return stack_name(self.blueprint.metadata.name, stack)
 
@@ -72,10 +58,7 @@ class TargetStacks(ABC):
     ``stacks/platform.py`` with its key in the blueprint's section ``cluster``. Its part without CDK is a
     `Target` in ``inference_blueprints/render/``.
 
-    Parameters
-    ----------
-    foundation
-        The stacks on which the target's stacks depend.
+    foundation: The stacks on which the target's stacks depend.
     """
 
     def __init__(self, foundation: Foundation) -> None:

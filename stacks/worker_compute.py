@@ -18,10 +18,7 @@ if TYPE_CHECKING:  # platforms without batch need not import the services that t
 class WorkerCompute(ABC):
     """Runs batch workers, for example as pods of a cluster or as tasks of a service.
 
-    Parameters
-    ----------
-    gateway
-        The models' load balancer, which workers call.
+    gateway: The models' load balancer, which workers call.
     """
 
     #: Whether the image must exist before the workers can be deployed.
@@ -36,16 +33,10 @@ class WorkerCompute(ABC):
     ) -> None:
         """Add the workers of each model and their scaling.
 
-        Parameters
-        ----------
-        stack
-            Stack of batch.
-        workers
-            One worker per model.
-        count
-            Minimum and maximum number of workers per model.
-        image
-            Image of all workers.
+        stack: Stack of batch.
+        workers: One worker per model.
+        count: Minimum and maximum number of workers per model.
+        image: Image of all workers.
         """
 
     def _admit(self, stack: cdk.Stack, security_group_id: str) -> None:

@@ -17,14 +17,8 @@ from stacks.worker_compute import WorkerCompute
 class WorkerTasks(WorkerCompute):
     """One ECS service of Fargate tasks per model.
 
-    Parameters
-    ----------
-    gateway
-        The models' load balancer, which workers call.
-    ecs
-        The blueprint's section ``batch.workers.ecs``.
-    vpc
-        VPC of the tasks.
+    gateway: The models' load balancer, which workers call.
+    ecs: The blueprint's section ``batch.workers.ecs``.
     """
 
     #: A service becomes stable only when its tasks run, and the tasks need the image.

@@ -18,26 +18,18 @@ class UnknownBenchmarkError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkModule:
-    """One file of the folder.
-
-    Parameters
-    ----------
-    measure
-        Takes the measurement and returns its figures.
-    """
+    """One file of the folder."""
 
     name: str
     description: str
     measure: Callable[[], list[Figure]]
+    """Takes the measurement and returns its figures."""
 
 
 def discover(package: ModuleType) -> dict[str, BenchmarkModule]:
     """Return a package's benchmarks by name.
 
-    Parameters
-    ----------
-    package
-        The package. Its subpackages and modules that begin with an underscore are skipped.
+    package: The package. Its subpackages and modules that begin with an underscore are skipped.
     """
     found = {}
     for module_info in pkgutil.iter_modules(package.__path__):
@@ -52,10 +44,7 @@ def discover(package: ModuleType) -> dict[str, BenchmarkModule]:
 def choose(found: dict[str, BenchmarkModule], only: Sequence[str]) -> list[BenchmarkModule]:
     """Return the benchmarks with the given names. Without names, return all.
 
-    Raises
-    ------
-    UnknownBenchmarkError
-        If a name is unknown.
+    Raises UnknownBenchmarkError if a name is unknown.
     """
     unknown = [name for name in only if name not in found]
     if unknown:

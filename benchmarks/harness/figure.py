@@ -7,30 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure.
-
-    Parameters
-    ----------
-    name
-        Name of the figure. It is the file's name or begins with it.
-    value
-        The figure, in `unit`.
-    unit
-        Such as ``s`` or ``MiB``.
-    baseline
-        Value for comparison, in the same unit and run. None if there is none.
-    goal
-        Maximum ratio to the baseline, or maximum value without a baseline. None if there is no goal.
-    simulated
-        Whether the figure comes from simulated engines.
-    """
+    """One measured figure."""
 
     name: str
+    """Name of the figure. It is the file's name or begins with it."""
     value: float
+    """The figure, in `unit`."""
     unit: str
+    """Such as ``s`` or ``MiB``."""
     baseline: float | None = None
+    """Value for comparison, in the same unit and run. None if there is none."""
     goal: float | None = None
+    """Maximum ratio to the baseline, or maximum value without a baseline. None if there is no goal."""
     simulated: bool = False
+    """Whether the figure comes from simulated engines."""
 
     @property
     def ratio(self) -> float | None:

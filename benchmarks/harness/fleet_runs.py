@@ -19,34 +19,21 @@ from inference_local.simulators.fleet.health_simulation import FleetRun, HealthS
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A run.
-
-    Parameters
-    ----------
-    layout
-        The fleet.
-    result
-        What happened.
-    seconds
-        Processor time.
-    """
+    """A run."""
 
     layout: FleetLayout
     result: FleetRun
+    """What happened."""
     seconds: float
+    """Processor time."""
 
 
 def usual_run(gpus: int, minutes: int, seed: int) -> MeasuredRun:
     """Return what happens to a fleet at the rates of the catalogue.
 
-    Parameters
-    ----------
-    gpus
-        Size of the fleet.
-    minutes
-        Length.
-    seed
-        Seed of chance.
+    gpus: Size of the fleet.
+    minutes: Length.
+    seed: Seed of chance.
     """
     started = time.process_time()
     random = numpy.random.default_rng(seed)
@@ -61,14 +48,7 @@ def health_run(
 ) -> FleetRun:
     """Return what GPU health does that replaces nodes of all pools.
 
-    Parameters
-    ----------
-    layout, events, figures
-        The fleet, what happens to it, and its noise.
-    minutes
-        Length.
-    seed
-        Seed of chance.
+    layout, events, figures: The fleet, what happens to it, and its noise.
     """
     pools = {str(pool): "gpuHealth" for pool in set(layout.pool.tolist())}
     return HealthSimulation(

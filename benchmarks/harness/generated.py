@@ -15,15 +15,8 @@ _REPLICAS = 2
 def generated_blueprint(pools: int, models: int) -> dict[str, Any]:
     """Return a valid blueprint of a size.
 
-    Parameters
-    ----------
-    pools, models
-        Number of pools and models. Each model runs on one pool that has room for it.
-
-    Returns
-    -------
-    dict
-        The blueprint, as parsed from YAML.
+    pools, models: Number of pools and models. Each model runs on one pool that has room for it.
+    Returns: The blueprint, as parsed from YAML.
     """
     kinds = [_POOL_KINDS[index % len(_POOL_KINDS)] for index in range(pools)]
     return {

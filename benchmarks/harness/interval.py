@@ -18,15 +18,8 @@ _QUANTILES: Final = {10: 2.262, 16: 2.131}
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Return the lower end, the mean and the upper end.
 
-    Parameters
-    ----------
-    values
-        One of each round.
-
-    Raises
-    ------
-    ValueError
-        If the quantile for their number is not known.
+    values: One of each round.
+    Raises ValueError if the quantile for their number is not known.
     """
     if len(values) not in _QUANTILES:
         known = " or ".join(map(str, _QUANTILES))
@@ -39,17 +32,9 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 def interval_figures(name: str, values: Sequence[float], unit: str, *, goal: float) -> Iterator[Figure]:
     """Yield the ends and the mean as simulated figures. The goal applies to the upper end.
 
-    Parameters
-    ----------
-    name
-        Name of the figure. Where the interval contains the goal, that of the mean ends with
+    name: Name of the figure. Where the interval contains the goal, that of the mean ends with
         ``_inconclusive``.
-    values
-        One of each round.
-    unit
-        Their unit.
-    goal
-        What the value should be at most.
+    goal: What the value should be at most.
     """
     lower, middle, upper = interval(values)
     doubtful = "_inconclusive" if lower <= goal < upper else ""

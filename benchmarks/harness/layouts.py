@@ -23,23 +23,16 @@ _FEWEST_REQUESTS, _MOST_REQUESTS = 200, 2000
 
 @dataclass(frozen=True, slots=True)
 class LayoutCase:
-    """What is served, where, and what is asked.
-
-    Parameters
-    ----------
-    instance_type
-        Of the one pool.
-    efa
-        Whether the pool has EFA.
-    engine
-        The blueprint's word for it.
-    """
+    """What is served, where, and what is asked."""
 
     model: str
     instance_type: str
+    """Of the one pool."""
     load: SyntheticLoad
     efa: bool = True
+    """Whether the pool has EFA."""
     engine: str = "vllm"
+    """The blueprint's word for it."""
 
 
 def aggregated(replicas: int, size: int) -> dict[str, Any]:
@@ -50,10 +43,7 @@ def aggregated(replicas: int, size: int) -> dict[str, Any]:
 def disaggregated(prefill: tuple[int, int], decode: tuple[int, int]) -> dict[str, Any]:
     """Return a deployment's topology of prefill and decode workers.
 
-    Parameters
-    ----------
-    prefill, decode
-        Workers, and accelerators of each.
+    prefill, decode: Workers, and accelerators of each.
     """
     return {"disaggregated": {"prefill": _workers(*prefill), "decode": _workers(*decode)}}
 
@@ -63,14 +53,9 @@ def simulated(
 ) -> tuple[SimulatedWorkers, ...]:
     """Return the workers of a topology as the serving plan sizes them.
 
-    Parameters
-    ----------
-    case
-        What is served and where.
-    topology
-        Of `aggregated` or `disaggregated`.
-    arguments
-        Engine arguments of the user's.
+    case: What is served and where.
+    topology: Of `aggregated` or `disaggregated`.
+    arguments: Engine arguments of the user's.
     """
     blueprint = blueprint_of(case, topology, arguments or {})
     return simulated_workers(resolve(blueprint, 0, 0), build_plan(blueprint).models[0].deployments[0].workers)
@@ -81,16 +66,8 @@ def blueprint_of(
 ) -> Blueprint:
     """Return a blueprint of one model in one deployment on one pool.
 
-    Parameters
-    ----------
-    case
-        What is served and where.
-    topology
-        Of `aggregated` or `disaggregated`.
-    arguments
-        Engine arguments of the user's.
-    routing
-        The blueprint's word for how requests are spread.
+    topology: Of `aggregated` or `disaggregated`.
+    routing: The blueprint's word for how requests are spread.
     """
     return Blueprint.model_validate(_document(case, topology, arguments, routing))
 

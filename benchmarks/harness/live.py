@@ -39,10 +39,7 @@ class Arm:
 def with_kv_blocks(plan: ServingPlan, blocks: int) -> ServingPlan:
     """Return a plan whose workers have caches of another size.
 
-    Parameters
-    ----------
-    blocks
-        KV cache blocks per worker.
+    blocks: KV cache blocks per worker.
     """
 
     def changed(process: Process) -> Process:
@@ -66,12 +63,8 @@ def with_kv_blocks(plan: ServingPlan, blocks: int) -> ServingPlan:
 def served(arms: Mapping[str, Arm], directory: Path) -> Iterator[dict[str, LocalEndpoint]]:
     """Serve all arms at the same time. Arms without requests are idle.
 
-    Parameters
-    ----------
-    arms
-        By name, each with one model.
-    directory
-        Folder for logs and profiles.
+    arms: By name, each with one model.
+    directory: Folder for logs and profiles.
     """
     with ExitStack() as resources:
         endpoints = {}
@@ -87,15 +80,8 @@ def ask_in_turns(
 ) -> dict[str, list[RequestOutcome]]:
     """Send each turn's requests to every arm, one arm after the other, and return the outcomes.
 
-    Parameters
-    ----------
-    turns
-        Requests with arrivals counted from the start of their turn; equal prefixes across turns.
-
-    Raises
-    ------
-    BenchmarkError
-        If a request fails.
+    turns: Requests with arrivals counted from the start of their turn; equal prefixes across turns.
+    Raises BenchmarkError if a request fails.
     """
     outcomes: dict[str, list[RequestOutcome]] = {name: [] for name in endpoints}
     for turn in turns:

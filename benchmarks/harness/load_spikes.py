@@ -15,19 +15,13 @@ _WINDOW_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class LoadSpike:
-    """Requests that come on top for a while.
-
-    Parameters
-    ----------
-    start_seconds, end_seconds
-        Its time.
-    rate
-        Requests per second that come on top.
-    """
+    """Requests that come on top for a while."""
 
     start_seconds: float
     end_seconds: float
+    """`start_seconds`, `end_seconds`: Its time."""
     rate: float
+    """Requests per second that come on top."""
 
 
 def drawn_spikes(
@@ -35,14 +29,9 @@ def drawn_spikes(
 ) -> list[LoadSpike]:
     """Return one spike of each height and length, at a random time of one of equal parts of the rates.
 
-    Parameters
-    ----------
-    heights
-        Requests per second on top.
-    lengths_seconds
-        How long spikes last.
-    seed
-        Of their order and times.
+    heights: Requests per second on top.
+    lengths_seconds: How long spikes last.
+    seed: Of their order and times.
     """
     chance = random.Random(seed)  # noqa: S311 - no secret is made
     kinds = list(product(heights, lengths_seconds))

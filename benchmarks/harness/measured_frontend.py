@@ -56,20 +56,12 @@ def _seconds(process: psutil.Process) -> float:
 class MeasuredFrontend:
     """A frontend with its workers.
 
-    Parameters
-    ----------
-    process
-        The frontend of a plan.
-    name
-        Name among the frontends of a benchmark.
-    folder
-        Folder for its files.
-    model
-        Folder of the model.
-    variables
-        Environment variables beside those of the plan, or in place of them.
-    worker_variables
-        The same for its workers, which have the frontend's variables too.
+    process: The frontend of a plan.
+    name: Name among the frontends of a benchmark.
+    folder: Folder for its files.
+    model: Folder of the model.
+    variables: Environment variables beside those of the plan, or in place of them.
+    worker_variables: The same for its workers, which have the frontend's variables too.
     """
 
     def __init__(
@@ -117,12 +109,8 @@ class MeasuredFrontend:
     def cost(self, load: Load, first: int = 0, headers: Mapping[str, str] | None = None) -> RequestCost:
         """Send the requests of a kind, some at once, and return their mean cost.
 
-        Parameters
-        ----------
-        first
-            Number of the first prompt. Equal numbers give equal prompts.
-        headers
-            HTTP headers of the requests.
+        first: Number of the first prompt. Equal numbers give equal prompts.
+        headers: HTTP headers of the requests.
         """
         before = self.processor_seconds()
         usages = asyncio.run(self._ask_all(load, first, headers or {}))

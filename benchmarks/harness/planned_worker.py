@@ -26,30 +26,20 @@ from inference_local.simulators.workers.worker_model import WorkerModel
 
 @dataclass(frozen=True, slots=True)
 class PlannedWorker:
-    """A worker of a blueprint.
-
-    Parameters
-    ----------
-    model
-        What it carries.
-    prompt_tokens
-        Tokens of a prompt.
-    scaled_object
-        How it scales.
-    """
+    """A worker of a blueprint."""
 
     model: WorkerModel
+    """What it carries."""
     prompt_tokens: int
+    """Tokens of a prompt."""
     scaled_object: dict[str, Any]
+    """How it scales."""
 
 
 def planned_worker(name: str) -> PlannedWorker:
     """Return the worker of a shipped blueprint with one aggregated deployment.
 
-    Raises
-    ------
-    BenchmarkError
-        If no latency profile says how long its requests take.
+    Raises BenchmarkError if no latency profile says how long its requests take.
     """
     blueprint = load_blueprint(name).blueprint
     (planned,) = build_plan(blueprint).models

@@ -27,21 +27,11 @@ Entry = dict[str, Any]
 def merge(path: Path, figures: Sequence[Figure], benchmark: str, benchmarks: Collection[str]) -> list[Entry]:
     """Write a benchmark's figures to a results file, and remove all its earlier ones.
 
-    Parameters
-    ----------
-    path
-        The file. It may be missing.
-    figures
-        The new figures.
-    benchmark
-        Its name.
-    benchmarks
-        Names of all benchmarks. One may begin with another one's name.
-
-    Returns
-    -------
-    list of dict
-        All entries of the file, sorted by name.
+    path: The file. It may be missing.
+    figures: The new figures.
+    benchmark: Its name.
+    benchmarks: Names of all benchmarks. One may begin with another one's name.
+    Returns: All entries of the file, sorted by name.
     """
     earlier: list[Entry] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     by_name = {
@@ -63,17 +53,9 @@ def benchmark_of(figure: str, benchmarks: Collection[str]) -> str | None:
 def markdown(entries: Sequence[Entry], descriptions: Mapping[str, str]) -> str:
     """Return the page for people.
 
-    Parameters
-    ----------
-    entries
-        Entries of the results file.
-    descriptions
-        Description of each benchmark, by name.
-
-    Returns
-    -------
-    str
-        Markdown with a table of the figures and one section per benchmark.
+    entries: Entries of the results file.
+    descriptions: Description of each benchmark, by name.
+    Returns: Markdown with a table of the figures and one section per benchmark.
     """
     rows = [_row(entry) for entry in entries]
     rule = tuple("---" for _ in _COLUMNS)

@@ -11,12 +11,8 @@ from inference_blueprints.spec.types import Blueprint
 def scaled_blueprint(name: str, replicas: Mapping[str, int]) -> Blueprint:
     """Return a shipped blueprint whose first deployment has other numbers of workers.
 
-    Parameters
-    ----------
-    name
-        The shipped blueprint.
-    replicas
-        Number of workers by role: ``aggregated``, or ``prefill`` and ``decode``.
+    name: The shipped blueprint.
+    replicas: Number of workers by role: ``aggregated``, or ``prefill`` and ``decode``.
     """
     document = load_blueprint(name).blueprint.model_dump(by_alias=True, exclude_unset=True)
     deployment = document["spec"]["models"][0]["deployments"][0]

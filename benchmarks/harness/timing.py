@@ -24,17 +24,9 @@ class BenchmarkError(Exception):
 def interleaved_medians(measures: Sequence[Callable[[], float]], rounds: int) -> list[float]:
     """Take several measurements in turns, A B A B, and return the median of each.
 
-    Parameters
-    ----------
-    measures
-        Each returns one measurement.
-    rounds
-        How often each is taken.
-
-    Returns
-    -------
-    list of float
-        Medians in the order of `measures`.
+    measures: Each returns one measurement.
+    rounds: How often each is taken.
+    Returns: Medians in the order of `measures`.
     """
     taken = [[measure() for measure in measures] for _ in range(rounds)]
     return [statistics.median(column) for column in zip(*taken, strict=True)]
@@ -43,22 +35,10 @@ def interleaved_medians(measures: Sequence[Callable[[], float]], rounds: int) ->
 def wall_seconds(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> float:
     """Run a command to its end and return how long it took.
 
-    Parameters
-    ----------
-    command
-        Program and arguments; it runs in the project's folder.
-    environment
-        Variables beside those of this process.
-
-    Returns
-    -------
-    float
-        Seconds.
-
-    Raises
-    ------
-    BenchmarkError
-        If it fails.
+    command: Program and arguments; it runs in the project's folder.
+    environment: Variables beside those of this process.
+    Returns: Seconds.
+    Raises BenchmarkError if it fails.
     """
     start = time.perf_counter()
     run(command, environment)
@@ -67,18 +47,12 @@ def wall_seconds(command: Sequence[str | Path], environment: Mapping[str, str] |
 
 @dataclass(frozen=True, slots=True)
 class ProcessCost:
-    """Resources that a process used.
-
-    Parameters
-    ----------
-    memory_mib
-        Maximum resident memory, in MiB.
-    processor_seconds
-        Processor time, which other work on the machine hardly changes.
-    """
+    """Resources that a process used."""
 
     memory_mib: float
+    """Maximum resident memory, in MiB."""
     processor_seconds: float
+    """Processor time, which other work on the machine hardly changes."""
 
 
 def cost(command: Sequence[str | Path]) -> ProcessCost:
@@ -87,15 +61,7 @@ def cost(command: Sequence[str | Path]) -> ProcessCost:
     A small parent process runs it and asks the kernel about its children (``getrusage``), so that earlier
     children of this process do not count.
 
-    Parameters
-    ----------
-    command
-        Program and arguments; it runs in the project's folder.
-
-    Raises
-    ------
-    BenchmarkError
-        If it fails.
+    Raises BenchmarkError if it fails.
     """
     parent = (
         "import resource, subprocess, sys\n"
@@ -108,20 +74,7 @@ def cost(command: Sequence[str | Path]) -> ProcessCost:
 
 
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
-    """Run a command to its end and return its output.
-
-    Parameters
-    ----------
-    command
-        Program and arguments; it runs in the project's folder.
-    environment
-        Variables beside those of this process.
-
-    Raises
-    ------
-    BenchmarkError
-        If it fails.
-    """
+    """Run a command to its end and return its output. Raises BenchmarkError if it fails."""
     ran = subprocess.run(
         [str(word) for word in command],
         cwd=ROOT,

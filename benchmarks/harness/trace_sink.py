@@ -17,38 +17,25 @@ _HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span that arrived.
-
-    Parameters
-    ----------
-    service
-        The service that sent it.
-    identity, parent
-        Its number and that of its parent, in hexadecimal digits. A root has no parent.
-    start_ns, end_ns
-        Unix times, in nanoseconds.
-    attributes
-        Its attributes that are texts.
-    """
+    """A span that arrived."""
 
     service: str
+    """The service that sent it."""
     name: str
     trace: str
     identity: str
     parent: str
+    """`identity`, `parent`: Its number and that of its parent, in hexadecimal digits. A root has no
+    parent."""
     start_ns: int
     end_ns: int
+    """`start_ns`, `end_ns`: Unix times, in nanoseconds."""
     attributes: Mapping[str, str]
+    """Its attributes that are texts."""
 
 
 class TraceSink:
-    """The spans that arrived at a port of this machine.
-
-    Parameters
-    ----------
-    port
-        The port.
-    """
+    """The spans that arrived at a port of this machine."""
 
     def __init__(self, port: int) -> None:
         self._port = port

@@ -25,10 +25,7 @@ _CONTEXT = {"aws:cdk:disable-asset-staging": True}
 def main(rounds: int, paths: list[str]) -> None:
     """Synthesise each blueprint in turns.
 
-    Parameters
-    ----------
-    rounds
-        Number of measurements of each.
+    rounds: Number of measurements of each.
     """
     seconds(paths[0])
     print(json.dumps(interleaved_medians([partial(seconds, path) for path in paths], rounds)))

@@ -34,21 +34,14 @@ LOAD_BALANCER_IN_A_SUBNET = 8
 
 @dataclass(frozen=True, slots=True)
 class NodeAddresses:
-    """Addresses that one node needs in its subnet.
-
-    Parameters
-    ----------
-    pods
-        Pods with their own address.
-    prefixes
-        /28 prefixes, including the one that is kept ready.
-    interfaces
-        Network interfaces with a primary address.
-    """
+    """Addresses that one node needs in its subnet."""
 
     pods: int
+    """Pods with their own address."""
     prefixes: int
+    """/28 prefixes, including the one that is kept ready."""
     interfaces: int
+    """Network interfaces with a primary address."""
 
     @property
     def total(self) -> int:

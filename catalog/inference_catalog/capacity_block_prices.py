@@ -13,20 +13,14 @@ _FILE = Path(__file__).resolve().parent / "data" / "capacity_block_prices.json"
 
 @dataclass(frozen=True, slots=True)
 class CapacityBlockPrice:
-    """The price of an instance in a Capacity Block. AWS changes it with supply and demand.
-
-    Parameters
-    ----------
-    usd_per_hour
-        Reservation fee in US dollars per hour, for Linux.
-    region, date, source
-        Where, when and by whom it was stated.
-    """
+    """The price of an instance in a Capacity Block. AWS changes it with supply and demand."""
 
     usd_per_hour: float
+    """Reservation fee in US dollars per hour, for Linux."""
     region: str
     date: str
     source: str
+    """`region`, `date`, `source`: Where, when and by whom it was stated."""
 
 
 def capacity_block_price(instance_type: str) -> CapacityBlockPrice | None:

@@ -16,43 +16,29 @@ from inference_catalog.resources import charts_directory, helm_values_directory
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A Helm chart at its pinned version.
-
-    Parameters
-    ----------
-    name
-        Key of the chart, and folder of its values template.
-    version
-        Version of the chart.
-    namespace
-        Kubernetes namespace of the release.
-    minimum_kubernetes
-        Oldest supported Kubernetes version, such as ``1.30``.
-    repository
-        An ``oci://`` address with the chart's name, or the address of a chart repository; None for a chart
-        of this library.
-    directory
-        Folder of a chart of this library; None for one from a repository.
-    release
-        Name of the Helm release; None if each deployment has its own.
-    digest
-        SHA-256 of the chart's archive, ``sha256:…``; None if it is unknown.
-    oldest
-        Oldest version that the values template supports; None if it supports only `version`.
-    archive
-        Path of a local archive, deployed as an asset; None if the chart is pulled at deployment.
-    """
+    """A Helm chart at its pinned version."""
 
     name: str
+    """Key of the chart, and folder of its values template."""
     version: str
+    """Version of the chart."""
     namespace: str
+    """Kubernetes namespace of the release."""
     minimum_kubernetes: str
+    """Oldest supported Kubernetes version, such as ``1.30``."""
     repository: str | None = None
+    """An ``oci://`` address with the chart's name, or the address of a chart repository; None for a chart of
+    this library."""
     directory: Path | None = None
+    """Folder of a chart of this library; None for one from a repository."""
     release: str | None = None
+    """Name of the Helm release; None if each deployment has its own."""
     digest: str | None = None
+    """SHA-256 of the chart's archive, ``sha256:…``; None if it is unknown."""
     oldest: str | None = None
+    """Oldest version that the values template supports; None if it supports only `version`."""
     archive: Path | None = None
+    """Path of a local archive, deployed as an asset; None if the chart is pulled at deployment."""
 
 
 @cache

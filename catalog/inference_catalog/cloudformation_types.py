@@ -14,20 +14,14 @@ _FILE = Path(__file__).parent / "data" / "cloudformation_types.json"
 
 @dataclass(frozen=True, slots=True)
 class CloudFormationType:
-    """A resource type.
-
-    Parameters
-    ----------
-    create_only
-        Properties that cannot change: CloudFormation makes another resource, and deletes the old one. A dot
-        separates the names of a nested property.
-    names
-        Properties whose values together belong to one resource of the account and region only. Empty if AWS
-        chooses the name.
-    """
+    """A resource type."""
 
     create_only: tuple[str, ...]
+    """Properties that cannot change: CloudFormation makes another resource, and deletes the old one. A dot
+    separates the names of a nested property."""
     names: tuple[str, ...]
+    """Properties whose values together belong to one resource of the account and region only. Empty if AWS
+    chooses the name."""
 
     def replaced_by(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         """Return the properties that cannot change and that differ."""

@@ -7,22 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ComponentImage:
-    """A container image, pinned by its tag because its digest is not known.
-
-    Parameters
-    ----------
-    name
-        Key in the catalogue, such as ``llmDEndpointPicker``.
-    repository, tag
-        Registry and repository, and the tag.
-    module
-        Go module of the program, whose versions are the program's releases.
-    """
+    """A container image, pinned by its tag because its digest is not known."""
 
     name: str
+    """Key in the catalogue, such as ``llmDEndpointPicker``."""
     repository: str
     tag: str
+    """`repository`, `tag`: Registry and repository, and the tag."""
     module: str
+    """Go module of the program, whose versions are the program's releases."""
 
     @property
     def address(self) -> str:

@@ -22,21 +22,14 @@ PartName = Literal["text_encoder", "transformer", "vae"]
 
 @dataclass(frozen=True, slots=True)
 class PipelinePart:
-    """A part of a pipeline, which ``model_index.json`` names, with weights of its own.
-
-    Parameters
-    ----------
-    architecture
-        Its class in ``model_index.json``.
-    file_bytes
-        Size of its weights in the repository.
-    stored_bytes
-        Bytes per weight in the repository.
-    """
+    """A part of a pipeline, which ``model_index.json`` names, with weights of its own."""
 
     architecture: str
+    """Its class in ``model_index.json``."""
     file_bytes: int
+    """Size of its weights in the repository."""
     stored_bytes: int
+    """Bytes per weight in the repository."""
 
     @property
     def loaded_bytes(self) -> int:
@@ -46,35 +39,24 @@ class PipelinePart:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What a pipeline's configurations say beyond the sizes of its transformer.
-
-    Parameters
-    ----------
-    text_encoder, transformer, vae
-        Its parts with weights.
-    prompt_tokens
-        Tokens of a prompt that are read; the rest is cut off.
-    pixels_per_token
-        Width and height in pixels of the square that is one token of the transformer.
-    side_tokens
-        Most tokens along the width and along the height, for which the transformer has positions.
-    decoder_channels
-        Channels of the largest feature map of the decoder, which has the pixels of the image.
-    default_pixels
-        Pixels of an image whose request names no size.
-    split_sizes
-        Sizes that tensor parallelism must divide.
-    """
+    """What a pipeline's configurations say beyond the sizes of its transformer."""
 
     text_encoder: PipelinePart
     transformer: PipelinePart
     vae: PipelinePart
+    """`text_encoder`, `transformer`, `vae`: Its parts with weights."""
     prompt_tokens: int
+    """Tokens of a prompt that are read; the rest is cut off."""
     pixels_per_token: int
+    """Width and height in pixels of the square that is one token of the transformer."""
     side_tokens: int
+    """Most tokens along the width and along the height, for which the transformer has positions."""
     decoder_channels: int
+    """Channels of the largest feature map of the decoder, which has the pixels of the image."""
     default_pixels: int
+    """Pixels of an image whose request names no size."""
     split_sizes: tuple[int, ...]
+    """Sizes that tensor parallelism must divide."""
 
     @property
     def tensor_parallel_sizes(self) -> tuple[int, ...]:
@@ -89,37 +71,28 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSpeed:
-    """Images per second of one worker, as others published them. It is not a measurement of this library.
-
-    Parameters
-    ----------
-    model
-        Hugging Face id.
-    engine, engine_version
-        The blueprint's key of the engine, and its release.
-    accelerator, tensor_parallel_size
-        Kind of device by the catalogue's name, and the number of devices of the worker.
-    size, steps
-        Width and height of the images in pixels, and steps.
-    images_per_second
-        Images that one worker finished per second.
-    conditions
-        What else the figure depends on.
-    date, source
-        When and where it was published.
-    """
+    """Images per second of one worker, as others published them. It is not a measurement of this library."""
 
     model: str
+    """Hugging Face id."""
     engine: str
+    """The blueprint's key of the engine."""
     engine_version: str
+    """Its release."""
     accelerator: str
+    """Kind of device by the catalogue's name."""
     tensor_parallel_size: int
+    """The number of devices of the worker."""
     size: str
     steps: int
+    """`size`, `steps`: Width and height of the images in pixels, and steps."""
     images_per_second: float
+    """Images that one worker finished per second."""
     conditions: str
+    """What else the figure depends on."""
     date: str
     source: str
+    """`date`, `source`: When and where it was published."""
 
 
 @cache

@@ -16,21 +16,14 @@ EcsHostKind = Literal["gpu", "neuron", "arm64", "amd64"]
 
 @dataclass(frozen=True, slots=True)
 class EcsHostImage:
-    """One release of the ECS-optimized Amazon Linux 2023 images.
-
-    Parameters
-    ----------
-    version
-        Release, such as ``20260820``.
-    kernel
-        Minor version of its kernel, which is part of its name.
-    root_volume_gib
-        Space of the operating system on EBS, in GiB.
-    """
+    """One release of the ECS-optimized Amazon Linux 2023 images."""
 
     version: str
+    """Release, such as ``20260820``."""
     kernel: str
+    """Minor version of its kernel, which is part of its name."""
     root_volume_gib: int
+    """Space of the operating system on EBS, in GiB."""
 
     def parameter(self, kind: EcsHostKind) -> str:
         """Return the Systems Manager parameter with the ID of an image.

@@ -18,19 +18,13 @@ EFA_RESOURCE = "vpc.amazonaws.com/efa"
 
 @dataclass(frozen=True, slots=True)
 class NetworkInterface:
-    """A network interface that an instance starts with.
-
-    Parameters
-    ----------
-    network_card, device
-        Indexes, from 0.
-    kind
-        ``interface`` has an IP address; ``efa-only`` has none.
-    """
+    """A network interface that an instance starts with."""
 
     network_card: int
     device: int
+    """`network_card`, `device`: Indexes, from 0."""
     kind: Literal["interface", "efa-only"]
+    """``interface`` has an IP address; ``efa-only`` has none."""
 
 
 def first_card_has_efa(instance_type: InstanceType) -> bool:

@@ -10,21 +10,14 @@ from inference_contracts.request_limits import Bound, RequestLimits, StructureLi
 
 @dataclass(frozen=True, slots=True)
 class EngineBound(Bound):
-    """The most that a field of a request may have, and why.
-
-    Parameters
-    ----------
-    engines
-        Engines that need it, by the blueprint's key. All if it is empty.
-    beyond
-        What an engine does beyond it.
-    source
-        Where the engine's source, or an API, says so.
-    """
+    """The most that a field of a request may have, and why."""
 
     engines: tuple[str, ...]
+    """Engines that need it, by the blueprint's key. All if it is empty."""
     beyond: str
+    """What an engine does beyond it."""
     source: str
+    """Where the engine's source, or an API, says so."""
 
     def needed_by(self, engine: str) -> bool:
         """Return whether the requests of an engine have this bound."""
@@ -33,28 +26,19 @@ class EngineBound(Bound):
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """The limits of requests of all engines.
-
-    Parameters
-    ----------
-    source, date
-        Where the limits were read, and when.
-    read
-        Release of each engine whose sources were read, by the blueprint's key.
-    bounds
-        Bounds of fields.
-    structure
-        Limits of schemas, patterns and grammars, which are the same for every engine.
-    structure_source
-        Where these were measured.
-    """
+    """The limits of requests of all engines."""
 
     source: str
     date: str
+    """`source`, `date`: Where the limits were read, and when."""
     read: Mapping[str, str]
+    """Release of each engine whose sources were read, by the blueprint's key."""
     bounds: tuple[EngineBound, ...]
+    """Bounds of fields."""
     structure: StructureLimits
+    """Limits of schemas, patterns and grammars, which are the same for every engine."""
     structure_source: str
+    """Where these were measured."""
 
     def of(self, engine: str) -> RequestLimits:
         """Return the limits of an engine's requests.

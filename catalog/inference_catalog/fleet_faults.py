@@ -10,27 +10,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class FleetFaults:
-    """Figures of a simulated fleet. Each has a source in the file.
-
-    Parameters
-    ----------
-    rates
-        Faults per GPU, release or thousand GPUs, and day.
-    delays
-        Seconds between something happening and a function seeing it.
-    noise
-        How healthy workers differ, and what their metrics lose.
-    repair
-        Mean seconds of the steps of a replacement.
-    published
-        Figures of others, for comparison.
-    """
+    """Figures of a simulated fleet. Each has a source in the file."""
 
     rates: Mapping[str, float]
+    """Faults per GPU, release or thousand GPUs, and day."""
     delays: Mapping[str, float]
+    """Seconds between something happening and a function seeing it."""
     noise: Mapping[str, float]
+    """How healthy workers differ, and what their metrics lose."""
     repair: Mapping[str, float]
+    """Mean seconds of the steps of a replacement."""
     published: Mapping[str, float]
+    """Figures of others, for comparison."""
 
 
 def fleet_faults() -> FleetFaults:

@@ -11,39 +11,27 @@ from inference_contracts.units import MIB
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """What workers compute on: a kind of accelerator device, or the processors of an instance without one.
-
-    Parameters
-    ----------
-    name
-        Key in the catalogue, such as ``l40s``.
-    manufacturer
-        ``nvidia``, ``aws``, or ``cpu`` for the processors of an instance.
-    memory_mib
-        Memory of one device in MiB, as EC2's ``DescribeInstanceTypes`` reports it; of processors, the
-        memory of the instance.
-    usable_mib
-        Memory that a framework can use, in MiB: the driver keeps the rest.
-    resource_name
-        Kubernetes resource, such as ``nvidia.com/gpu``. None for processors, which nothing hands out.
-    performance_system
-        Name in aiconfigurator's measured operator database; None if it has no data.
-    gpudirect_rdma
-        Whether the network adapter reads the device's memory directly, so that KV cache is not copied through
-        host memory.
-    cores
-        Parts with a memory of their own that a framework splits layers over: 1 for a GPU, the (logical)
-        NeuronCores for a device of AWS.
-    """
+    """What workers compute on: a kind of accelerator device, or the processors of an instance without one."""
 
     name: str
+    """Key in the catalogue, such as ``l40s``."""
     manufacturer: Literal["nvidia", "aws", "cpu"]
+    """``nvidia``, ``aws``, or ``cpu`` for the processors of an instance."""
     memory_mib: int
+    """Memory of one device in MiB, as EC2's ``DescribeInstanceTypes`` reports it; of processors, the memory
+    of the instance."""
     usable_mib: int
+    """Memory that a framework can use, in MiB: the driver keeps the rest."""
     resource_name: Literal["nvidia.com/gpu", "aws.amazon.com/neuron"] | None
+    """Kubernetes resource, such as ``nvidia.com/gpu``. None for processors, which nothing hands out."""
     performance_system: str | None
+    """Name in aiconfigurator's measured operator database; None if it has no data."""
     gpudirect_rdma: bool
+    """Whether the network adapter reads the device's memory directly, so that KV cache is not copied through
+    host memory."""
     cores: int = 1
+    """Parts with a memory of their own that a framework splits layers over: 1 for a GPU, the (logical)
+    NeuronCores for a device of AWS."""
 
     @property
     def core(self) -> Accelerator:
@@ -66,46 +54,33 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """An EC2 instance type.
-
-    Parameters
-    ----------
-    name, family
-        Such as ``g6e.2xlarge`` and ``g6e``.
-    architecture
-        ``amd64`` or ``arm64``.
-    vcpu, memory_mib
-        vCPUs, and memory of the host in MiB.
-    accelerator
-        Kind of its devices; else its processors, as one device; None if the catalogue does not know them.
-    accelerator_count
-        Devices that a pod can request, in the unit of ``accelerator.resource_name``; 1 for processors.
-    local_nvme_gb
-        Instance store in GB; None if it has none.
-    ebs_bandwidth_mbps, network_bandwidth_mbps
-        In Mbit/s; the EBS figure is the maximum.
-    network_cards, efa_interfaces
-        Number of cards, and largest number of EFA interfaces; 0 without EFA.
-    max_pods
-        Most pods per node under the VPC CNI without prefix delegation.
-    usd_per_hour
-        On-demand price in the reference region; None if unknown.
-    """
+    """An EC2 instance type."""
 
     name: str
     family: str
+    """`name`, `family`: Such as ``g6e.2xlarge`` and ``g6e``."""
     architecture: Literal["amd64", "arm64"]
+    """``amd64`` or ``arm64``."""
     vcpu: int
     memory_mib: int
+    """`vcpu`, `memory_mib`: vCPUs, and memory of the host in MiB."""
     accelerator: Accelerator | None
+    """Kind of its devices; else its processors, as one device; None if the catalogue does not know them."""
     accelerator_count: int
+    """Devices that a pod can request, in the unit of ``accelerator.resource_name``; 1 for processors."""
     local_nvme_gb: int | None
+    """Instance store in GB; None if it has none."""
     ebs_bandwidth_mbps: int
     network_bandwidth_mbps: int
+    """`ebs_bandwidth_mbps`, `network_bandwidth_mbps`: In Mbit/s; the EBS figure is the maximum."""
     network_cards: int
     efa_interfaces: int
+    """`network_cards`, `efa_interfaces`: Number of cards, and largest number of EFA interfaces; 0 without
+    EFA."""
     max_pods: int
+    """Most pods per node under the VPC CNI without prefix delegation."""
     usd_per_hour: float | None
+    """On-demand price in the reference region; None if unknown."""
 
     @property
     def device_resource(self) -> str | None:
@@ -120,19 +95,12 @@ class InstanceType:
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """On-demand prices of one region.
-
-    Parameters
-    ----------
-    region
-        Region of the prices. Other regions have other prices.
-    date, source
-        Date and source of the prices.
-    usd_per_hour
-        Instance type to US dollars per hour, Linux, shared tenancy. Types without a known price are absent.
-    """
+    """On-demand prices of one region."""
 
     region: str
+    """Region of the prices. Other regions have other prices."""
     date: str
     source: str
+    """`date`, `source`: Date and source of the prices."""
     usd_per_hour: Mapping[str, float]
+    """Instance type to US dollars per hour, Linux, shared tenancy. Types without a known price are absent."""

@@ -14,25 +14,17 @@ _FAMILY_CLASS = re.compile(r"([a-z]+)[0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """One of EC2's quotas on running instances, in vCPUs per region.
-
-    Parameters
-    ----------
-    name
-        Code in Service Quotas, such as ``L-DB2E81BA``.
-    quota
-        Name in Service Quotas.
-    purchase
-        Counted instances: ``onDemand``, which includes reservations, or ``spot``.
-    families
-        Counted families, by their first letters, such as ``g`` for G6e, or by letters and generation, such
-        as ``p5`` for P5en.
-    """
+    """One of EC2's quotas on running instances, in vCPUs per region."""
 
     name: str
+    """Code in Service Quotas, such as ``L-DB2E81BA``."""
     quota: str
+    """Name in Service Quotas."""
     purchase: Literal["onDemand", "spot"]
+    """Counted instances: ``onDemand``, which includes reservations, or ``spot``."""
     families: tuple[str, ...]
+    """Counted families, by their first letters, such as ``g`` for G6e, or by letters and generation, such as
+    ``p5`` for P5en."""
 
     def counts(self, instance_type: InstanceType, purchase: str) -> bool:
         """Return whether an instance of this type and purchase counts towards the quota."""
@@ -43,37 +35,26 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class ServiceQuota:
-    """A quota of a service, with its default value.
-
-    Parameters
-    ----------
-    name
-        The catalogue's key.
-    service, quota
-        The service, and the name of the quota in Service Quotas.
-    unit
-        Counted unit. ``/s`` means per second.
-    value
-        Default value, unless `regions` has another.
-    adjustable
-        Whether AWS raises it on request.
-    code
-        Code in Service Quotas; empty if unknown.
-    source
-        Page that documents the value.
-    regions
-        Default value by region; None if it is the same everywhere.
-    """
+    """A quota of a service, with its default value."""
 
     name: str
+    """The catalogue's key."""
     service: str
+    """The service."""
     quota: str
+    """The name of the quota in Service Quotas."""
     unit: str
+    """Counted unit. ``/s`` means per second."""
     value: float
+    """Default value, unless `regions` has another."""
     adjustable: bool
+    """Whether AWS raises it on request."""
     code: str
+    """Code in Service Quotas; empty if unknown."""
     source: str
+    """Page that documents the value."""
     regions: Mapping[str, float] | None = None
+    """Default value by region; None if it is the same everywhere."""
 
     def in_region(self, region: str) -> float:
         """Return the default value in a region."""
@@ -82,40 +63,25 @@ class ServiceQuota:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One VPC endpoint.
-
-    Parameters
-    ----------
-    name
-        Construct ID.
-    service
-        Last part of the service's name, such as ``ecr.api``.
-    kind
-        ``interface`` has an address in each subnet; ``gateway`` is a route.
-    needed_by
-        Callers of the service inside the VPC.
-    """
+    """One VPC endpoint."""
 
     name: str
+    """Construct ID."""
     service: str
+    """Last part of the service's name, such as ``ecr.api``."""
     kind: Literal["interface", "gateway"]
+    """``interface`` has an address in each subnet; ``gateway`` is a route."""
     needed_by: str
+    """Callers of the service inside the VPC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A container image of an engine.
-
-    Parameters
-    ----------
-    name
-        Repository and tag.
-    compressed_bytes
-        Download size; None if unknown.
-    unpacked_bytes
-        Size on a disk; None if unknown.
-    """
+    """A container image of an engine."""
 
     name: str
+    """Repository and tag."""
     compressed_bytes: int | None
+    """Download size; None if unknown."""
     unpacked_bytes: int | None
+    """Size on a disk; None if unknown."""

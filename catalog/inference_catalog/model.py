@@ -42,100 +42,74 @@ KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An open model, according to its publisher's ``config.json``.
-
-    Parameters
-    ----------
-    name
-        Hugging Face id, such as ``Qwen/Qwen3-8B``.
-    architecture
-        The class named in ``config.json``, such as ``Qwen3ForCausalLM``.
-    parameters_billion, active_parameters_billion
-        All parameters, and the active parameters per token (equal for dense models), in 10⁹.
-    layers, hidden_size, vocabulary_size
-        Sizes of the language model (not of a vision tower).
-    attention_heads, kv_heads, head_size
-        Number of query heads, number of key/value heads, and size of one head. Latent attention caches no
-        heads.
-    attention
-        ``gqa``: keys and values are cached per head; ``mla``: one compressed latent vector per token.
-    kv_latent_size
-        Size of that vector (``kv_lora_rank + qk_rope_head_dim``); 0 for ``gqa``.
-    index_head_size, index_layers
-        Size of the key that the indexer of sparse attention caches per token, and layers that have one; 0
-        without an indexer.
-    window, window_layers
-        Tokens that layers with a sliding window see, and number of these layers; 0 without windows.
-    experts
-        Routed experts per layer; 0 for dense models.
-    feed_forward_size
-        Width of the feed-forward layer, or of one expert's; tensor parallelism splits it.
-    weight_type
-        Type of the published weights: ``bf16``, ``fp8``, ``int8``, ``mxfp4``, ``nvfp4`` or ``int4``;
-        ``gguf`` for a file of llama.cpp.
-    weight_block
-        Weights that share a scale along the dimension that devices split; 0 if any split works.
-    weight_bytes
-        Size of all published weights in bytes, including embeddings and vision tower, without layers for
-        multi-token prediction.
-    expert_weight_bytes
-        Size of the routed experts' weights; 0 for dense models.
-    matrix_parameters
-        Parameters of the projections in attention and feed-forward layers, which engines can quantise.
-    predicted_layers, prediction_weight_bytes
-        Layers for multi-token prediction, and their size in bytes without embeddings; 0 without them.
-    context_length
-        Tokens that the published configuration allows without changing the position encoding.
-    vision
-        The part that reads images; None for models that read only text.
-    answer_format
-        Name of the format of its answers. None if its publisher defines none.
-    gated
-        Whether Hugging Face requires an accepted licence and a token.
-    licence
-        SPDX identifier, or the publisher's name of the licence.
-    source
-        Source of the architecture's numbers.
-    draft
-        How it depends on another model, for which it guesses tokens; None for models that can be served.
-    pipeline
-        The parts of a model that makes images, whose layers and heads are those of its transformer; None for
-        models that write text.
-    """
+    """An open model, according to its publisher's ``config.json``."""
 
     name: str
+    """Hugging Face id, such as ``Qwen/Qwen3-8B``."""
     architecture: str
+    """The class named in ``config.json``, such as ``Qwen3ForCausalLM``."""
     parameters_billion: float
     active_parameters_billion: float
+    """`parameters_billion`, `active_parameters_billion`: All parameters, and the active parameters per token
+    (equal for dense models), in 10⁹."""
     layers: int
     hidden_size: int
     vocabulary_size: int
+    """`layers`, `hidden_size`, `vocabulary_size`: Sizes of the language model (not of a vision tower)."""
     attention_heads: int
     kv_heads: int
     head_size: int
+    """`attention_heads`, `kv_heads`, `head_size`: Number of query heads, number of key/value heads, and size
+    of one head. Latent attention caches no heads."""
     attention: Literal["gqa", "mla"]
+    """``gqa``: keys and values are cached per head; ``mla``: one compressed latent vector per token."""
     kv_latent_size: int
+    """Size of that vector (``kv_lora_rank + qk_rope_head_dim``); 0 for ``gqa``."""
     index_head_size: int
     index_layers: int
+    """`index_head_size`, `index_layers`: Size of the key that the indexer of sparse attention caches per
+    token, and layers that have one; 0 without an indexer."""
     window: int
     window_layers: int
+    """`window`, `window_layers`: Tokens that layers with a sliding window see, and number of these layers; 0
+    without windows."""
     experts: int
+    """Routed experts per layer; 0 for dense models."""
     feed_forward_size: int
+    """Width of the feed-forward layer, or of one expert's; tensor parallelism splits it."""
     weight_type: WeightType
+    """Type of the published weights: ``bf16``, ``fp8``, ``int8``, ``mxfp4``, ``nvfp4`` or ``int4``; ``gguf``
+    for a file of llama.cpp."""
     weight_block: int
+    """Weights that share a scale along the dimension that devices split; 0 if any split works."""
     weight_bytes: int
+    """Size of all published weights in bytes, including embeddings and vision tower, without layers for
+    multi-token prediction."""
     expert_weight_bytes: int
+    """Size of the routed experts' weights; 0 for dense models."""
     matrix_parameters: int
+    """Parameters of the projections in attention and feed-forward layers, which engines can quantise."""
     predicted_layers: int
     prediction_weight_bytes: int
+    """`predicted_layers`, `prediction_weight_bytes`: Layers for multi-token prediction, and their size in
+    bytes without embeddings; 0 without them."""
     context_length: int
+    """Tokens that the published configuration allows without changing the position encoding."""
     vision: Vision | None
+    """The part that reads images; None for models that read only text."""
     answer_format: str | None
+    """Name of the format of its answers. None if its publisher defines none."""
     gated: bool
+    """Whether Hugging Face requires an accepted licence and a token."""
     licence: str
+    """SPDX identifier, or the publisher's name of the licence."""
     source: str
+    """Source of the architecture's numbers."""
     draft: Draft | None = None
+    """How it depends on another model, for which it guesses tokens; None for models that can be served."""
     pipeline: Pipeline | None = None
+    """The parts of a model that makes images, whose layers and heads are those of its transformer; None for
+    models that write text."""
 
     def kv_bytes_per_token(
         self,

@@ -18,76 +18,51 @@ _FILE = Path(__file__).resolve().parent / "data" / "neuron.json"
 
 @dataclass(frozen=True, slots=True)
 class NeuronRoute:
-    """One of the two ways in which vLLM runs on Neuron, each with its own image.
-
-    Parameters
-    ----------
-    name
-        ``plugin`` is the vLLM Neuron plug-in, ``nxd`` vLLM with NxD Inference.
-    accelerators
-        Accelerators that use it here.
-    architectures
-        Model classes that it serves, each with the document that says so.
-    weight_types
-        Types of weights that it loads as they are stored.
-    read_from_files
-        Model classes that it loads from files only, not by their name on the Hub, each with the source.
-    left_out
-        Model classes that AWS documents and that are not planned here, each with the reason.
-    prefix_caching, prefix_caching_reason
-        Whether the prefix cache is on, and why.
-    block_size
-        Tokens of a block of the KV cache; 0 if each sequence has one block.
-    kv_share
-        Largest part of the memory for the engine that the KV cache may take.
-    least_kv_gib
-        Memory of the KV cache below which a core's server does not start, in GiB.
-    artefacts_variable
-        Variable with the folder of compiled artefacts.
-    cores_variable, cores_source
-        Variable with the cores of a server that shares its instance with others, such as ``16-31``, and the
-        documents that say so.
-    disaggregation
-        Why prefill and decode cannot be separate here.
-    """
+    """One of the two ways in which vLLM runs on Neuron, each with its own image."""
 
     name: str
+    """``plugin`` is the vLLM Neuron plug-in, ``nxd`` vLLM with NxD Inference."""
     accelerators: tuple[str, ...]
+    """Accelerators that use it here."""
     architectures: Mapping[str, str]
+    """Model classes that it serves, each with the document that says so."""
     weight_types: tuple[str, ...]
+    """Types of weights that it loads as they are stored."""
     read_from_files: Mapping[str, str]
+    """Model classes that it loads from files only, not by their name on the Hub, each with the source."""
     left_out: Mapping[str, str]
+    """Model classes that AWS documents and that are not planned here, each with the reason."""
     prefix_caching: bool
     prefix_caching_reason: str
+    """`prefix_caching`, `prefix_caching_reason`: Whether the prefix cache is on, and why."""
     block_size: int
+    """Tokens of a block of the KV cache; 0 if each sequence has one block."""
     kv_share: float
+    """Largest part of the memory for the engine that the KV cache may take."""
     least_kv_gib: float
+    """Memory of the KV cache below which a core's server does not start, in GiB."""
     artefacts_variable: str
+    """Variable with the folder of compiled artefacts."""
     cores_variable: str
     cores_source: str
+    """`cores_variable`, `cores_source`: Variable with the cores of a server that shares its instance with
+    others, such as ``16-31``, and the documents that say so."""
     disaggregation: str
+    """Why prefill and decode cannot be separate here."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompileTime:
-    """A published time of a first compilation.
-
-    Parameters
-    ----------
-    route
-        The way of serving.
-    model_gb
-        Size of the model, in GB.
-    minutes
-        Shortest and longest time, in minutes.
-    source
-        Where it is published, and for what.
-    """
+    """A published time of a first compilation."""
 
     route: str
+    """The way of serving."""
     model_gb: float
+    """Size of the model, in GB."""
     minutes: tuple[float, float]
+    """Shortest and longest time, in minutes."""
     source: str
+    """Where it is published, and for what."""
 
 
 def neuron_routes() -> Mapping[str, NeuronRoute]:

@@ -20,39 +20,25 @@ KUBE_RESERVED_MIB = 255 + 11 * PODS_PER_NODE
 
 @dataclass(frozen=True, slots=True)
 class OperatingSystem:
-    """An operating system that nodes can boot.
-
-    Parameters
-    ----------
-    name
-        Its key in the catalogue.
-    ami_family
-        Karpenter's name for it, such as ``Bottlerocket``.
-    version
-        Release, such as ``v1.66.0``.
-    oldest
-        Oldest release that supports the settings of the nodes.
-    root_volume_gib
-        Space of the operating system itself on EBS, in GiB. It holds the largest of its images.
-    unbootable_families
-        Families of instance types that do not boot its image, with the report of the fault.
-    pairs_efa_with_gpus
-        Whether a pod with a part of the node gets the EFA interfaces beside its GPUs.
-    starts_from_snapshot
-        Whether nodes can start from a snapshot with container images.
-    has_device_plugin
-        Whether the image for NVIDIA GPUs contains their device plug-in.
-    shared_folder
-        Folder of a node that its pods share, on the NVMe array if there is one.
-    """
+    """An operating system that nodes can boot."""
 
     name: SystemName
+    """Its key in the catalogue."""
     ami_family: str
+    """Karpenter's name for it, such as ``Bottlerocket``."""
     version: str
+    """Release, such as ``v1.66.0``."""
     oldest: str
+    """Oldest release that supports the settings of the nodes."""
     root_volume_gib: int
+    """Space of the operating system itself on EBS, in GiB. It holds the largest of its images."""
     unbootable_families: Mapping[str, str]
+    """Families of instance types that do not boot its image, with the report of the fault."""
     pairs_efa_with_gpus: bool
+    """Whether a pod with a part of the node gets the EFA interfaces beside its GPUs."""
     starts_from_snapshot: bool
+    """Whether nodes can start from a snapshot with container images."""
     has_device_plugin: bool
+    """Whether the image for NVIDIA GPUs contains their device plug-in."""
     shared_folder: str
+    """Folder of a node that its pods share, on the NVMe array if there is one."""

@@ -17,27 +17,18 @@ _FILE = Path(__file__).resolve().parent / "data" / "processors.json"
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """The processor of instance families.
-
-    Parameters
-    ----------
-    name
-        Key in the catalogue, such as ``graviton4``.
-    families
-        Instance families that have it.
-    cores_per_socket
-        Physical cores of one socket.
-    threads_per_core
-        vCPUs of one core: 2 with simultaneous multithreading.
-    memory_bytes_per_second
-        Peak of all memory channels of one socket.
-    """
+    """The processor of instance families."""
 
     name: str
+    """Key in the catalogue, such as ``graviton4``."""
     families: tuple[str, ...]
+    """Instance families that have it."""
     cores_per_socket: int
+    """Physical cores of one socket."""
     threads_per_core: int
+    """vCPUs of one core: 2 with simultaneous multithreading."""
     memory_bytes_per_second: int
+    """Peak of all memory channels of one socket."""
 
     def cores(self, vcpu: int) -> int:
         """Return the physical cores of an instance.

@@ -14,47 +14,33 @@ _FILE = Path(__file__).resolve().parent / "data" / "published_speeds.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedSpeed:
-    """A speed that somebody measured and published. It is not a measurement of this library.
-
-    Parameters
-    ----------
-    model
-        Hugging Face id.
-    same_shape_as
-        Entry of the model catalogue with the same layers and sizes, so that it runs at the same speed. None
-        if there is no such entry, or if the model has an entry of its own.
-    instance_type
-        EC2 instance type; it need not be in the catalogue.
-    devices
-        Devices of the instance that took part, counted as in the catalogue; its processors are one device.
-        None if the instance type is not in the catalogue.
-    engine
-        The blueprint's key of the engine.
-    quantization
-        Type of the weights, as the source names it.
-    concurrent_requests
-        Requests that were served at the same time.
-    least_tokens_per_second, most_tokens_per_second
-        Smallest and largest generated tokens per second of all these requests together. The largest is None
-        if the source states none.
-    conditions
-        What else the figure depends on.
-    date, source
-        When and where it was published.
-    """
+    """A speed that somebody measured and published. It is not a measurement of this library."""
 
     model: str
+    """Hugging Face id."""
     same_shape_as: str | None
+    """Entry of the model catalogue with the same layers and sizes, so that it runs at the same speed. None if
+    there is no such entry, or if the model has an entry of its own."""
     instance_type: str
+    """EC2 instance type; it need not be in the catalogue."""
     devices: int | None
+    """Devices of the instance that took part, counted as in the catalogue; its processors are one device.
+    None if the instance type is not in the catalogue."""
     engine: str
+    """The blueprint's key of the engine."""
     quantization: str
+    """Type of the weights, as the source names it."""
     concurrent_requests: int
+    """Requests that were served at the same time."""
     least_tokens_per_second: float
     most_tokens_per_second: float | None
+    """`least_tokens_per_second`, `most_tokens_per_second`: Smallest and largest generated tokens per second
+    of all these requests together. The largest is None if the source states none."""
     conditions: str
+    """What else the figure depends on."""
     date: str
     source: str
+    """`date`, `source`: When and where it was published."""
 
 
 @cache

@@ -30,20 +30,14 @@ _NUMBER = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class NodeImage:
-    """The image that nodes boot.
-
-    Parameters
-    ----------
-    kubernetes
-        Minor version of their kubelet, such as ``1.35``; at most the control plane's.
-    bottlerocket, al2023
-        Release of each operating system, such as ``v1.66.0`` and ``v20261119``. The serving plan decides
-        which one the nodes of a pool boot.
-    """
+    """The image that nodes boot."""
 
     kubernetes: str
+    """Minor version of their kubelet, such as ``1.35``; at most the control plane's."""
     bottlerocket: str
     al2023: str
+    """`bottlerocket`, `al2023`: Release of each operating system, such as ``v1.66.0`` and ``v20261119``. The
+    serving plan decides which one the nodes of a pool boot."""
 
     def release_of(self, system: SystemName) -> str:
         """Return the release of an operating system."""
@@ -52,28 +46,20 @@ class NodeImage:
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """The pinned versions of all third-party software.
-
-    Parameters
-    ----------
-    bottlerocket, al2023
-        Releases of the nodes' operating systems, such as ``v1.66.0`` and ``v20261119``.
-    charts
-        Chart by name.
-    engines
-        Engine by the blueprint's key.
-    add_ons
-        Version by EKS add-on; None if EKS chooses it when the add-on is created.
-    held_pools
-        Names of the pools whose nodes keep their current image.
-    """
+    """The pinned versions of all third-party software."""
 
     bottlerocket: str
     al2023: str
+    """`bottlerocket`, `al2023`: Releases of the nodes' operating systems, such as ``v1.66.0`` and
+    ``v20261119``."""
     charts: Mapping[str, Chart]
+    """Chart by name."""
     engines: Mapping[str, Engine]
+    """Engine by the blueprint's key."""
     add_ons: Mapping[str, str | None]
+    """Version by EKS add-on; None if EKS chooses it when the add-on is created."""
     held_pools: Mapping[str, NodeImage] = field(default_factory=dict)
+    """Names of the pools whose nodes keep their current image."""
 
     def engine(self, name: str) -> Engine:
         """Return one engine; raises UnknownEntryError with close matches."""

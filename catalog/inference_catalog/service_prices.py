@@ -8,48 +8,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServicePrice:
-    """The list price of one unit of a service in one region.
-
-    Parameters
-    ----------
-    name
-        Key in the catalogue, such as ``nat_gateway``.
-    usd
-        US dollars per unit.
-    unit
-        Billed unit, such as ``hour``.
-    usage_type
-        AWS's name of the unit, without the prefix of the region.
-    source, date
-        Page of the price, and the date of its publication or, as a year, of its reading.
-    """
+    """The list price of one unit of a service in one region."""
 
     name: str
+    """Key in the catalogue, such as ``nat_gateway``."""
     usd: float
+    """US dollars per unit."""
     unit: str
+    """Billed unit, such as ``hour``."""
     usage_type: str
+    """AWS's name of the unit, without the prefix of the region."""
     source: str
+    """Page of the price."""
     date: str
+    """The date of its publication or, as a year, of its reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServicePrices:
-    """Prices of services in one region.
-
-    Parameters
-    ----------
-    region
-        Region of the prices. Other regions may have other prices.
-    date, source
-        Date and source of the prices.
-    prices
-        Price by the catalogue's key.
-    """
+    """Prices of services in one region."""
 
     region: str
+    """Region of the prices. Other regions may have other prices."""
     date: str
     source: str
+    """`date`, `source`: Date and source of the prices."""
     prices: Mapping[str, ServicePrice]
+    """Price by the catalogue's key."""
 
     def usd(self, name: str) -> float:
         """Return the US dollars of one unit."""

@@ -8,39 +8,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DroppedMetrics:
-    """Metrics that are scraped and not stored.
-
-    Parameters
-    ----------
-    pattern
-        Regular expression that matches the whole name of a metric, in RE2 and in Python.
-    reason
-        Why nobody misses them.
-    """
+    """Metrics that are scraped and not stored."""
 
     pattern: str
+    """Regular expression that matches the whole name of a metric, in RE2 and in Python."""
     reason: str
+    """Why nobody misses them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingMetrics:
-    """The metrics of serving pods.
-
-    Parameters
-    ----------
-    source, date
-        Where the series were counted, and when.
-    dropped
-        What is dropped.
-    series
-        Series that stay, by program: of one ``dynamo_frontend``, ``dynamo_frontend_per_worker`` of its model,
-        and of one ``vllm_worker``. An engine that is not listed has not been counted.
-    """
+    """The metrics of serving pods."""
 
     source: str
     date: str
+    """`source`, `date`: Where the series were counted, and when."""
     dropped: tuple[DroppedMetrics, ...]
+    """What is dropped."""
     series: Mapping[str, int]
+    """Series that stay, by program: of one ``dynamo_frontend``, ``dynamo_frontend_per_worker`` of its model,
+    and of one ``vllm_worker``. An engine that is not listed has not been counted."""
 
     @property
     def dropped_names(self) -> str:

@@ -7,22 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartTimeFigure:
-    """A published time.
-
-    Parameters
-    ----------
-    name
-        The part of the start.
-    seconds
-        The time.
-    measured
-        What was measured, and on what.
-    date, source
-        When and where it was published.
-    """
+    """A published time."""
 
     name: str
+    """The part of the start."""
     seconds: float
+    """The time."""
     measured: str
+    """What was measured, and on what."""
     date: str
     source: str
+    """`date`, `source`: When and where it was published."""

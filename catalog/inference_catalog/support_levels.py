@@ -28,27 +28,18 @@ _RUNNING: Final = ("hardware", "real", "emulated", "simulated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What tests prove about a feature.
-
-    Parameters
-    ----------
-    how
-        A key of `HOW`.
-    shows
-        What runs, or is checked.
-    tests
-        Files of tests, relative to the repository.
-    faults
-        The files that break what runs on purpose.
-    before_release
-        Whether these tests run before a release only.
-    """
+    """What tests prove about a feature."""
 
     how: str
+    """A key of `HOW`."""
     shows: str
+    """What runs, or is checked."""
     tests: tuple[str, ...]
+    """Files of tests, relative to the repository."""
     faults: tuple[str, ...] = ()
+    """The files that break what runs on purpose."""
     before_release: bool = False
+    """Whether these tests run before a release only."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -58,23 +49,16 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """Something that a blueprint can choose.
-
-    Parameters
-    ----------
-    name
-        The name that readers see.
-    keys
-        Keys of `spec` that use it, without the indices of lists, such as ``models.engine.vllm``. A key with
-        a value, such as ``pools.efa=true``, counts only with that value. The value of
-        ``pools.instanceTypes`` is the resource of the accelerators, or `PROCESSORS`.
-    proofs
-        What tests prove.
-    """
+    """Something that a blueprint can choose."""
 
     name: str
+    """The name that readers see."""
     keys: tuple[str, ...]
+    """Keys of `spec` that use it, without the indices of lists, such as ``models.engine.vllm``. A key with a
+    value, such as ``pools.efa=true``, counts only with that value. The value of ``pools.instanceTypes`` is
+    the resource of the accelerators, or `PROCESSORS`."""
     proofs: tuple[Proof, ...] = ()
+    """What tests prove."""
 
     @property
     def level(self) -> SupportLevel:
@@ -111,15 +95,10 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The features that a blueprint uses.
-
-    Parameters
-    ----------
-    features
-        In the order of the catalogue, and then those without an entry.
-    """
+    """The features that a blueprint uses."""
 
     features: tuple[Feature, ...]
+    """In the order of the catalogue, and then those without an entry."""
 
     @property
     def level(self) -> SupportLevel:

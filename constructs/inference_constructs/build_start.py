@@ -20,16 +20,10 @@ _WAIT_MINUTES: Final = 15
 def start_build(scope: Construct, *, project: codebuild.Project, tag: str, wait: bool) -> cdk.CustomResource:
     """Start a build at the first deployment, and when its source changes.
 
-    Parameters
-    ----------
-    scope
-        Parent of the function and its role.
-    project
-        The project. Its build gets the variable ``TAG``.
-    tag
-        Digest of the source.
-    wait
-        Whether the deployment waits until the build has finished.
+    scope: Parent of the function and its role.
+    project: The project. Its build gets the variable ``TAG``.
+    tag: Digest of the source.
+    wait: Whether the deployment waits until the build has finished.
     """
     starter = runtime_directory() / "image_build"
     role = iam.Role(scope, "StartRole", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))

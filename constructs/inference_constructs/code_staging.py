@@ -31,12 +31,8 @@ def stage_packages(packages: tuple[Path, ...], directory: Path) -> None:
 
     A change of a contract that a program does not import leaves its asset as it is.
 
-    Parameters
-    ----------
-    packages
-        Folders of the packages. The copies keep their names.
-    directory
-        Existing folder for the copies.
+    packages: Folders of the packages. The copies keep their names.
+    directory: Existing folder for the copies.
     """
     for package in packages:
         shutil.copytree(package, directory / package.name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -65,14 +61,9 @@ _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.so", "*.pyi", "*.c", "py.ty
 class _Copying:
     """Copies code and packages into the asset's folder.
 
-    Parameters
-    ----------
-    folders
-        The project's own packages.
-    packages
-        Import names of installed packages.
-    documents
-        Content of additional files, by file name.
+    folders: The project's own packages.
+    packages: Import names of installed packages.
+    documents: Content of additional files, by file name.
     """
 
     def __init__(

@@ -18,12 +18,8 @@ from constructs import IConstruct
 def acknowledge(scope: IConstruct, findings: Mapping[str, str]) -> None:
     """Accept findings of the AwsSolutions rules below a construct.
 
-    Parameters
-    ----------
-    scope
-        Construct that causes the findings. Everything below it is covered.
-    findings
-        Reason by finding, such as ``SQS3`` or ``IAM5[Resource::*]``.
+    scope: Construct that causes the findings. Everything below it is covered.
+    findings: Reason by finding, such as ``SQS3`` or ``IAM5[Resource::*]``.
     """
     stack = cdk.Stack.of(scope)
     cdk.Validations.of(scope).acknowledge(
@@ -53,27 +49,16 @@ def acknowledge_managed_policies(scope: IConstruct, policies: Iterable[str], rea
 
 
 def managed_policy(name: str) -> str:
-    """Return the ARN of a policy of AWS as cdk-nag spells it in a role of aws-cdk-lib's L2 construct.
-
-    Parameters
-    ----------
-    name
-        Name of the policy.
-    """
+    """Return the ARN of a policy of AWS as cdk-nag spells it in a role of aws-cdk-lib's L2 construct."""
     return f"arn:<AWS::Partition>:iam::aws:policy/{name}"
 
 
 def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, Any]], reason: str) -> None:
     """Accept the wildcards of these statements below a construct, and no others.
 
-    Parameters
-    ----------
-    scope
-        Construct whose policies hold them.
-    statements
-        Statements of IAM policy documents.
-    reason
-        Why they are needed.
+    scope: Construct whose policies hold them.
+    statements: Statements of IAM policy documents.
+    reason: Why they are needed.
     """
     stack = cdk.Stack.of(scope)
     findings = {

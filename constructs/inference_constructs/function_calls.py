@@ -27,13 +27,7 @@ REPEATED: Final[Mapping[str, Any]] = MappingProxyType(
 
 
 def undelivered_events(scope: Construct, construct_id: str) -> sqs.Queue:
-    """Add the dead-letter queue of functions, rules and schedules, so that no event is lost unseen.
-
-    Parameters
-    ----------
-    scope, construct_id
-        Parent and construct ID.
-    """
+    """Add the dead-letter queue of functions, rules and schedules, so that no event is lost unseen."""
     queue = sqs.Queue(
         scope,
         construct_id,
@@ -53,14 +47,7 @@ def scheduler_role(
     Only schedules of this account's default group assume it, not those of other accounts:
     https://docs.aws.amazon.com/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html
 
-    Parameters
-    ----------
-    scope, construct_id
-        Parent and construct ID.
-    function
-        The function.
-    undelivered
-        Queue of calls that failed.
+    undelivered: Queue of calls that failed.
     """
     stack = cdk.Stack.of(scope)
     group = stack.format_arn(service="scheduler", resource="schedule-group", resource_name="default")

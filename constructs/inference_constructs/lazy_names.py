@@ -18,12 +18,7 @@ def lazy_names(package: str, file: str) -> Callable[[str], object]:
 
     The package imports its public names below ``if TYPE_CHECKING:``, where type checkers find them.
 
-    Parameters
-    ----------
-    package
-        Name of the package.
-    file
-        Its ``__init__.py``.
+    file: Its ``__init__.py``.
     """
     modules = {
         alias.name: node.module

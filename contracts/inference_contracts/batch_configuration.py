@@ -38,43 +38,30 @@ class ConfigurationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobLimits(JsonRecord):
-    """Limits of a job, checked before any money is spent.
-
-    Parameters
-    ----------
-    line_bytes
-        Largest size of a line, in bytes.
-    lines
-        Largest number of lines over all inputs.
-    request_tokens
-        Most tokens of one request, input and output together: the model's limit.
-    """
+    """Limits of a job, checked before any money is spent."""
 
     line_bytes: int = field(default=8 * 2**20, metadata=OPTIONAL)
+    """Largest size of a line, in bytes."""
     lines: int = field(default=50_000_000, metadata=OPTIONAL)
+    """Largest number of lines over all inputs."""
     request_tokens: int = 131_072
+    """Most tokens of one request, input and output together: the model's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity(JsonRecord):
-    """Planned throughput and prices of a queue's model. All figures are estimates.
-
-    Parameters
-    ----------
-    input_tokens_per_second, output_tokens_per_second
-        Rates of all workers that the queue may use, each without load of the other kind. The first is 0 if
-        prompts take no time that counts, as for images.
-    usd_per_million_input_tokens, usd_per_million_output_tokens
-        Price of a million tokens, in dollars.
-    places
-        Shards that those workers run at the same time.
-    """
+    """Planned throughput and prices of a queue's model. All figures are estimates."""
 
     input_tokens_per_second: float
     output_tokens_per_second: float
+    """`input_tokens_per_second`, `output_tokens_per_second`: Rates of all workers that the queue may use,
+    each without load of the other kind. The first is 0 if prompts take no time that counts, as for images."""
     usd_per_million_input_tokens: float
     usd_per_million_output_tokens: float
+    """`usd_per_million_input_tokens`, `usd_per_million_output_tokens`: Price of a million tokens, in
+    dollars."""
     places: int = 1
+    """Shards that those workers run at the same time."""
 
     def seconds(self, input_tokens: int, output_tokens: int) -> float:
         """Return the time that these tokens take."""
@@ -92,38 +79,25 @@ class Capacity(JsonRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue(JsonRecord):
-    """A queue of jobs for one model.
-
-    Parameters
-    ----------
-    name, model
-        The queue's name, and the name under which the endpoint serves its model.
-    priority
-        Default priority of its jobs. Higher goes first.
-    deadline_hours
-        Longest deadline, in hours.
-    capacity
-        Throughput and prices of its model.
-    keep_days
-        Days after which the results of a job are deleted.
-    limits
-        Limits of a job.
-    request_limits
-        Limits of a request, beyond which it ends an engine or is compiled for minutes, as `RequestLimits`
-        records them. None if the engine has none.
-    image_steps
-        Steps of an image whose line names none; 0 if its model makes no images.
-    """
+    """A queue of jobs for one model."""
 
     name: str
     model: str
+    """The name under which the endpoint serves its model."""
     priority: int
+    """Default priority of its jobs. Higher goes first."""
     deadline_hours: float
+    """Longest deadline, in hours."""
     keep_days: int = 30
+    """Days after which the results of a job are deleted."""
     capacity: Capacity
+    """Throughput and prices of its model."""
     limits: JobLimits = field(default_factory=JobLimits)
     request_limits: Mapping[str, Any] | None = None
+    """Limits of a request, beyond which it ends an engine or is compiled for minutes, as `RequestLimits`
+    records them. None if the engine has none."""
     image_steps: int = field(default=0, metadata=OPTIONAL)
+    """Steps of an image whose line names none; 0 if its model makes no images."""
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -133,28 +107,19 @@ class Queue(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class BatchTeam(JsonRecord):
-    """A team that submits jobs.
-
-    Parameters
-    ----------
-    principals
-        ARNs of the team's roles and users.
-    monthly_budget_usd
-        Monthly cost limit of the team's jobs, in dollars.
-    max_priority
-        Highest priority of its jobs.
-    max_places_percent
-        Largest share of a model's places that its jobs hold, in percent.
-    data_prefixes
-        Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images.
-    """
+    """A team that submits jobs."""
 
     name: str
     principals: tuple[str, ...]
+    """ARNs of the team's roles and users."""
     monthly_budget_usd: float
+    """Monthly cost limit of the team's jobs, in dollars."""
     max_priority: int = 100
+    """Highest priority of its jobs."""
     max_places_percent: int = 100
+    """Largest share of a model's places that its jobs hold, in percent."""
     data_prefixes: tuple[str, ...] = ()
+    """Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images."""
 
     def most_places(self, places: int) -> int:
         """Return the number of a model's places that the team's jobs may hold; at least one."""
@@ -163,34 +128,20 @@ class BatchTeam(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSignal(JsonRecord):
-    """A signal that the jobs of one team may write.
-
-    Parameters
-    ----------
-    name, team
-        The signal's name, and its team.
-    ttl_hours
-        Hours after which a value expires.
-    """
+    """A signal that the jobs of one team may write."""
 
     name: str
     team: str
     ttl_hours: float
+    """Hours after which a value expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration(JsonRecord):
-    """The queues, teams and signals of a platform.
-
-    Parameters
-    ----------
-    platform
-        The platform's name. A token is valid for one platform.
-    queues, teams, signals
-        Its queues, teams and signals.
-    """
+    """The queues, teams and signals of a platform."""
 
     platform: str
+    """The platform's name. A token is valid for one platform."""
     queues: tuple[Queue, ...]
     teams: tuple[BatchTeam, ...]
     signals: tuple[DeclaredSignal, ...] = field(default=(), metadata=OPTIONAL)
@@ -229,10 +180,7 @@ class Configuration(JsonRecord):
     def team_of(self, arn: str) -> BatchTeam | None:
         """Return the team of a caller; None if it has none.
 
-        Parameters
-        ----------
-        arn
-            ARN of a role, of a session of it, or of a user.
+        arn: ARN of a role, of a session of it, or of a user.
         """
         caller = principals.canonical(arn)
         if caller is None:

@@ -62,10 +62,7 @@ JOB_PATTERN: Final = f"{_JOB}(?:[0-9a-f]{{{_MARK_CHARACTERS}}})?[0-9a-f]{{32}}"
 def new_job(model: str) -> str:
     """Return a new identifier of a job.
 
-    Parameters
-    ----------
-    model
-        Name of the model of its queue.
+    model: Name of the model of its queue.
     """
     return f"{_of_model(model)}{uuid.uuid4().hex}"
 
@@ -75,23 +72,12 @@ def jobs_of_model(model: str) -> tuple[str, str]:
 
     The second one is for jobs of every model that an earlier release began. They have to end, and can be
     redriven until their objects expire.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
     """
     return f"{_of_model(model)}{'?' * 32}", f"{_JOB}{'?' * 32}"
 
 
 def suspects_of_model(model: str) -> str:
-    """Return the key of the turn at suspects in the table of progress. `jobs_of_model` covers it.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    """
+    """Return the key of the turn at suspects in the table of progress. `jobs_of_model` covers it."""
     return f"{_of_model(model)}{'suspects':#>32}"
 
 
@@ -101,24 +87,16 @@ def _of_model(model: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobKeys:
-    """Keys of one job.
-
-    Parameters
-    ----------
-    job
-        The job's identifier.
-    """
+    """Keys of one job."""
 
     job: str
+    """The job's identifier."""
 
     @classmethod
     def of(cls, key: str) -> Self:
         """Return the keys of the job that an object belongs to.
 
-        Parameters
-        ----------
-        key
-            Key of an object of a job.
+        key: Key of an object of a job.
         """
         return cls(key.removeprefix(JOBS_PREFIX).partition("/")[0])
 
@@ -233,21 +211,14 @@ class JobKeys:
 
 @dataclass(frozen=True, slots=True)
 class ShardKeys:
-    """Keys of one shard of a job.
-
-    Parameters
-    ----------
-    job
-        The job's identifier.
-    shard
-        The shard's name within the job.
-    turn
-        0 for all its lines. Each further turn runs the lines that expired in the turn before.
-    """
+    """Keys of one shard of a job."""
 
     job: str
+    """The job's identifier."""
     shard: str
+    """The shard's name within the job."""
     turn: int = 0
+    """0 for all its lines. Each further turn runs the lines that expired in the turn before."""
 
     @property
     def next_turn(self) -> ShardKeys:
@@ -278,14 +249,9 @@ class ShardKeys:
 
         It is the same in every turn, so a line that runs again replaces its images.
 
-        Parameters
-        ----------
-        ordinal
-            The line's index in the shard.
-        number
-            The image's index in the answer.
-        ending
-            The end of the file's name, without a dot.
+        ordinal: The line's index in the shard.
+        number: The image's index in the answer.
+        ending: The end of the file's name, without a dot.
         """
         return f"{JobKeys(self.job).images}{self.shard}/{ordinal}-{number}.{ending}"
 
@@ -322,30 +288,20 @@ class ShardKeys:
     def rest_unrun(self, chunks: int, code: str) -> str:
         """Return the key of the rows of lines that never ran.
 
-        Parameters
-        ----------
-        chunks
-            Number of the turn's chunks, by which the lines are known that have ended.
-        code
-            Error code of the rows.
+        chunks: Number of the turn's chunks, by which the lines are known that have ended.
+        code: Error code of the rows.
         """
         return f"{JOBS_PREFIX}{self.job}/rest/{self._folder}.{chunks}-{code}.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class PartKeys:
-    """Keys of the results of one turn of a shard. Answers are published by turn.
-
-    Parameters
-    ----------
-    job
-        The job's identifier.
-    part
-        The part's name within the job: that of the shard, plus the turn if there were several.
-    """
+    """Keys of the results of one turn of a shard. Answers are published by turn."""
 
     job: str
+    """The job's identifier."""
     part: str
+    """The part's name within the job: that of the shard, plus the turn if there were several."""
 
     @property
     def lines(self) -> str:

@@ -11,10 +11,7 @@ API_OUTPUT: Final = "BatchApiAddress"
 def batch_role_path(platform: str) -> str:
     """Return the IAM path of the roles that run a platform's jobs. The bucket's policy tells them by it.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
+    platform: `metadata.name`.
     """
     return f"/inference-blueprints/{platform}/batch/"
 
@@ -116,12 +113,8 @@ TOKEN_AUDIENCE_HEADER: Final = "x-inference-blueprints-audience"  # noqa: S105 -
 def token_audience(account: str, platform: str) -> str:
     """Return the platform for which a token is signed. Its region is that of STS.
 
-    Parameters
-    ----------
-    account
-        AWS account of the platform, 12 digits. Platforms of other accounts may have the same name.
-    platform
-        `metadata.name`.
+    account: AWS account of the platform, 12 digits. Platforms of other accounts may have the same name.
+    platform: `metadata.name`.
     """
     return f"{account}/{platform}"
 

@@ -33,9 +33,6 @@ OPEN: Final[tuple[JobState, ...]] = tuple(state for state in STATES if state not
 def can_follow(before: JobState, after: JobState) -> bool:
     """Return whether a job may go directly from one state to another.
 
-    Parameters
-    ----------
-    before, after
-        The two states.
+    before, after: The two states.
     """
     return after in TRANSITIONS[before]

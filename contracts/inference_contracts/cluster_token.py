@@ -18,17 +18,9 @@ _SIGNED_SECONDS: Final = 60
 def cluster_token(credentials: Any, region: str, cluster: str) -> str:
     """Return the token that ``aws eks get-token`` prints: a signed STS request that is bound to a cluster.
 
-    Parameters
-    ----------
-    credentials
-        Credentials of botocore.
-    region, cluster
-        Region and name of the cluster. The name is in the signed header ``x-k8s-aws-id``.
-
-    Returns
-    -------
-    str
-        A bearer token, as https://github.com/kubernetes-sigs/aws-iam-authenticator describes it.
+    credentials: Credentials of botocore.
+    region, cluster: Region and name of the cluster. The name is in the signed header ``x-k8s-aws-id``.
+    Returns: A bearer token, as https://github.com/kubernetes-sigs/aws-iam-authenticator describes it.
     """
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     emitter = HierarchicalEmitter()  # the signer itself holds it weakly

@@ -17,24 +17,16 @@ SHIFT_CALLS: Final[Mapping[str, int]] = {SHIFT_CONTROLLER: 1}
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """A controller of the Operations stack.
-
-    Parameters
-    ----------
-    title
-        Its name in texts.
-    service
-        Dimension of its metrics.
-    minute_function
-        Its function that runs once per minute.
-    calls
-        Calls of each of its functions that may run at the same time.
-    """
+    """A controller of the Operations stack."""
 
     title: str
+    """Its name in texts."""
     service: str
+    """Dimension of its metrics."""
     minute_function: str
+    """Its function that runs once per minute."""
     calls: Mapping[str, int]
+    """Calls of each of its functions that may run at the same time."""
 
 
 HEALTH: Final = Controller("GPU health", HEALTH_SERVICE, "health-minute", HEALTH_CALLS)

@@ -47,44 +47,28 @@ class EventPosition:
 class DeadLetter:
     """An event or a version of a session without an answer.
 
-    Parameters
-    ----------
-    job
-        Name of the job.
-    reason
-        One of `REASONS`.
-    message
-        What happened, for people.
-    at
-        When it happened; milliseconds since 1970.
-    attempts
-        Requests that were sent.
-    session, version
-        Owner and version of the session; the version is None if it is about a single event, and the owner
-        if that event does not name one.
-    event
-        Bytes of the event; None if it is about a version, or the event does not fit into a record.
-    request
-        Body of the chat completion; None if it is about an event.
-    source
-        Where Kafka has the event; None if it is about a version.
-
-    Raises
-    ------
-    DeadLetterError
-        If the reason is unknown, or needs a field that is missing.
+    Raises DeadLetterError if the reason is unknown, or needs a field that is missing.
     """
 
     job: str
     reason: str
+    """One of `REASONS`."""
     message: str
+    """What happened, for people."""
     at: int
+    """When it happened; milliseconds since 1970."""
     attempts: int
+    """Requests that were sent."""
     session: str | None = None
     version: int | None = None
+    """`session`, `version`: Owner and version of the session; the version is None if it is about a single
+    event, and the owner if that event does not name one."""
     event: bytes | None = None
+    """Bytes of the event; None if it is about a version, or the event does not fit into a record."""
     request: Mapping[str, Any] | None = None
+    """Body of the chat completion; None if it is about an event."""
     source: EventPosition | None = None
+    """Where Kafka has the event; None if it is about a version."""
 
     def __post_init__(self) -> None:
         if self.reason not in REASONS:
@@ -125,10 +109,7 @@ class DeadLetter:
     def from_json(cls, text: str | bytes) -> Self:
         """Read a record. Fields that a newer job adds are ignored.
 
-        Raises
-        ------
-        DeadLetterError
-            If it is not a dead letter.
+        Raises DeadLetterError if it is not a dead letter.
         """
         try:
             fields = json.loads(text)

@@ -38,9 +38,6 @@ def key_ranges(namespace: str) -> list[tuple[str, str]]:
     Its workers register in ``NAMESPACE-CONFIGURATION``. The ranges hold what follows the name after a hyphen,
     a dot or a slash, and no other name that begins with it.
 
-    Parameters
-    ----------
-    namespace
-        Dynamo's namespace of the deployment.
+    namespace: Dynamo's namespace of the deployment.
     """
     return [(f"{bucket}{namespace}-", f"{bucket}{namespace}0") for bucket in _BUCKETS]

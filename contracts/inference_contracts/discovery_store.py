@@ -39,18 +39,11 @@ def member_arguments(
 ) -> list[str]:
     """Return the arguments of etcd for one member.
 
-    Parameters
-    ----------
-    hosts
-        Names of all members in the network.
-    index
-        Position of this member in `hosts`.
-    data
-        Folder of its data. A member that starts with the data of its predecessor takes its place.
-    certificates
-        Folder of `MEMBER_FILES`.
-    listen, loopback
-        Addresses on which it answers others, and on which it tells that it lives.
+    hosts: Names of all members in the network.
+    index: Position of this member in `hosts`.
+    data: Folder of its data. A member that starts with the data of its predecessor takes its place.
+    certificates: Folder of `MEMBER_FILES`.
+    listen, loopback: Addresses on which it answers others, and on which it tells that it lives.
     """
     authority, certificate, key = (certificates / MEMBER_FILES[name] for name in ("ca", "cert", "key"))
     peers = [f"https://{host}:{DISCOVERY_PEER_PORT}" for host in hosts]

@@ -41,16 +41,9 @@ def capacity_provider(platform: str, pool: str, *, managed: bool = False, spot: 
     What runs the hosts and how they are bought are part of the name: no update of a provider changes them,
     and CloudFormation replaces none under the same name.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    pool
-        Name of the pool.
-    managed
-        Whether Managed Instances run the hosts; otherwise an Auto Scaling group does.
-    spot
-        Whether it is the provider of a pool's Spot instances.
+    platform: `metadata.name`.
+    managed: Whether Managed Instances run the hosts; otherwise an Auto Scaling group does.
+    spot: Whether it is the provider of a pool's Spot instances.
     """
     return f"{'managed' if managed else 'pool'}-{platform}-{pool}{'-spot' if spot else ''}"
 
@@ -81,15 +74,8 @@ def discovery_secret_keys(namespace: str) -> dict[str, str]:
 
     The keys ``cert`` and ``key`` are those of one certificate that all clients of earlier releases have.
 
-    Parameters
-    ----------
-    namespace
-        Dynamo's namespace of a deployment, which is the common name of its certificate.
-
-    Returns
-    -------
-    dict
-        Key by Dynamo's variable (``lib/runtime/src/transports/etcd`` of ai-dynamo/dynamo 1.6.1).
+    namespace: Dynamo's namespace of a deployment, which is the common name of its certificate.
+    Returns: Key by Dynamo's variable (``lib/runtime/src/transports/etcd`` of ai-dynamo/dynamo 1.6.1).
     """
     return {
         "ETCD_AUTH_CA": "ca",
@@ -105,14 +91,9 @@ def service_name(release: str, process: str, *, managed: bool = False) -> str:
     network configuration, which ECS supports for the first kind only (API reference, CreateService). So
     workers that move to hosts of the other kind get another service.
 
-    Parameters
-    ----------
-    release
-        Name of the deployment in the platform.
-    process
-        Name of the process in the plan.
-    managed
-        Whether its tasks run on Managed Instances.
+    release: Name of the deployment in the platform.
+    process: Name of the process in the plan.
+    managed: Whether its tasks run on Managed Instances.
     """
     return f"{release}-{process}{'-managed' if managed else ''}"
 

@@ -8,28 +8,21 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One error or warning about a blueprint.
-
-    Parameters
-    ----------
-    file
-        The file as the user named it.
-    line, column
-        Position of the offending key or value, counted from 1; 0 for a problem of the whole file.
-    path
-        Place in the document, such as ``spec.models[0].deployments[0].aggregated.pool``; empty for the file.
-    message
-        What was found, what is allowed and what to do, on one line.
-    severity
-        ``error`` stops every command, ``warning`` is only shown.
-    """
+    """One error or warning about a blueprint."""
 
     file: str
+    """The file as the user named it."""
     line: int
     column: int
+    """`line`, `column`: Position of the offending key or value, counted from 1; 0 for a problem of the whole
+    file."""
     path: str
+    """Place in the document, such as ``spec.models[0].deployments[0].aggregated.pool``; empty for the
+    file."""
     message: str
+    """What was found, what is allowed and what to do, on one line."""
     severity: Literal["error", "warning"] = "error"
+    """``error`` stops every command, ``warning`` is only shown."""
 
     def __str__(self) -> str:
         """Return ``file:line:column: path: message``, without the parts that do not apply."""
@@ -43,21 +36,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An error or warning of a rule, without its position in the file.
-
-    Parameters
-    ----------
-    path
-        Keys as the YAML file spells them, and list indexes: ``("spec", "models", 0, "weights")``.
-    message
-        What was found, what is allowed and what to do, on one line.
-    severity
-        ``error`` stops every command, ``warning`` is only shown.
-    """
+    """An error or warning of a rule, without its position in the file."""
 
     path: tuple[str | int, ...]
+    """Keys as the YAML file spells them, and list indexes: ``("spec", "models", 0, "weights")``."""
     message: str
+    """What was found, what is allowed and what to do, on one line."""
     severity: Literal["error", "warning"] = "error"
+    """``error`` stops every command, ``warning`` is only shown."""
 
 
 class UserError(Exception):
@@ -67,10 +53,7 @@ class UserError(Exception):
 class BlueprintError(UserError):
     """A blueprint that cannot be used.
 
-    Parameters
-    ----------
-    problems
-        Every error found, in the order of the file.
+    problems: Every error found, in the order of the file.
     """
 
     def __init__(self, problems: list[Problem]) -> None:

@@ -82,13 +82,7 @@ CODE_LABEL: Final = "code"
 
 
 def hardware_alarm_prefix(platform: str, cell: str) -> str:
-    """Return how the names of a cell's alarms on hardware begin. The kind of fault follows.
-
-    Parameters
-    ----------
-    platform, cell
-        The cell.
-    """
+    """Return how the names of a cell's alarms on hardware begin. The kind of fault follows."""
     return f"{platform}-{cell}-hardware-"
 
 

@@ -20,33 +20,22 @@ WORKER_ROLES: Final = ("worker", "prefill", "decode")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetLabels:
-    """The labels of one scraped serving pod. The attributes are the names of the labels.
-
-    Parameters
-    ----------
-    platform
-        `metadata.name` of the blueprint.
-    model
-        Name of the model in the blueprint.
-    release
-        Name of the Helm release, such as ``qwen3-8b-main``.
-    role
-        One of `ROLES`.
-    pool
-        Name of the pool that the pod runs on. Frontends on system nodes have ``system``.
-    pod
-        Name of the pod, or of the process on this machine.
-    node
-        Name of the node, or of this machine.
-    """
+    """The labels of one scraped serving pod. The attributes are the names of the labels."""
 
     platform: str
+    """`metadata.name` of the blueprint."""
     model: str
+    """Name of the model in the blueprint."""
     release: str
+    """Name of the Helm release, such as ``qwen3-8b-main``."""
     role: str
+    """One of `ROLES`."""
     pool: str
+    """Name of the pool that the pod runs on. Frontends on system nodes have ``system``."""
     pod: str
+    """Name of the pod, or of the process on this machine."""
     node: str
+    """Name of the node, or of this machine."""
 
     def as_mapping(self) -> Mapping[str, str]:
         """Return the labels by name, as a scrape configuration lists them."""

@@ -41,13 +41,7 @@ EXPIRY_ATTRIBUTE: Final = "expires"
 
 
 def table_scope(platform: str, cell: str) -> str:
-    """Return the partition key of a cell's items.
-
-    Parameters
-    ----------
-    platform, cell
-        The cell.
-    """
+    """Return the partition key of a cell's items."""
     return f"{platform}#{cell}"
 
 
@@ -58,13 +52,7 @@ FREEZE_VALUES: Final = ("none", "health", "shift", "all")
 
 
 def freeze_parameter(platform: str, cell: str) -> str:
-    """Return the name of the SSM parameter with the freeze switch of a cell.
-
-    Parameters
-    ----------
-    platform, cell
-        The cell.
-    """
+    """Return the name of the SSM parameter with the freeze switch of a cell."""
     return f"/inference-blueprints/{platform}/{cell}/operations/frozen"
 
 

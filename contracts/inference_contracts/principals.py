@@ -29,10 +29,7 @@ ALLOWED: Final = "the ARN of an IAM role or an IAM user"
 def canonical(arn: str) -> str | None:
     """Return the canonical ARN of a role or user, without path and session; None for any other ARN.
 
-    Parameters
-    ----------
-    arn
-        ARN of a role, of a session of it, or of a user.
+    arn: ARN of a role, of a session of it, or of a user.
     """
     for pattern, kind in ((_ROLE, "role"), (_SESSION, "role"), (_USER, "user")):
         match = pattern.fullmatch(arn)

@@ -123,10 +123,7 @@ class RenderingError(Exception):
 class Prompts:
     """A compiled template.
 
-    Raises
-    ------
-    RenderingError
-        If it is not a valid template, or uses a forbidden feature.
+    Raises RenderingError if it is not a valid template, or uses a forbidden feature.
     """
 
     def __init__(self, text: str, *, most_characters: int) -> None:
@@ -312,10 +309,7 @@ def template_fault(text: str) -> str | None:
 def template_tree(text: str) -> dict[str, Any]:
     """Return a template's syntax tree as JSON, for the Java class `PromptTemplate`.
 
-    Raises
-    ------
-    RenderingError
-        If it is not a valid template, or uses a forbidden feature.
+    Raises RenderingError if it is not a valid template, or uses a forbidden feature.
     """
     if (fault := template_fault(text)) is not None:
         raise RenderingError(f"template: {fault}")

@@ -33,49 +33,35 @@ BEHIND_OPTION: Final = "--behind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterSettings:
-    """The settings of a filter.
-
-    Parameters
-    ----------
-    host_option, port_option
-        Options of the program behind it. The filter listens where they say, and gives the program a free
-        port of the loopback address instead.
-    discovery
-        How it learns of the deaths of workers.
-    drain_seconds
-        Shortest time that a worker answers after it has left discovery. One that ends sooner has died.
-    limits
-        Limits of requests.
-    priority_headers
-        Headers of callers that pass with exactly these values: those with which batch steps back.
-    state
-        File that keeps the suspects while the container starts again, if its folder exists. None without one.
-    body_bytes
-        Largest size of a body, in bytes.
-    request_seconds
-        Longest time from the first byte of a request to its last. Bodies that never end would otherwise take
-        all room for bodies.
-    buffered_bytes
-        Largest size of all bodies that are being read, in bytes.
-    suspect_deaths
-        Unexplained deaths of workers after which a request is refused that was in progress at each of them.
-    refused_seconds, most_refused_seconds
-        Time for which it is refused. It doubles with each time, up to the second number.
-    """
+    """The settings of a filter."""
 
     host_option: str
     port_option: str
+    """`host_option`, `port_option`: Options of the program behind it. The filter listens where they say, and
+    gives the program a free port of the loopback address instead."""
     discovery: WorkerDiscovery
+    """How it learns of the deaths of workers."""
     drain_seconds: float
+    """Shortest time that a worker answers after it has left discovery. One that ends sooner has died."""
     limits: RequestLimits
     priority_headers: dict[str, str]
+    """Headers of callers that pass with exactly these values: those with which batch steps back."""
     state: str | None = None
+    """File that keeps the suspects while the container starts again, if its folder exists. None without
+    one."""
     body_bytes: int = 64 * 2**20
+    """Largest size of a body, in bytes."""
     request_seconds: float = 120.0
+    """Longest time from the first byte of a request to its last. Bodies that never end would otherwise take
+    all room for bodies."""
     buffered_bytes: int = 256 * 2**20
+    """Largest size of all bodies that are being read, in bytes."""
     suspect_deaths: int = 2
+    """Unexplained deaths of workers after which a request is refused that was in progress at each of them."""
     refused_seconds: float = 120.0
     most_refused_seconds: float = 24 * 3600.0
+    """`refused_seconds`, `most_refused_seconds`: Time for which it is refused. It doubles with each time, up
+    to the second number."""
 
     def as_text(self) -> str:
         """Return the settings as JSON."""

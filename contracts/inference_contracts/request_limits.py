@@ -41,65 +41,42 @@ _REPEAT: Final = re.compile(r"\{\s*(\d+)\s*(?:,\s*(?:(\d+)\s*)?)?\}")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most that a field may have.
-
-    Parameters
-    ----------
-    field
-        Field of the body.
-    counts
-        What `most` limits.
-    most
-        The largest allowed number.
-    """
+    """The most that a field may have."""
 
     field: str
+    """Field of the body."""
     counts: Counts
+    """What `most` limits."""
     most: int
+    """The largest allowed number."""
 
 
 @dataclass(frozen=True, slots=True)
 class StructureLimits:
-    """What schemas, patterns and grammars may have, so that an engine compiles them in seconds.
-
-    Parameters
-    ----------
-    levels
-        Levels of arrays and objects of a whole body.
-    schema_bytes
-        Bytes of all schemas and grammars of a body together.
-    pattern_length
-        Characters of a regular expression.
-    pattern_copies
-        Copies of its parts that counted repetitions add to a regular expression: 99 for ``a{1,100}``.
-    copies
-        Such copies in all patterns and grammars of a body together.
-    choices
-        Entries of a list of choices, and of an ``enum``.
-    """
+    """What schemas, patterns and grammars may have, so that an engine compiles them in seconds."""
 
     levels: int
+    """Levels of arrays and objects of a whole body."""
     schema_bytes: int
+    """Bytes of all schemas and grammars of a body together."""
     pattern_length: int
+    """Characters of a regular expression."""
     pattern_copies: int
+    """Copies of its parts that counted repetitions add to a regular expression: 99 for ``a{1,100}``."""
     copies: int
+    """Such copies in all patterns and grammars of a body together."""
     choices: int
+    """Entries of a list of choices, and of an ``enum``."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """The limits of the requests of one model.
-
-    Parameters
-    ----------
-    bounds
-        Bounds of single fields.
-    structure
-        Limits of schemas, patterns and grammars.
-    """
+    """The limits of the requests of one model."""
 
     bounds: tuple[Bound, ...]
+    """Bounds of single fields."""
     structure: StructureLimits
+    """Limits of schemas, patterns and grammars."""
 
     def as_record(self) -> dict[str, Any]:
         """Return the limits as a JSON object."""
@@ -116,34 +93,20 @@ class RequestLimits:
 
 @dataclass(frozen=True, slots=True)
 class BodyFault:
-    """Something in a body that an engine must not get.
-
-    Parameters
-    ----------
-    param
-        The field, such as ``allowed_token_ids``. None for the whole body.
-    message
-        What was found, and what is allowed.
-    """
+    """Something in a body that an engine must not get."""
 
     param: str | None
+    """The field, such as ``allowed_token_ids``. None for the whole body."""
     message: str
+    """What was found, and what is allowed."""
 
 
 def body_faults(body: Mapping[str, Any], limits: RequestLimits) -> Iterator[BodyFault]:
     """Iterate over the fields of a body that are beyond the limits.
 
-    Parameters
-    ----------
-    body
-        The body, as JSON gives it.
-    limits
-        The limits of its model.
-
-    Yields
-    ------
-    BodyFault
-        One for each bound that is passed.
+    body: The body, as JSON gives it.
+    limits: The limits of its model.
+    Yields: One for each bound that is passed.
     """
     if _deeper(body, limits.structure.levels):
         yield BodyFault(None, f"the body is nested more than {limits.structure.levels} levels deep")

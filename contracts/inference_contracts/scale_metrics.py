@@ -34,13 +34,7 @@ READY_PATH: Final = "/ready"
 
 
 def targets_path(job: str = SERVING_JOB) -> str:
-    """Return the path with the targets of a Prometheus job.
-
-    Parameters
-    ----------
-    job
-        Name of the job.
-    """
+    """Return the path with the targets of a Prometheus job."""
     return f"/targets/{job}"
 
 
@@ -59,60 +53,39 @@ UNREAD_DIMENSIONS: Final = ("platform",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTrigger:
-    """A load to publish.
-
-    Parameters
-    ----------
-    name
-        Name within the role: the dimension ``trigger``.
-    query
-        PromQL expression with one number for the whole role.
-    metric_type
-        ``AverageValue``: the number is divided by the tasks that the service wants. ``Value``: it is taken as
-        it is, less the share of tasks that do not serve yet.
-    """
+    """A load to publish."""
 
     name: str
+    """Name within the role: the dimension ``trigger``."""
     query: str
+    """PromQL expression with one number for the whole role."""
     metric_type: Literal["AverageValue", "Value"]
+    """``AverageValue``: the number is divided by the tasks that the service wants. ``Value``: it is taken as
+    it is, less the share of tasks that do not serve yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRole:
-    """An elastic role whose loads are published.
-
-    Parameters
-    ----------
-    release, role
-        Labels of its series, and values of the tags of its service.
-    triggers
-        Its loads.
-    """
+    """An elastic role whose loads are published."""
 
     release: str
+    """Labels of its series."""
     role: str
+    """Values of the tags of its service."""
     triggers: tuple[PublishedTrigger, ...]
+    """Its loads."""
 
 
 def roles_json(roles: Sequence[PublishedRole]) -> str:
     """Return the value of the variable `ROLES`.
 
-    Parameters
-    ----------
-    roles
-        The elastic roles of the platform.
+    roles: The elastic roles of the platform.
     """
     return json.dumps([asdict(role) for role in roles], sort_keys=True)
 
 
 def read_roles(text: str) -> tuple[PublishedRole, ...]:
-    """Return the roles of what `roles_json` returned.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
+    """Return the roles of what `roles_json` returned. Raises ValueError if it is something else."""
     try:
         return tuple(
             PublishedRole(
@@ -129,12 +102,7 @@ def read_roles(text: str) -> tuple[PublishedRole, ...]:
 def load_dimensions(platform: str, role: PublishedRole, trigger: PublishedTrigger) -> dict[str, str]:
     """Return the dimensions of a trigger's metric.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    role, trigger
-        The load.
+    role, trigger: The load.
     """
     values = (platform, role.release, role.role, trigger.name)
     return dict(zip(METRIC_DIMENSIONS, values, strict=True))

@@ -12,97 +12,63 @@ from inference_contracts.shift_names import ShiftAction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftedWorkers:
-    """The elastic workers of a role.
-
-    Parameters
-    ----------
-    name
-        Name of their ScaledObject on EKS, and of their service on ECS.
-    namespace
-        Namespace of the ScaledObject. ECS has none.
-    release, role
-        Labels of their series.
-    model, pool
-        Their model, and the pool whose nodes they use.
-    least, most
-        Range of replicas in the blueprint.
-    capacity
-        Requests in flight that one worker carries within the objectives.
-    accelerators
-        Accelerators of one worker.
-    """
+    """The elastic workers of a role."""
 
     name: str
+    """Name of their ScaledObject on EKS, and of their service on ECS."""
     namespace: str
+    """Namespace of the ScaledObject. ECS has none."""
     release: str
     role: str
+    """`release`, `role`: Labels of their series."""
     model: str
     pool: str
+    """The pool whose nodes they use."""
     least: int
     most: int
+    """`least`, `most`: Range of replicas in the blueprint."""
     capacity: float
+    """Requests in flight that one worker carries within the objectives."""
     accelerators: int
+    """Accelerators of one worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftedQueue:
-    """A pool with a queue for jobs.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool and of its ClusterQueue.
-    resource
-        Resource name of its accelerators.
-    accelerators
-        Accelerators that elastic workers and jobs may have together.
-    quota
-        Quota of the blueprint: what is left if all workers run.
-    """
+    """A pool with a queue for jobs."""
 
     pool: str
+    """Name of the pool and of its ClusterQueue."""
     resource: str
+    """Resource name of its accelerators."""
     accelerators: int
+    """Accelerators that elastic workers and jobs may have together."""
     quota: int
+    """Quota of the blueprint: what is left if all workers run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftConfiguration:
-    """The part of a blueprint and its plan that the function needs.
-
-    Parameters
-    ----------
-    action
-        Whether decisions are carried out.
-    safety_percent
-        Margin above the forecast.
-    reclaim_seconds
-        Within this time lent replicas are back.
-    workers
-        Elastic workers.
-    queues
-        Pools with a queue for jobs.
-    batch_places
-        Places of batch by model, if no interactive request needs the model.
-    """
+    """The part of a blueprint and its plan that the function needs."""
 
     action: ShiftAction
+    """Whether decisions are carried out."""
     safety_percent: int
+    """Margin above the forecast."""
     reclaim_seconds: int
+    """Within this time lent replicas are back."""
     workers: tuple[ShiftedWorkers, ...]
+    """Elastic workers."""
     queues: tuple[ShiftedQueue, ...]
+    """Pools with a queue for jobs."""
     batch_places: Mapping[str, int]
+    """Places of batch by model, if no interactive request needs the model."""
 
     def batch_share(self, workers: ShiftedWorkers) -> int:
         """Return the places of batch that belong to workers, if nothing else uses them.
 
         The places of a model are divided among its releases by what they carry. Each role of a release has
         all of its release's places: a request needs both.
-
-        Parameters
-        ----------
-        workers
-            Workers of this configuration.
         """
         places = self.batch_places.get(workers.model, 0)
         carried: dict[str, float] = {}

@@ -51,11 +51,5 @@ CEILING_SECONDS: Final = 600
 
 
 def ceiling_identifier(model: str) -> str:
-    """Return the identifier of a model's ceiling in the table of batch's records.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    """
+    """Return the identifier of a model's ceiling in the table of batch's records."""
     return f"{CEILING_PREFIX}{model}"

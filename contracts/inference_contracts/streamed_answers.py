@@ -20,41 +20,29 @@ _VERSIONS_PER_MILLISECOND: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedAnswer:
-    """A line of the history.
-
-    Parameters
-    ----------
-    job, signal, session, version
-        What the answer is of.
-    value
-        The answer.
-    model
-        Name of the model.
-    prompt_hash
-        SHA-256 of the request, as hexadecimal digits.
-    time
-        When the call ended, in milliseconds since 1970.
-    attempts
-        Calls that were sent.
-    call_millis
-        Duration of the call with its retries.
-    prompt_tokens, cached_tokens, answer_tokens
-        Tokens of the prompt, those of them that came from the prefix cache, and those of the answer.
-    """
+    """A line of the history."""
 
     job: str
     signal: str
     session: str
     version: int
+    """`job`, `signal`, `session`, `version`: What the answer is of."""
     value: str
+    """The answer."""
     model: str
     prompt_hash: str
+    """SHA-256 of the request, as hexadecimal digits."""
     time: int
+    """When the call ended, in milliseconds since 1970."""
     attempts: int
+    """Calls that were sent."""
     call_millis: int
+    """Duration of the call with its retries."""
     prompt_tokens: int
     cached_tokens: int
     answer_tokens: int
+    """`prompt_tokens`, `cached_tokens`, `answer_tokens`: Tokens of the prompt, those of them that came from
+    the prefix cache, and those of the answer."""
 
     def to_json(self) -> str:
         """Return the line, with a line feed at its end."""
@@ -79,10 +67,7 @@ class StreamedAnswer:
 def newest_event_seconds(version: int) -> float:
     """Return when the newest event of a version happened, in seconds since 1970.
 
-    Parameters
-    ----------
-    version
-        The version of a session.
+    version: The version of a session.
     """
     return version / _VERSIONS_PER_MILLISECOND / 1000
 
@@ -90,10 +75,7 @@ def newest_event_seconds(version: int) -> float:
 def redriven_name(session: str, version: int) -> str:
     """Return the name of the redrive's object, below the job's history. Equal versions have equal names.
 
-    Parameters
-    ----------
-    session, version
-        What the answer is of.
+    session, version: What the answer is of.
     """
     at = datetime.fromtimestamp(newest_event_seconds(version), UTC)
     digest = hashlib.sha256(session.encode()).hexdigest()

@@ -26,194 +26,123 @@ EndpointAuthentication = Literal["bearer", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKafka:
-    """The topics of a job.
-
-    Parameters
-    ----------
-    bootstrap_servers
-        Brokers as ``host:port``, with commas between them.
-    authentication
-        ``iam`` with TLS in the cloud, ``none`` for a broker on this machine.
-    topic, dead_letter_topic
-        Topic of the events, and of what could not be answered.
-    group
-        Consumer group.
-    """
+    """The topics of a job."""
 
     bootstrap_servers: str
+    """Brokers as ``host:port``, with commas between them."""
     authentication: IamAuthentication
+    """``iam`` with TLS in the cloud, ``none`` for a broker on this machine."""
     topic: str
+    """Topic of the events."""
     group: str
+    """Consumer group."""
     dead_letter_topic: str
+    """Topic of what could not be answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSession:
-    """How events become sessions.
-
-    Parameters
-    ----------
-    key, time, id
-        Fields of an event: the session's owner, the time, and what identifies the event (None: nothing does).
-    gap_millis
-        Milliseconds without an event after which a session ends.
-    debounce_millis
-        Milliseconds from the first new event to the prompt.
-    max_events
-        Events that a session keeps.
-    """
+    """How events become sessions."""
 
     key: str
     time: str
     id: str | None
+    """`key`, `time`, `id`: Fields of an event: the session's owner, the time, and what identifies the event
+    (None: nothing does)."""
     gap_millis: int
+    """Milliseconds without an event after which a session ends."""
     debounce_millis: int
+    """Milliseconds from the first new event to the prompt."""
     max_events: int
+    """Events that a session keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPrompt:
-    """The prompt of a session.
-
-    Parameters
-    ----------
-    system
-        System message; None for none.
-    template
-        Syntax tree of the template, as `prompt_template.template_tree` returns it. Its variables are
-        ``events`` and ``session``.
-    max_characters
-        Longest prompt, in characters.
-    """
+    """The prompt of a session."""
 
     system: str | None
+    """System message; None for none."""
     template: Mapping[str, Any]
+    """Syntax tree of the template, as `prompt_template.template_tree` returns it. Its variables are
+    ``events`` and ``session``."""
     max_characters: int
+    """Longest prompt, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedRequest:
-    """Fields of a request.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    max_tokens
-        Longest answer, in tokens.
-    response_format
-        The API's ``response_format``; None for free text.
-    priority
-        Value of the router's priority header; None without the header.
-    """
+    """Fields of a request."""
 
     model: str
     max_tokens: int
+    """Longest answer, in tokens."""
     response_format: Mapping[str, Any] | None
+    """The API's ``response_format``; None for free text."""
     priority: str | None
+    """Value of the router's priority header; None without the header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEndpoint:
-    """The model's endpoint, and how it is called.
-
-    Parameters
-    ----------
-    url
-        Address of the OpenAI API, without ``/v1``.
-    authentication
-        How calls are authenticated.
-    deadline_millis
-        Milliseconds for a call with all its attempts.
-    attempts
-        Most attempts.
-    max_in_flight
-        Most calls of the whole job at a time.
-    max_in_flight_per_subtask
-        Most calls of one subtask at a time.
-    """
+    """The model's endpoint, and how it is called."""
 
     url: str
+    """Address of the OpenAI API, without ``/v1``."""
     authentication: EndpointAuthentication
+    """How calls are authenticated."""
     deadline_millis: int
+    """Milliseconds for a call with all its attempts."""
     attempts: int
+    """Most attempts."""
     max_in_flight: int
+    """Most calls of the whole job at a time."""
     max_in_flight_per_subtask: int
+    """Most calls of one subtask at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSignalStore:
-    """The cache that holds the signals.
-
-    Parameters
-    ----------
-    host, port
-        Its address.
-    tls
-        Whether it is reached by TLS.
-    user
-        User of the job; None without authentication.
-    authentication
-        ``iam`` with a signed token in the cloud, ``none`` on this machine.
-    cluster
-        Whether it is in cluster mode.
-    cache_name, region
-        Name and region that tokens are signed for; None without authentication.
-    """
+    """The cache that holds the signals."""
 
     host: str
     port: int
+    """`host`, `port`: Its address."""
     tls: bool
+    """Whether it is reached by TLS."""
     user: str | None
+    """User of the job; None without authentication."""
     authentication: IamAuthentication
+    """``iam`` with a signed token in the cloud, ``none`` on this machine."""
     cluster: bool
+    """Whether it is in cluster mode."""
     cache_name: str | None
     region: str | None = None
+    """`cache_name`, `region`: Name and region that tokens are signed for; None without authentication."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSignal:
-    """The signal that a job writes.
-
-    Parameters
-    ----------
-    name
-        Name of the signal.
-    ttl_seconds
-        Seconds after which a value expires.
-    store
-        The cache that holds it.
-    """
+    """The signal that a job writes."""
 
     name: str
     ttl_seconds: int
+    """Seconds after which a value expires."""
     store: JobSignalStore
+    """The cache that holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobHistory:
-    """Where every written value is kept.
-
-    Parameters
-    ----------
-    uri
-        Folder in S3 (``s3a://``) or on this machine (``file:///``).
-    """
+    """Where every written value is kept."""
 
     uri: str
+    """Folder in S3 (``s3a://``) or on this machine (``file:///``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingJobConfiguration:
-    """Everything that a job has to know.
-
-    Parameters
-    ----------
-    name, platform
-        Name of the job, and of the platform.
-    kafka, session, prompt, request, endpoint, signal, history
-        Its parts.
-    """
+    """Everything that a job has to know."""
 
     name: str
     platform: str
@@ -224,6 +153,7 @@ class StreamingJobConfiguration:
     endpoint: JobEndpoint
     signal: JobSignal
     history: JobHistory
+    """`kafka`, `session`, `prompt`, `request`, `endpoint`, `signal`, `history`: Its parts."""
 
     def to_json(self) -> str:
         """Return the document."""
@@ -238,15 +168,8 @@ class StreamingJobConfiguration:
     def from_json(cls, text: str) -> Self:
         """Return the configuration of a document.
 
-        Parameters
-        ----------
-        text
-            What `to_json` returned.
-
-        Raises
-        ------
-        ValueError
-            If a key is missing or unknown. The message names it.
+        text: What `to_json` returned.
+        Raises ValueError if a key is missing or unknown. The message names it.
         """
         found: Self = _part(cls, json.loads(text), "")
         return found

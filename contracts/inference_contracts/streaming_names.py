@@ -44,12 +44,7 @@ STREAMING_RUNBOOKS: Final = (
 def flink_application(platform: str, job: str) -> str:
     """Return the name of a job's application.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    job
-        Name of the job.
+    platform: `metadata.name`.
     """
     return f"{platform}-{job}"
 
@@ -57,12 +52,7 @@ def flink_application(platform: str, job: str) -> str:
 def streaming_role_path(platform: str, job: str) -> str:
     """Return the IAM path of the roles of a job, which alone write its history.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    job
-        Name of the job.
+    platform: `metadata.name`.
     """
     return f"/inference-blueprints/{platform}/streaming/{job}/"
 
@@ -70,10 +60,7 @@ def streaming_role_path(platform: str, job: str) -> str:
 def kafka_cluster_name(platform: str) -> str:
     """Return the name of the platform's Kafka cluster.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
+    platform: `metadata.name`.
     """
     return f"{platform}-events"
 
@@ -85,11 +72,6 @@ def streaming_history(bucket: str, job: str) -> str:
     and cannot write the files of a sink
     (https://nightlies.apache.org/flink/flink-docs-release-2.3/docs/deployment/filesystems/s3/).
 
-    Parameters
-    ----------
-    bucket
-        Bucket of the signals' history.
-    job
-        Name of the job.
+    bucket: Bucket of the signals' history.
     """
     return f"s3a://{bucket}/{STREAMING_HISTORY_PREFIX}{job}"

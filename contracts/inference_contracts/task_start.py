@@ -18,66 +18,44 @@ PORTS_OF_TASK: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeuronPart:
-    """The part of its host's Neuron devices that a task takes when it starts.
-
-    Parameters
-    ----------
-    folder
-        Folder in which all tasks of the host lock their devices.
-    devices
-        Devices of the task.
-    of
-        Devices of the host.
-    cores
-        Logical cores of a device.
-    variable
-        Variable that gets the numbers of the task's cores.
-    """
+    """The part of its host's Neuron devices that a task takes when it starts."""
 
     folder: str
+    """Folder in which all tasks of the host lock their devices."""
     devices: int
+    """Devices of the task."""
     of: int
+    """Devices of the host."""
     cores: int
+    """Logical cores of a device."""
     variable: str
+    """Variable that gets the numbers of the task's cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStart:
-    """What a task prepares for its engine.
-
-    Parameters
-    ----------
-    network
-        Network mode of the task.
-    ports
-        Position of each port in the task's block of ports, from 0. A port that is one of several in a row
-        takes the following positions too.
-    address
-        Variables that get the address of the task.
-    files
-        Files to write: path and text. It may have the same placeholders as the command: ``$(port:NAME)`` and
-        ``$(address)``.
-    tag
-        Tags that the task gets: key, and the port that follows its address, by name or number.
-    efa_interfaces
-        EFA interfaces that the engine uses. 0 without EFA.
-    lock_folder
-        Folder of the host whose entries the engine uses. None if it uses none.
-    lock_entries
-        The entries that no other task may delete meanwhile.
-    neuron
-        The Neuron devices that the engine uses. None without any.
-    """
+    """What a task prepares for its engine."""
 
     network: TaskNetwork
+    """Network mode of the task."""
     ports: Mapping[str, int] = field(default_factory=dict)
+    """Position of each port in the task's block of ports, from 0. A port that is one of several in a row
+    takes the following positions too."""
     address: tuple[str, ...] = ()
+    """Variables that get the address of the task."""
     files: Mapping[str, str] = field(default_factory=dict)
+    """Files to write: path and text. It may have the same placeholders as the command: ``$(port:NAME)`` and
+    ``$(address)``."""
     tag: Mapping[str, str | int] = field(default_factory=dict)
+    """Tags that the task gets: key, and the port that follows its address, by name or number."""
     efa_interfaces: int = 0
+    """EFA interfaces that the engine uses. 0 without EFA."""
     lock_folder: str | None = None
+    """Folder of the host whose entries the engine uses. None if it uses none."""
     lock_entries: tuple[str, ...] = ()
+    """The entries that no other task may delete meanwhile."""
     neuron: NeuronPart | None = None
+    """The Neuron devices that the engine uses. None without any."""
 
     def as_text(self) -> str:
         """Return the value of the variable. Keys that the task does not need are left out."""

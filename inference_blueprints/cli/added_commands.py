@@ -23,15 +23,8 @@ def added_names() -> list[str]:
 def added_module(command: str, wanted: str = "") -> ModuleType:
     """Return the module of a command of another distribution.
 
-    Parameters
-    ----------
-    wanted
-        What is wanted of it. By default, the command.
-
-    Raises
-    ------
-    UserError
-        If its distribution is not installed.
+    wanted: What is wanted of it. By default, the command.
+    Raises UserError if its distribution is not installed.
     """
     for each in entry_points(group=GROUP, name=command):
         found: ModuleType = each.load()
@@ -45,10 +38,7 @@ def added_module(command: str, wanted: str = "") -> ModuleType:
 def demand_replay() -> None:
     """Let this process import Dynamo's replay, which `inference-local` installs.
 
-    Raises
-    ------
-    UserError
-        If it is not installed.
+    Raises UserError if it is not installed.
     """
     from inference_blueprints.measure.simulation.offline_replay import replay_is_installed
 

@@ -34,10 +34,7 @@ _MOST_LISTED = 1000
 def register(root: typer.Typer) -> None:
     """Add this module's commands to the command line.
 
-    Parameters
-    ----------
-    root
-        The command line's root.
+    root: The command line's root.
     """
     root.command("token")(token)
     root.add_typer(app, name="batch")

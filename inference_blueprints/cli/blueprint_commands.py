@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's commands to the command line.
-
-    Parameters
-    ----------
-    app
-        The command line's root.
-    """
+    """Add this module's commands to the command line."""
     app.command("list")(list_blueprints)
     app.command("show")(show)
     app.command("init")(init)
@@ -256,19 +250,10 @@ def _print_fleet(spec: Spec, summary: PlanSummary, gpus: int, output: Output) ->
 def load(name_or_path: str, *, show_warnings: bool = False, or_input: bool = False) -> LoadedBlueprint:
     """Load a blueprint and show on standard error that it has warnings.
 
-    Parameters
-    ----------
-    name_or_path
-        Name of a shipped blueprint, or path of a YAML file.
-    show_warnings
-        Whether to show each warning, and not only their number.
-    or_input
-        Whether `-` stands for standard input.
-
-    Raises
-    ------
-    BlueprintError
-        If the blueprint cannot be used.
+    name_or_path: Name of a shipped blueprint, or path of a YAML file.
+    show_warnings: Whether to show each warning, and not only their number.
+    or_input: Whether `-` stands for standard input.
+    Raises BlueprintError if the blueprint cannot be used.
     """
     from inference_blueprints.loading import load_blueprint
 
@@ -293,15 +278,8 @@ def _loaded(name_or_path: str) -> LoadedBlueprint:
 def model_index(loaded: LoadedBlueprint, name: str | None) -> int:
     """Return the index of a model in the blueprint's list.
 
-    Parameters
-    ----------
-    name
-        Name of the model. None if the blueprint has exactly one.
-
-    Raises
-    ------
-    UserError
-        If no model has this name, or if there are several models and no name is given.
+    name: Name of the model. None if the blueprint has exactly one.
+    Raises UserError if no model has this name, or if there are several models and no name is given.
     """
     names = [model.name for model in loaded.blueprint.spec.models]
     if name is None and len(names) == 1:
@@ -315,15 +293,8 @@ def model_index(loaded: LoadedBlueprint, name: str | None) -> int:
 def writing_model_index(loaded: LoadedBlueprint, name: str | None) -> int:
     """Return the index of a model that writes text, in the blueprint's list.
 
-    Parameters
-    ----------
-    name
-        Name of the model. None if the blueprint has exactly one.
-
-    Raises
-    ------
-    UserError
-        As `model_index` does, or if the model writes no text.
+    name: Name of the model. None if the blueprint has exactly one.
+    Raises UserError as `model_index` does, or if the model writes no text.
     """
     index = model_index(loaded, name)
     model = loaded.blueprint.spec.models[index]
@@ -338,15 +309,8 @@ def writing_model_index(loaded: LoadedBlueprint, name: str | None) -> int:
 def write_file(path: Path, text: str) -> None:
     """Write a file that the user named, and the folders above it.
 
-    Parameters
-    ----------
-    text
-        Content of the file.
-
-    Raises
-    ------
-    UserError
-        If the file cannot be written.
+    text: Content of the file.
+    Raises UserError if the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

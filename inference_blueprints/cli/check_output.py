@@ -18,15 +18,8 @@ if TYPE_CHECKING:
 def show(results: Iterator[CheckResult], output: Output) -> None:
     """Print each result immediately, or all as JSON at the end; the exit code is 1 if one is an error.
 
-    Parameters
-    ----------
-    results
-        Results of checks; each check runs when its result is printed.
-
-    Raises
-    ------
-    typer.Exit
-        With code 1 if a result is an error.
+    results: Results of checks; each check runs when its result is printed.
+    Raises typer.Exit with code 1 if a result is an error.
     """
     seen = []
     for result in results:

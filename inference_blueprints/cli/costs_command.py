@@ -20,13 +20,7 @@ _METAVAR = "YYYY-MM-DD[THH:MM]"
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's command to the command line.
-
-    Parameters
-    ----------
-    app
-        The command line's root.
-    """
+    """Add this module's command to the command line."""
     app.command("costs")(costs)
 
 
@@ -104,13 +98,7 @@ def costs(
 
 
 def full_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """Return a time in UTC.
-
-    Raises
-    ------
-    UserError
-        If it does not consist of full hours of the past.
-    """
+    """Return a time in UTC. Raises UserError if it does not consist of full hours of the past."""
     from datetime import UTC
 
     start, end = start.replace(tzinfo=UTC), end.replace(tzinfo=UTC)
@@ -129,10 +117,7 @@ def costs_document(
 ) -> dict[str, Any]:
     """Return the document of ``--output json``.
 
-    Parameters
-    ----------
-    unpriced
-        Pools without a known price.
+    unpriced: Pools without a known price.
     """
     return {
         "platform": platform,

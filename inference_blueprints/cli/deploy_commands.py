@@ -41,13 +41,7 @@ _STACKS_THAT_DIFFER = re.compile(r"Number of stacks with differences: (\d+)")
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's commands to the command line.
-
-    Parameters
-    ----------
-    app
-        The command line's root.
-    """
+    """Add this module's commands to the command line."""
     app.command("synth")(synth)
     for command in (bootstrap, deploy, diff):
         app.command(command.__name__, context_settings={"ignore_unknown_options": True})(command)

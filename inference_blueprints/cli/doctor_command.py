@@ -10,13 +10,7 @@ from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's command to the command line.
-
-    Parameters
-    ----------
-    app
-        The command line's root.
-    """
+    """Add this module's command to the command line."""
     app.command("doctor")(doctor)
 
 

@@ -15,13 +15,7 @@ OwnFile = Annotated[str, typer.Argument(metavar="FILE", help="YAML file of your 
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's commands to the command line.
-
-    Parameters
-    ----------
-    app
-        The command line's root.
-    """
+    """Add this module's commands to the command line."""
     app.command("lock")(lock)
 
 

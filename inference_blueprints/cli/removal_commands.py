@@ -25,13 +25,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's commands to the command line.
-
-    Parameters
-    ----------
-    app
-        The command line's root.
-    """
+    """Add this module's commands to the command line."""
     app.command("destroy")(destroy)
     app.command("prune")(prune)
 
@@ -88,13 +82,7 @@ def _prune(target: _Target, *, yes: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A platform in an account, and the output for the person who deletes it.
-
-    Parameters
-    ----------
-    operation
-        From the name of a command to a context in which no other operator changes the platform.
-    """
+    """A platform in an account, and the output for the person who deletes it."""
 
     platform: str
     account: str
@@ -102,6 +90,7 @@ class _Target:
     removal: Removal
     output: Output
     operation: Callable[[str], AbstractContextManager[PlatformOperation]]
+    """From the name of a command to a context in which no other operator changes the platform."""
 
     def say(self, line: str) -> None:
         _say(line, self.output)

@@ -71,15 +71,8 @@ def get(
 def show_signals(found: Mapping[str, Record], keys: Sequence[str], output: Output) -> None:
     """Print signals; the exit code is 1 if one is missing.
 
-    Parameters
-    ----------
-    keys
-        The requested keys.
-
-    Raises
-    ------
-    typer.Exit
-        If a key has no value.
+    keys: The requested keys.
+    Raises typer.Exit if a key has no value.
     """
     missing = [key for key in dict.fromkeys(keys) if key not in found]
     if output is Output.JSON:

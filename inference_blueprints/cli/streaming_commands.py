@@ -91,15 +91,8 @@ def redrive(
 def show_redrive(report: RedriveReport, output: Output, *, dry_run: bool) -> None:
     """Print what became of dead letters; the exit code is 1 if some failed.
 
-    Parameters
-    ----------
-    dry_run
-        Whether nothing was done.
-
-    Raises
-    ------
-    typer.Exit
-        If some failed.
+    dry_run: Whether nothing was done.
+    Raises typer.Exit if some failed.
     """
     if output is Output.JSON:
         print_json(report.document(dry_run=dry_run))

@@ -20,13 +20,7 @@ from inference_contracts.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's command to the command line.
-
-    Parameters
-    ----------
-    app
-        The command line's root.
-    """
+    """Add this module's command to the command line."""
     app.command("verify")(verify)
 
 

@@ -20,23 +20,16 @@ Severity = Literal["ok", "unknown", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One result of a check.
-
-    Parameters
-    ----------
-    check
-        Name of the check, such as ``quotas``.
-    severity
-        ``error`` breaks a deployment or prevents models from answering; ``warning`` may be a problem;
-        ``unknown`` could not be checked; ``ok`` is right.
-    command
-        Command that fixes it; None if nothing needs a fix, or no command can fix it.
-    """
+    """One result of a check."""
 
     check: str
+    """Name of the check, such as ``quotas``."""
     severity: Severity
+    """``error`` breaks a deployment or prevents models from answering; ``warning`` may be a problem;
+    ``unknown`` could not be checked; ``ok`` is right."""
     message: str
     command: str | None = None
+    """Command that fixes it; None if nothing needs a fix, or no command can fix it."""
 
     def __str__(self) -> str:
         """Return severity, check, message and command on one line."""
@@ -51,12 +44,8 @@ Checks = Mapping[str, Callable[[Subject], Iterator[CheckResult]]]
 def run_checks(checks: Checks[Subject], subject: Subject) -> Iterator[CheckResult]:
     """Iterate over the results of all checks; a check that fails has a result and does not stop the others.
 
-    Parameters
-    ----------
-    checks
-        Checks by the name in their results, in the order of the output.
-    subject
-        The checked object.
+    checks: Checks by the name in their results, in the order of the output.
+    subject: The checked object.
     """
     for name, check in checks.items():
         try:

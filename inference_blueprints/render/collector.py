@@ -15,14 +15,8 @@ _EXPORTER: Final = "otlphttp/platform"
 def platform_collector(region: str, cluster_name: str, jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what an agent collects besides its own: it sends what these jobs scrape to CloudWatch.
 
-    Parameters
-    ----------
-    region
-        Region of the platform.
-    cluster_name
-        Name of the cluster, which every metric carries.
-    jobs
-        Scrape configurations of Prometheus.
+    cluster_name: Name of the cluster, which every metric carries.
+    jobs: Scrape configurations of Prometheus.
     """
     return {
         "extensions": {"sigv4auth/platform": {"region": region, "service": "monitoring"}},
@@ -66,10 +60,7 @@ def recorded_job(prometheus: str) -> dict[str, Any]:
     (https://github.com/open-telemetry/opentelemetry-collector-contrib/pull/33565). ``/federate``:
     https://prometheus.io/docs/prometheus/latest/federation/
 
-    Parameters
-    ----------
-    prometheus
-        Host and port of Prometheus.
+    prometheus: Host and port of Prometheus.
     """
     return {
         "job_name": RECORDED_JOB,

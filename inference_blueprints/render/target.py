@@ -25,10 +25,7 @@ class Target(ABC, Generic[RenderedT]):
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:  # noqa: ARG003 - for targets with limits
         """Yield a finding for each part of a blueprint that this target cannot run. By default, it runs all.
 
-        Parameters
-        ----------
-        blueprint
-            A blueprint that may have holes: see ``inference_blueprints/spec/holes.py``.
+        blueprint: A blueprint that may have holes: see ``inference_blueprints/spec/holes.py``.
         """
         yield from ()
 
@@ -36,10 +33,7 @@ class Target(ABC, Generic[RenderedT]):
     def planned_findings(cls, blueprint: Blueprint) -> Iterator[Finding]:  # noqa: ARG003 - as above
         """Yield a finding for each part of the serving plan that this target cannot run. By default, none.
 
-        Parameters
-        ----------
-        blueprint
-            A blueprint without errors and holes.
+        blueprint: A blueprint without errors and holes.
         """
         yield from ()
 
@@ -47,8 +41,5 @@ class Target(ABC, Generic[RenderedT]):
     def render(self, model: ModelPlan) -> tuple[RenderedT, ...]:
         """Return each deployment of a model in rendered form, in the order of the plan.
 
-        Parameters
-        ----------
-        model
-            The model's part of the serving plan.
+        model: The model's part of the serving plan.
         """

@@ -16,10 +16,7 @@ def command_line(arguments: Mapping[str, Argument]) -> tuple[str, ...]:
 
     A boolean is ``--name`` or ``--no-name``: Python's ``BooleanOptionalAction`` accepts no value.
 
-    Parameters
-    ----------
-    arguments
-        Value by name without dashes, in the order of the command line.
+    arguments: Value by name without dashes, in the order of the command line.
     """
     line: list[str] = []
     for name, value in arguments.items():
@@ -47,10 +44,7 @@ def flag_values(line: Sequence[str]) -> dict[str, str]:
 def arguments_by_name(line: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the values of each argument of a command line. Words before the first argument have no name.
 
-    Parameters
-    ----------
-    line
-        The words of the command line.
+    line: The words of the command line.
     """
     name, values = "", list[str]()
     for word in line:

@@ -15,10 +15,7 @@ from inference_catalog.operating_system import OperatingSystem, SystemName
 def node_systems(blueprint: spec.Blueprint) -> Mapping[str, SystemName]:
     """Return the operating system of each pool by the pool's name.
 
-    Raises
-    ------
-    UnresolvedError
-        If no operating system has what a pool needs.
+    Raises UnresolvedError if no operating system has what a pool needs.
     """
     paired = {workers.pool.name for workers in paired_workers(blueprint)}
     systems = {}
@@ -33,10 +30,7 @@ def node_systems(blueprint: spec.Blueprint) -> Mapping[str, SystemName]:
 def pool_system(pool: spec.Pool, *, paired: bool) -> OperatingSystem | None:
     """Return the first operating system of the catalogue that has what a pool needs; None if none has.
 
-    Parameters
-    ----------
-    paired
-        Whether the pool has paired workers.
+    paired: Whether the pool has paired workers.
     """
     starts_from_snapshot = pool.image_acceleration.ebs_snapshot is not None
     for system in shipped().operating_systems.values():

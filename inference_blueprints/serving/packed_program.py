@@ -46,10 +46,7 @@ LOADER: Final = (
 def packed_program(module: str) -> str:
     """Return a module of `runtime/` with all that it imports: the same text for the same files.
 
-    Parameters
-    ----------
-    module
-        The module. A package is run by its ``__main__``.
+    module: The module. A package is run by its ``__main__``.
     """
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
@@ -63,10 +60,16 @@ def _code_of(file: Path) -> str:
     """Return a module's code without comments, docstrings and types of parameters."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
-            node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, _DOCUMENTED):
+            # Also the texts below the fields of classes.
+            node.body = [each for each in node.body if not _is_text(each)] or [ast.Pass()]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
         if isinstance(node, ast.arg):
             node.annotation = None
     return ast.unparse(tree)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)

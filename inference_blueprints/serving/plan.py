@@ -21,21 +21,10 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
     The function is pure: equal blueprints give equal plans, and it reads only the blueprint and the
     catalogue.
 
-    Parameters
-    ----------
-    blueprint
-        A blueprint that the loader accepted.
-
-    Returns
-    -------
-    ServingPlan
-        Models and deployments in the blueprint's order.
-
-    Raises
-    ------
-    UnresolvedError
-        If the blueprint names an unknown pool, instance type, model or engine, or if no operating system has
-        what a pool needs.
+    blueprint: A blueprint that the loader accepted.
+    Returns: Models and deployments in the blueprint's order.
+    Raises UnresolvedError if the blueprint names an unknown pool, instance type, model or engine, or if no
+        operating system has what a pool needs.
     """
     models = [_model_plan(blueprint, index) for index in range(len(blueprint.spec.models))]
     return ServingPlan(models=packed(models, blueprint.spec.pools), node_systems=node_systems(blueprint))

@@ -21,39 +21,26 @@ class UnresolvedError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedWorkers:
-    """The workers of one role of a deployment, with all inputs of their plan.
-
-    Parameters
-    ----------
-    blueprint
-        The whole blueprint.
-    model, deployment, workers, pool
-        The blueprint's sections.
-    role
-        Phase of a request that they run.
-    path
-        Path of their section in the blueprint, for findings.
-    shape
-        The catalogue's description of the model.
-    types
-        The pool's instance types, in its order.
-    accelerator
-        The pool's accelerator.
-    engine
-        The catalogue's entry of the engine.
-    """
+    """The workers of one role of a deployment, with all inputs of their plan."""
 
     blueprint: spec.Blueprint
     model: spec.Model
+    """`model`, `deployment`, `workers`, `pool`: The blueprint's sections."""
     deployment: spec.Deployment
     workers: spec.Workers
     role: WorkerRole
+    """Phase of a request that they run."""
     pool: spec.Pool
     path: tuple[str | int, ...]
+    """Path of their section in the blueprint, for findings."""
     shape: catalog.Model
+    """The catalogue's description of the model."""
     types: tuple[catalog.InstanceType, ...]
+    """The pool's instance types, in its order."""
     accelerator: catalog.Accelerator
+    """The pool's accelerator."""
     engine: catalog.Engine
+    """The catalogue's entry of the engine."""
 
     @property
     def device_shape(self) -> catalog.Model:
@@ -152,15 +139,9 @@ class ResolvedWorkers:
 def catalog_name(weights: spec.Weights) -> str:
     """Return the catalogue key of the model with these weights.
 
-    Parameters
-    ----------
-    weights
-        The blueprint's section.
-
-    Raises
-    ------
-    UnresolvedError
-        If neither a catalogue entry nor a repository is named. The blueprint's rules report it.
+    weights: The blueprint's section.
+    Raises UnresolvedError if neither a catalogue entry nor a repository is named. The blueprint's rules
+        report it.
     """
     name = weights.catalog or weights.hugging_face
     if name is None:
@@ -173,17 +154,8 @@ def engine_release(blueprint: spec.Blueprint, model: spec.Model) -> catalog.Engi
 
     If the publisher builds an image per accelerator, it is the one for the model's pools.
 
-    Parameters
-    ----------
-    blueprint
-        The whole blueprint.
-    model
-        The blueprint's section.
-
-    Raises
-    ------
-    UnknownEntryError
-        If the release of the image is not recorded. The checks report it.
+    model: The blueprint's section.
+    Raises UnknownEntryError if the release of the image is not recorded. The checks report it.
     """
     name, image = model.engine.chosen, model.engine.section.image
     if image is not None:
@@ -210,23 +182,10 @@ def resolve(
 ) -> tuple[ResolvedWorkers, ...]:
     """Look up everything that the workers of a deployment refer to.
 
-    Parameters
-    ----------
-    blueprint
-        The whole blueprint.
-    model_index, deployment_index
-        Indexes of the deployment.
-
-    Returns
-    -------
-    tuple of ResolvedWorkers
-        One entry if aggregated, else prefill and decode; each with pool, model shape and hardware.
-
-    Raises
-    ------
-    UnresolvedError
-        If a pool, instance type, model or engine is unknown, a pool does not have exactly one kind of
-        accelerator, or the deployment has no workers.
+    model_index, deployment_index: Indexes of the deployment.
+    Returns: One entry if aggregated, else prefill and decode; each with pool, model shape and hardware.
+    Raises UnresolvedError if a pool, instance type, model or engine is unknown, a pool does not have exactly
+        one kind of accelerator, or the deployment has no workers.
     """
     model = blueprint.spec.models[model_index]
     deployment = model.deployments[deployment_index]
@@ -273,10 +232,7 @@ def _resolve(
 def common_zone(roles: Iterable[ResolvedWorkers]) -> str | None:
     """Return the only availability zone of all these workers; None if they may be in several.
 
-    Parameters
-    ----------
-    roles
-        Workers of every role of a deployment.
+    roles: Workers of every role of a deployment.
     """
     zones = {each.pool.availability_zone for each in roles}
     return next(iter(zones)) if len(zones) == 1 else None
@@ -285,15 +241,7 @@ def common_zone(roles: Iterable[ResolvedWorkers]) -> str | None:
 def shape_of(weights: spec.Weights) -> catalog.Model:
     """Return the shape of the model with these weights.
 
-    Parameters
-    ----------
-    weights
-        The blueprint's section.
-
-    Raises
-    ------
-    UnresolvedError
-        If it is not known. The blueprint's rules report it.
+    Raises UnresolvedError if it is not known. The blueprint's rules report it.
     """
     name = catalog_name(weights)
     if weights.entry is None:

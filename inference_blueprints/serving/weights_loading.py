@@ -24,22 +24,13 @@ STREAMING_ENGINES = ("vllm",)
 def can_stream(model: spec.Model) -> bool:
     """Return whether workers can stream the weights from S3 into their accelerators and store none on disk.
 
-    Parameters
-    ----------
-    model
-        The blueprint's section.
+    model: The blueprint's section.
     """
     return model.weights.in_s3 and model.engine.chosen in STREAMING_ENGINES
 
 
 def never_change(model: spec.Model) -> bool:
-    """Return whether the files are those of a commit, so that a copy of them stays right.
-
-    Parameters
-    ----------
-    model
-        The blueprint's section.
-    """
+    """Return whether the files are those of a commit, so that a copy of them stays right."""
     weights = model.weights
     # `str` raises for a hole; `re` would raise a TypeError.
     pinned = weights.revision is not None and bool(re.fullmatch("[0-9a-f]{40}", str(weights.revision)))
@@ -49,35 +40,20 @@ def never_change(model: spec.Model) -> bool:
 def s3_address(weights: spec.Weights) -> str | None:
     """Return the S3 address of the weights; None if they are on the Hub only.
 
-    Parameters
-    ----------
-    weights
-        The blueprint's section.
+    weights: The blueprint's section.
     """
     return f"s3://$({_BUCKET})/{_prefix(weights)}/" if weights.mirror else weights.s3
 
 
 def weights_environment(weights: spec.Weights) -> dict[str, EnvironmentValue]:
-    """Return the environment that a worker needs to find and read its weights.
-
-    Parameters
-    ----------
-    weights
-        The blueprint's section.
-    """
+    """Return the environment that a worker needs to find and read its weights."""
     if weights.mirror:
         return {_BUCKET: WeightsBucket(), _PREFIX: _prefix(weights)}
     return _token(weights)
 
 
 def weights_source(weights: spec.Weights) -> dict[str, EnvironmentValue]:
-    """Return the variables that name the repository and its commit.
-
-    Parameters
-    ----------
-    weights
-        The blueprint's section.
-    """
+    """Return the variables that name the repository and its commit."""
     return {
         "WEIGHTS_REPOSITORY": weights.hugging_face or "",
         "WEIGHTS_REVISION": weights.revision or "",
@@ -85,13 +61,7 @@ def weights_source(weights: spec.Weights) -> dict[str, EnvironmentValue]:
 
 
 def mirror_release(model: spec.Model) -> str | None:
-    """Return the Helm release that mirrors a model; None if the model is not mirrored.
-
-    Parameters
-    ----------
-    model
-        The blueprint's section.
-    """
+    """Return the Helm release that mirrors a model; None if the model is not mirrored."""
     # Contains a dot, which names of models and deployments cannot contain.
     return f"{model.name}.weights" if model.weights.mirror else None
 
@@ -105,14 +75,8 @@ def weights_mirror(
     streaming from S3 and reading the Hub (requirements of ``ai-dynamo[vllm]``: ``vllm[runai]`` and
     transformers).
 
-    Parameters
-    ----------
-    model
-        The blueprint's section.
-    deployment
-        One of its deployments.
-    streaming_image
-        vLLM's image, if the deployment runs another engine.
+    deployment: One of its deployments.
+    streaming_image: vLLM's image, if the deployment runs another engine.
     """
     release = mirror_release(model)
     if release is None:

@@ -95,10 +95,7 @@ class Blueprint(Section):
     def with_releases(self, releases: Releases) -> Blueprint:
         """Return a copy of the blueprint with other releases.
 
-        Parameters
-        ----------
-        releases
-            Releases of charts, engines and node images.
+        releases: Releases of charts, engines and node images.
         """
         copy = self.model_copy()
         copy._releases = releases

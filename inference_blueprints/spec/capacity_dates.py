@@ -18,10 +18,7 @@ from inference_contracts.errors import Finding
 def moment(text: str) -> datetime | None:
     """Return a time of the blueprint; None if the calendar does not have it, such as February 30.
 
-    Parameters
-    ----------
-    text
-        A time in UTC, such as ``2026-12-01T11:30:00Z``.
+    text: A time in UTC, such as ``2026-12-01T11:30:00Z``.
     """
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
@@ -37,12 +34,8 @@ def spelled(time: datetime) -> str:
 def dated_findings(blueprint: Blueprint, now: datetime) -> Iterator[Finding]:
     """Warn of Capacity Blocks that have not started or have ended.
 
-    Parameters
-    ----------
-    blueprint
-        The blueprint, which may have holes.
-    now
-        The present time, with a time zone.
+    blueprint: The blueprint, which may have holes.
+    now: The present time, with a time zone.
     """
     for index, pool in usable(blueprint.spec.pools):
         block = pool.purchase.capacity_block

@@ -25,19 +25,11 @@ MAXIMUM_NODES = 20_000
 def parse(text: str, file: str, kind: FileKind = BLUEPRINT) -> Document:
     """Read one YAML document.
 
-    Parameters
-    ----------
-    text
-        The file's text.
-    file
-        Its name in messages.
-    kind
-        Expected kind of the file.
-
-    Raises
-    ------
-    BlueprintError
-        If the text is not valid YAML, is empty, is not a mapping, or is nested too deep or too large.
+    text: The file's text.
+    file: Its name in messages.
+    kind: Expected kind of the file.
+    Raises BlueprintError if the text is not valid YAML, is empty, is not a mapping, or is nested too deep or
+        too large.
     """
     composer = _Composer(text, file, kind)
     try:

@@ -21,28 +21,19 @@ _ELEMENT = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>[0-
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One of the six fields.
-
-    Parameters
-    ----------
-    name
-        Name in messages.
-    least, most
-        Smallest and largest number.
-    words
-        Words for the numbers, such as ``JAN`` for the smallest.
-    special
-        Pattern of elements of this field only, such as ``L``. The group ``value`` is a number or word.
-    marks
-        These elements in messages.
-    """
+    """One of the six fields."""
 
     name: str
+    """Name in messages."""
     least: int
     most: int
+    """`least`, `most`: Smallest and largest number."""
     words: tuple[str, ...] = ()
+    """Words for the numbers, such as ``JAN`` for the smallest."""
     special: str = "(?!)"
+    """Pattern of elements of this field only, such as ``L``. The group ``value`` is a number or word."""
     marks: str = ""
+    """These elements in messages."""
 
     @property
     def allowed(self) -> str:

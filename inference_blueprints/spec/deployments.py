@@ -13,19 +13,13 @@ from inference_contracts.errors import Finding
 
 @dataclass(frozen=True, slots=True)
 class PlacedDeployment:
-    """A deployment and its place.
-
-    Parameters
-    ----------
-    path
-        Its place in the blueprint.
-    model, deployment
-        The blueprint's sections.
-    """
+    """A deployment and its place."""
 
     path: Path
+    """Its place in the blueprint."""
     model: Model
     deployment: Deployment
+    """`model`, `deployment`: The blueprint's sections."""
 
     @property
     def release(self) -> str:
@@ -35,24 +29,15 @@ class PlacedDeployment:
 
 @dataclass(frozen=True, slots=True)
 class PlacedWorkers:
-    """Workers of one role of a deployment and their place.
-
-    Parameters
-    ----------
-    deployment
-        Their deployment.
-    role
-        ``aggregated``, ``prefill`` or ``decode``.
-    path
-        Their place in the blueprint.
-    workers
-        The blueprint's section.
-    """
+    """Workers of one role of a deployment and their place."""
 
     deployment: PlacedDeployment
     role: str
+    """``aggregated``, ``prefill`` or ``decode``."""
     path: Path
+    """Their place in the blueprint."""
     workers: Workers
+    """The blueprint's section."""
 
     @property
     def name(self) -> str:
@@ -87,14 +72,9 @@ def each_placement(spec: Spec) -> Iterator[tuple[PlacedWorkers, Pool]]:
 def divided(workers: Workers, path: Path, task: str) -> Iterator[Finding]:
     """Yield an error for each way in which a worker is divided, apart from tensor parallelism.
 
-    Parameters
-    ----------
-    workers
-        The section.
-    path
-        Its place.
-    task
-        What the model does.
+    workers: The section.
+    path: Its place.
+    task: What the model does.
     """
     for key, size in (
         ("pipelineParallelSize", workers.pipeline_parallel_size),

@@ -26,22 +26,15 @@ class Position(NamedTuple):
 
 
 class FileKind(NamedTuple):
-    """Kind of a file, for messages about the file.
-
-    Parameters
-    ----------
-    noun
-        Such as ``blueprint``.
-    first_key
-        The key at the beginning.
-    when_missing, when_empty
-        What to do if the file is missing or empty.
-    """
+    """Kind of a file, for messages about the file."""
 
     noun: str
+    """Such as ``blueprint``."""
     first_key: str
+    """The key at the beginning."""
     when_missing: str
     when_empty: str
+    """`when_missing`, `when_empty`: What to do if the file is missing or empty."""
 
 
 BLUEPRINT = FileKind(
@@ -54,27 +47,18 @@ BLUEPRINT = FileKind(
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value and its position in the file.
-
-    Parameters
-    ----------
-    value
-        Plain data: text, number, truth value, list, mapping, or ``INVALID``.
-    start
-        Where the value begins.
-    text
-        A plain scalar as written; None for anything else.
-    children
-        Nodes by key or index.
-    key
-        Position of its key; None for list items and the root.
-    """
+    """A value and its position in the file."""
 
     value: Any
+    """Plain data: text, number, truth value, list, mapping, or ``INVALID``."""
     start: Position
+    """Where the value begins."""
     text: str | None = None
+    """A plain scalar as written; None for anything else."""
     children: Mapping[str | int, Node] = field(default_factory=lambda: MappingProxyType({}))
+    """Nodes by key or index."""
     key: Position | None = None
+    """Position of its key; None for list items and the root."""
 
     @property
     def place(self) -> Position:
@@ -85,21 +69,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file as values with positions.
-
-    Parameters
-    ----------
-    file
-        Name of the file in messages.
-    root
-        The root value.
-    problems
-        Errors of the YAML text; the node of a value that cannot be used holds ``INVALID``.
-    """
+    """A file as values with positions."""
 
     file: str
+    """Name of the file in messages."""
     root: Node
+    """The root value."""
     problems: tuple[Problem, ...]
+    """Errors of the YAML text; the node of a value that cannot be used holds ``INVALID``."""
 
     def node(self, path: Path) -> Node:
         """Return the node at a path, or its closest ancestor that exists."""

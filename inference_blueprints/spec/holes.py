@@ -27,10 +27,7 @@ class Undecidable(Exception):  # noqa: N818 - not a mistake: the check cannot be
 class Hole:
     """Stands for a value that does not fit the types; every use of it raises `Undecidable`.
 
-    Parameters
-    ----------
-    place
-        Where the value is in the blueprint.
+    place: Where the value is in the blueprint.
     """
 
     __slots__ = ("_place",)

@@ -15,17 +15,9 @@ from inference_blueprints.spec.wording import Path
 def incomplete_blueprint(document: Document, faults: Collection[Path]) -> Blueprint:
     """Build a blueprint from a document with values that do not fit the types.
 
-    Parameters
-    ----------
-    document
-        The whole document.
-    faults
-        The paths of the values that do not fit.
-
-    Returns
-    -------
-    Blueprint
-        Every value that fits, validated, at its place; a `Hole` in place of each that does not.
+    document: The whole document.
+    faults: The paths of the values that do not fit.
+    Returns: Every value that fits, validated, at its place; a `Hole` in place of each that does not.
     """
     blueprint: Blueprint = _Builder(document, faults).section(Blueprint, (), ())
     return blueprint

@@ -33,13 +33,7 @@ _FIELDS: Mapping[str, tuple[type, ...]] = {
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises
-    ------
-    UserError
-        If the file cannot be read, is too large, or is not JSON.
-    """
+    """Read a JSON file. Raises UserError if the file cannot be read, is too large, or is not JSON."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise UserError(
@@ -64,17 +58,9 @@ def is_repository(name: str) -> bool:
 def entry_of(document: Any, path: Path) -> catalog.Model:
     """Return the entry that a file holds.
 
-    Parameters
-    ----------
-    document
-        Content of the file.
-    path
-        The file, for messages.
-
-    Raises
-    ------
-    ModelConfigError
-        If a field is missing or wrong, or the configuration cannot be counted.
+    document: Content of the file.
+    path: The file, for messages.
+    Raises ModelConfigError if a field is missing or wrong, or the configuration cannot be counted.
     """
     if not isinstance(document, dict):
         raise ModelConfigError("must be a JSON object; make it again with `blueprints models add`")
@@ -123,12 +109,7 @@ def read_models(folder: Path) -> tuple[Mapping[str, catalog.Model], list[Problem
 def with_models(blueprint: Blueprint, added: Mapping[str, catalog.Model]) -> Blueprint:
     """Return a blueprint whose weights know further entries. It may have holes.
 
-    Parameters
-    ----------
-    blueprint
-        The blueprint.
-    added
-        Entry by name.
+    added: Entry by name.
     """
     if not added or isinstance(blueprint, Hole):
         return blueprint

@@ -53,15 +53,8 @@ class AmbiguousScalarError(ValueError):
 def resolve(text: str) -> str | int | float | bool | None:
     """Return the value of a plain (unquoted) scalar.
 
-    Parameters
-    ----------
-    text
-        The scalar as written.
-
-    Raises
-    ------
-    AmbiguousScalarError
-        If YAML versions read it differently, or if it is a number that is too large.
+    text: The scalar as written.
+    Raises AmbiguousScalarError if YAML versions read it differently, or if it is a number that is too large.
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]

@@ -21,16 +21,9 @@ def shipped() -> Mapping[str, Path]:
 def find(name_or_path: str) -> Path:
     """Return the file for a shipped name or a path.
 
-    Parameters
-    ----------
-    name_or_path
-        A shipped name such as ``quickstart-g6e``; or a path, which has a separator or a YAML suffix, or
-        exists. A path is not opened here.
-
-    Raises
-    ------
-    BlueprintError
-        If it is neither; the message lists the shipped names.
+    name_or_path: A shipped name such as ``quickstart-g6e``; or a path, which has a separator or a YAML
+        suffix, or exists. A path is not opened here.
+    Raises BlueprintError if it is neither; the message lists the shipped names.
     """
     blueprints = shipped()
     if name_or_path in blueprints:

@@ -18,20 +18,10 @@ _UNPRINTABLE = re.compile(
 def read(path: Path, file: str, kind: FileKind = BLUEPRINT) -> str:
     """Return the text of a blueprint file.
 
-    Parameters
-    ----------
-    path
-        The file.
-    file
-        Its name in messages.
-    kind
-        Expected kind of the file.
-
-    Raises
-    ------
-    BlueprintError
-        If it is missing, not a regular file, unreadable, over 1 MiB, not UTF-8, or holds characters that
-        editors do not show. The latter two carry their position.
+    file: Its name in messages.
+    kind: Expected kind of the file.
+    Raises BlueprintError if it is missing, not a regular file, unreadable, over 1 MiB, not UTF-8, or holds
+        characters that editors do not show. The latter two carry their position.
     """
     return _decoded(_read_bytes(path, file, kind), file)
 
@@ -39,15 +29,7 @@ def read(path: Path, file: str, kind: FileKind = BLUEPRINT) -> str:
 def read_standard_input(file: str) -> str:
     """Return the text of a blueprint on standard input.
 
-    Parameters
-    ----------
-    file
-        Its name in messages.
-
-    Raises
-    ------
-    BlueprintError
-        If it is over 1 MiB, not UTF-8, or holds characters that editors do not show.
+    Raises BlueprintError if it is over 1 MiB, not UTF-8, or holds characters that editors do not show.
     """
     return _decoded(_limited(sys.stdin.buffer.read(MAXIMUM_BYTES + 1), file, BLUEPRINT), file)
 

@@ -18,24 +18,16 @@ from inference_blueprints.spec.wording import Path
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of a section.
-
-    Parameters
-    ----------
-    name
-        Name in YAML.
-    section
-        The section that has the key.
-    field
-        Pydantic's field.
-    attribute
-        Name in Python.
-    """
+    """One key of a section."""
 
     name: str
+    """Name in YAML."""
     section: type[Section]
+    """The section that has the key."""
     field: FieldInfo
+    """Pydantic's field."""
     attribute: str
+    """Name in Python."""
 
     @property
     def description(self) -> str:

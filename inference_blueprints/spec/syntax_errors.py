@@ -30,14 +30,9 @@ _PLAIN_WORDS = {
 def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     """Return the problem of a syntax error.
 
-    Parameters
-    ----------
-    error
-        The parser's error.
-    text
-        The file's text.
-    file
-        Its name in messages.
+    error: The parser's error.
+    text: The file's text.
+    file: Its name in messages.
     """
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return Problem(file, 0, 0, "", f"is not valid YAML: {quote(str(error))}")

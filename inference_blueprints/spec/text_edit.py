@@ -20,19 +20,11 @@ KUBERNETES_VERSION_PATH: Path = ("spec", "cluster", "eks", "version")
 def with_kubernetes_version(text: str, document: Document, version: str) -> str:
     """Return a blueprint's text with another Kubernetes version.
 
-    Parameters
-    ----------
-    text
-        The text of a file that names a version.
-    document
-        The same file, parsed.
-    version
-        Version, such as ``1.36``.
-
-    Raises
-    ------
-    UserError
-        If the version cannot be changed on its own, for example because it is an alias of another value.
+    text: The text of a file that names a version.
+    document: The same file, parsed.
+    version: Version, such as ``1.36``.
+    Raises UserError if the version cannot be changed on its own, for example because it is an alias of
+        another value.
     """
     remedy = f"write {quote(version)} yourself, and upgrade without --to"
     return _with_value(text, document, KUBERNETES_VERSION_PATH, version, remedy)
@@ -41,19 +33,10 @@ def with_kubernetes_version(text: str, document: Document, version: str) -> str:
 def with_platform_name(text: str, file: str, name: str) -> str:
     """Return a blueprint's text with another ``metadata.name``.
 
-    Parameters
-    ----------
-    text
-        The text of a valid blueprint.
-    file
-        Its name in messages.
-    name
-        The name.
-
-    Raises
-    ------
-    UserError
-        If the name cannot be changed on its own, for example because it is an alias of another value.
+    text: The text of a valid blueprint.
+    file: Its name in messages.
+    Raises UserError if the name cannot be changed on its own, for example because it is an alias of another
+        value.
     """
     remedy = f"write `name: {name}` into metadata by hand"
     return _with_value(text, composer.parse(text, file), ("metadata", "name"), name, remedy)
@@ -62,21 +45,9 @@ def with_platform_name(text: str, file: str, name: str) -> str:
 def with_snapshot(text: str, file: str, pool: str, snapshot_id: str) -> str:
     """Return a blueprint's text with the id of the image snapshot of a pool.
 
-    Parameters
-    ----------
-    text
-        The text of a valid blueprint in which the pool has an ``ebsSnapshot``.
-    file
-        Its name in messages.
-    pool
-        Name of the pool.
-    snapshot_id
-        Id of the snapshot.
-
-    Raises
-    ------
-    UserError
-        If the id cannot be changed on its own, for example because the section is an alias of another value.
+    text: The text of a valid blueprint in which the pool has an ``ebsSnapshot``.
+    Raises UserError if the id cannot be changed on its own, for example because the section is an alias of
+        another value.
     """
     document = composer.parse(text, file)
     [index] = [i for i, each in enumerate(document.value(("spec", "pools"))) if each["name"] == pool]

@@ -18,14 +18,9 @@ _Describe = Callable[[Node, Path, ErrorDetails], str]
 def message(node: Node, path: Path, detail: ErrorDetails) -> str:
     """Return the message of one of pydantic's errors.
 
-    Parameters
-    ----------
-    node
-        The node at the place of the error, or its closest ancestor.
-    path
-        Place of the error.
-    detail
-        Pydantic's description of the error.
+    node: The node at the place of the error, or its closest ancestor.
+    path: Place of the error.
+    detail: Pydantic's description of the error.
     """
     return _MESSAGES.get(detail["type"], _other)(node, path, detail)
 

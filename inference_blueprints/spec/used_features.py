@@ -19,12 +19,8 @@ def support_of(spec: Spec, features: Sequence[Feature] | None = None) -> Support
     What a file chooses is a feature: a key of a `Choice`, and an optional section of the platform. If no
     feature of the catalogue has its key or a key above it, it is a feature without proofs.
 
-    Parameters
-    ----------
-    spec
-        The platform.
-    features
-        Those of a catalogue; None for the shipped ones.
+    spec: The platform.
+    features: Those of a catalogue; None for the shipped ones.
     """
     known = catalog.features() if features is None else features
     used = {*_values(spec.model_dump(mode="json", by_alias=True, exclude_none=True)), *_accelerators(spec)}

@@ -18,21 +18,14 @@ from inference_contracts.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The result of checking a document against the types.
-
-    Parameters
-    ----------
-    blueprint
-        The blueprint, with holes in place of values that do not fit the types.
-    is_complete
-        Whether the blueprint has no holes.
-    problems
-        One error per value that does not fit, without values that the document has already reported.
-    """
+    """The result of checking a document against the types."""
 
     blueprint: Blueprint
+    """The blueprint, with holes in place of values that do not fit the types."""
     is_complete: bool
+    """Whether the blueprint has no holes."""
     problems: tuple[Problem, ...] = ()
+    """One error per value that does not fit, without values that the document has already reported."""
 
 
 def validate(document: Document) -> Validation:

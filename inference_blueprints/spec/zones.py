@@ -10,9 +10,6 @@ from inference_catalog.addresses import DEFAULT_ZONES
 def platform_zones(environment: Environment) -> list[str]:
     """Return the zones that the blueprint names, or the first that the catalogue knows; no account is asked.
 
-    Parameters
-    ----------
-    environment
-        The blueprint's section; without zones its region is one that the catalogue knows.
+    environment: The blueprint's section; without zones its region is one that the catalogue knows.
     """
     return list(environment.availability_zones or catalog.regions()[environment.region][:DEFAULT_ZONES])

@@ -19,21 +19,14 @@ from inference_local.streaming.streaming_run import run_streaming
 
 @dataclass(frozen=True, slots=True)
 class CallerOutcomes:
-    """What the callers got.
-
-    Parameters
-    ----------
-    real_time
-        What callers with a deadline got. None if no model has any.
-    streaming
-        What came of a replayed stream. None without streaming jobs.
-    parts
-        Further rows of the table of parts.
-    """
+    """What the callers got."""
 
     real_time: RealTimeOutcome | None = None
+    """What callers with a deadline got. None if no model has any."""
     streaming: StreamingOutcome | None = None
+    """What came of a replayed stream. None without streaming jobs."""
     parts: tuple[PlatformPart, ...] = ()
+    """Further rows of the table of parts."""
 
 
 NO_CALLERS = CallerOutcomes()
@@ -55,25 +48,10 @@ def run_callers(
 ) -> CallerOutcomes:
     """Run ad servers for models with a deadline, then the streaming job.
 
-    Parameters
-    ----------
-    models
-        The running models.
-    run_directory
-        Folder of the run.
-    engines
-        Their engines.
-    steps
-        Where progress is shown.
-    seconds
-        How long pages and events arrive. None for the default.
-
-    Raises
-    ------
-    UserError
-        If a Java program cannot be built or does not start.
-    ProcessDied
-        If a program ends that was not killed.
+    steps: Where progress is shown.
+    seconds: How long pages and events arrive. None for the default.
+    Raises UserError if a Java program cannot be built or does not start. Raises ProcessDied if a program ends
+        that was not killed.
     """
     real_time, streaming = None, None
     parts: tuple[PlatformPart, ...] = ()

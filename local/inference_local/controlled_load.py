@@ -33,20 +33,12 @@ _Done = TypeVar("_Done")
 
 @dataclass(frozen=True, slots=True)
 class ControlledLoad:
-    """What clients and controllers did.
-
-    Parameters
-    ----------
-    runs
-        Both ramps.
-    parts
-        Further rows of the table of parts.
-    scaling, batch, controllers
-        Outcomes.
-    """
+    """What clients and controllers did."""
 
     runs: list[ModelRun]
+    """Both ramps."""
     parts: tuple[PlatformPart, ...]
+    """Further rows of the table of parts."""
     scaling: ScalingOutcome
     batch: tuple[BatchOutcome, ...]
     controllers: ControllerOutcomes
@@ -63,23 +55,10 @@ def run_controlled(
 ) -> ControlledLoad:
     """Send the load while the controllers run.
 
-    Parameters
-    ----------
-    platform
-        A platform with controllers that was started.
-    models
-        Its models.
-    kind
-        Its engines.
-    steps
-        Where progress is shown: four steps.
-    seconds
-        How long requests arrive in each ramp. None for the default.
-
-    Raises
-    ------
-    UserError
-        If a step fails.
+    platform: A platform with controllers that was started.
+    steps: Where progress is shown: four steps.
+    seconds: How long requests arrive in each ramp. None for the default.
+    Raises UserError if a step fails.
     """
     ramp = seconds or CONTROLLED_RAMP_SECONDS
     controlled, parts = platform.control(steps, ramp)

@@ -254,10 +254,7 @@ def prepare(
 def provide_dynamo() -> None:
     """Let this process import Dynamo's replay, for `blueprints tune` and `blueprints benchmark`.
 
-    Raises
-    ------
-    UserError
-        If it is not installed.
+    Raises UserError if it is not installed.
     """
     from inference_local.environments.dynamo import provide_dynamo as provide
 
@@ -265,15 +262,7 @@ def provide_dynamo() -> None:
 
 
 def verify_local(loaded: LoadedBlueprint, run_directory: Path) -> Iterator[CheckResult]:
-    """Check the platform that runs here, for `blueprints verify --local`.
-
-    Parameters
-    ----------
-    loaded
-        Its blueprint.
-    run_directory
-        Folder of its run.
-    """
+    """Check the platform that runs here, for `blueprints verify --local`."""
     from inference_local.verification import local_verification
 
     return local_verification.verify_local(loaded, run_directory)

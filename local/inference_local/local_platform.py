@@ -58,30 +58,20 @@ _STEP_COUNT = 4
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A started platform.
-
-    Parameters
-    ----------
-    endpoints
-        The endpoint of each model.
-    parts
-        Which parts are real, emulated, simulated or stubbed.
-    replacements
-        Settings of the plan that have another value on this machine.
-    batch
-        The batch API. None if no workers run.
-    signals
-        The signal store. None if the blueprint has none.
-    processes
-        Its frontends and worker processes.
-    """
+    """A started platform."""
 
     endpoints: tuple[LocalEndpoint, ...]
+    """The endpoint of each model."""
     parts: tuple[PlatformPart, ...]
+    """Which parts are real, emulated, simulated or stubbed."""
     replacements: tuple[Replacement, ...] = ()
+    """Settings of the plan that have another value on this machine."""
     batch: RunningBatch | None = None
+    """The batch API. None if no workers run."""
     signals: RunningSignals | None = None
+    """The signal store. None if the blueprint has none."""
     processes: tuple[ServedProcess, ...] = ()
+    """Its frontends and worker processes."""
 
 
 class LocalPlatform:
@@ -89,15 +79,10 @@ class LocalPlatform:
 
     Use it as a context manager.
 
-    Parameters
-    ----------
-    run_directory
-        Folder for templates, logs and records. Files of an earlier run are removed.
-    engines
-        The engines. By default, simulated ones.
-    control_plane
-        Whether the EKS cluster is a real Kubernetes API server with fake nodes. Otherwise, objects are only
-        recorded.
+    run_directory: Folder for templates, logs and records. Files of an earlier run are removed.
+    engines: The engines. By default, simulated ones.
+    control_plane: Whether the EKS cluster is a real Kubernetes API server with fake nodes. Otherwise, objects
+        are only recorded.
     """
 
     def __init__(
@@ -142,19 +127,10 @@ class LocalPlatform:
     def start(self, steps: Steps) -> Deployed:
         """Synthesise, deploy and serve.
 
-        Parameters
-        ----------
-        steps
-            Where progress is shown.
-
-        Raises
-        ------
-        UserError
-            If the engines cannot run a part of the blueprint, or the app cannot be synthesised or deployed.
-        ProcessDied
-            If a process ends during the start.
-        NotReady
-            If the engines do not register in time.
+        steps: Where progress is shown.
+        Raises UserError if the engines cannot run a part of the blueprint, or the app cannot be synthesised
+            or deployed. Raises ProcessDied if a process ends during the start. Raises NotReady if the engines
+            do not register in time.
         """
         self._engines.check()
         empty_directory(self._directory)
@@ -203,19 +179,10 @@ class LocalPlatform:
     def control(self, steps: Steps, ramp_seconds: float) -> tuple[ControlledRun, tuple[PlatformPart, ...]]:
         """Start Prometheus. Return the controllers, and their rows of the table of parts.
 
-        Parameters
-        ----------
-        steps
-            Where progress is shown; one step.
-        ramp_seconds
-            Length of each ramp of the load.
-
-        Raises
-        ------
-        RuntimeError
-            Before `start`.
-        UserError
-            If Prometheus does not start, or an object or a function was not deployed.
+        steps: Where progress is shown; one step.
+        ramp_seconds: Length of each ramp of the load.
+        Raises RuntimeError before `start`. Raises UserError if Prometheus does not start, or an object or a
+            function was not deployed.
         """
         serving, emulator = self._started()
         blueprint = self._loaded.blueprint
@@ -237,17 +204,8 @@ class LocalPlatform:
     def run_batch_beside(self, requests: int) -> BatchOutcome:
         """Run a batch job without killing its workers.
 
-        Parameters
-        ----------
-        requests
-            Number of its requests.
-
-        Raises
-        ------
-        RuntimeError
-            If there are no workers.
-        UserError
-            If the batch API refuses the job, or it takes too long.
+        Raises RuntimeError if there are no workers. Raises UserError if the batch API refuses the job, or it
+        takes too long.
         """
         if self._batch is None:
             raise RuntimeError("the blueprint has no batch")
@@ -256,17 +214,8 @@ class LocalPlatform:
     def follow_load(self, steps: Steps) -> tuple[ElasticRun, tuple[PlatformPart, ...]]:
         """Start Prometheus. Return what lets workers follow the load, and its rows of the table of parts.
 
-        Parameters
-        ----------
-        steps
-            Where progress is shown; one step.
-
-        Raises
-        ------
-        RuntimeError
-            Before `start`.
-        UserError
-            If Prometheus does not start, or a role has no ScaledObject.
+        Raises RuntimeError before `start`. Raises UserError if Prometheus does not start, or a role has no
+        ScaledObject.
         """
         serving, emulator = self._started()
         blueprint = self._loaded.blueprint
@@ -278,17 +227,9 @@ class LocalPlatform:
     def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
         """Run a job in each batch queue while its workers are killed. Return None if there are no workers.
 
-        Parameters
-        ----------
-        steps
-            Where progress is shown: one step, if there are workers.
-
-        Raises
-        ------
-        UserError
-            If the batch API refuses a job, or a job takes too long.
-        ProcessDied
-            If a process ends unexpectedly.
+        steps: Where progress is shown: one step, if there are workers.
+        Raises UserError if the batch API refuses a job, or a job takes too long. Raises ProcessDied if a
+            process ends unexpectedly.
         """
         if self._batch is None or self._batch.running is None:
             return None
@@ -301,23 +242,9 @@ class LocalPlatform:
     def kill_workers(self, steps: Steps, *, replace: bool) -> tuple[WorkerLoss, ...]:
         """Kill one worker process per role while streams are in flight, and count their outcomes.
 
-        Parameters
-        ----------
-        steps
-            Where progress is shown; one step.
-        replace
-            Whether to start the killed processes again, which takes ten more seconds.
-
-        Raises
-        ------
-        RuntimeError
-            Before `start`.
-        UserError
-            If a frontend does not answer.
-        ProcessDied
-            If a process ends unexpectedly.
-        NotReady
-            If the replacements do not register in time.
+        replace: Whether to start the killed processes again, which takes ten more seconds.
+        Raises RuntimeError before `start`. Raises UserError if a frontend does not answer. Raises ProcessDied
+            if a process ends unexpectedly. Raises NotReady if the replacements do not register in time.
         """
         if self._serving is None:
             raise RuntimeError("the platform is not started")
@@ -332,10 +259,7 @@ class LocalPlatform:
     def restarts(self, say: Callable[[str], None]) -> Restarts:
         """Return the restarts of this platform's processes, which `restart_workers` counts.
 
-        Parameters
-        ----------
-        say
-            Called with a line for each restart.
+        say: Called with a line for each restart.
         """
         return Restarts(self._processes, say)
 
@@ -348,10 +272,7 @@ class LocalPlatform:
     def check(self) -> None:
         """Make sure that every process still runs.
 
-        Raises
-        ------
-        ProcessDied
-            If one has exited, with its exit code and last log lines.
+        Raises ProcessDied if one has exited, with its exit code and last log lines.
         """
         for check in self._checks:
             check()

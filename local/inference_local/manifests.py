@@ -23,22 +23,10 @@ def validate_manifest(manifest: Mapping[str, Any], kubernetes_version: str) -> l
     Built-in kinds are checked by ``kubernetes-validate`` (strict), kinds of custom resource definitions
     against ``kubernetes_schemas/<group>_<version>_<Kind>.json`` (JSON Schema, draft 2020-12).
 
-    Parameters
-    ----------
-    manifest
-        The object, parsed from YAML or JSON.
-    kubernetes_version
-        Version of the cluster, such as ``1.35``.
-
-    Returns
-    -------
-    list[str]
-        Errors, each with kind, name and path of the field. Empty if the object is valid.
-
-    Raises
-    ------
-    UserError
-        If there are no schemas for this Kubernetes version.
+    manifest: The object, parsed from YAML or JSON.
+    kubernetes_version: Version of the cluster, such as ``1.35``.
+    Returns: Errors, each with kind, name and path of the field. Empty if the object is valid.
+    Raises UserError if there are no schemas for this Kubernetes version.
     """
     missing = [key for key in ("apiVersion", "kind", "metadata") if not manifest.get(key)]
     if missing:

@@ -54,29 +54,14 @@ def replay(
 ) -> list[ModelRun]:
     """Replay the trace, scaled to each model's workload, against all models at once.
 
-    Parameters
-    ----------
-    loaded
-        The blueprint, which states the workloads.
-    running
-        The running models.
-    engines
-        Their engines. They bound the rate and the time of an answer.
-    steps
-        Where progress is shown: one step.
-    seconds
-        How long requests arrive. None for the default.
-    follows_ramp
-        Whether the rate rises to the peak and falls again.
-    ramp
-        How the rate rises and falls.
-    title
-        What the step does.
-
-    Raises
-    ------
-    UserError
-        If the blueprint has a model that is not running, or an endpoint stops answering.
+    loaded: The blueprint, which states the workloads.
+    engines: Their engines. They bound the rate and the time of an answer.
+    steps: Where progress is shown: one step.
+    seconds: How long requests arrive. None for the default.
+    follows_ramp: Whether the rate rises to the peak and falls again.
+    ramp: How the rate rises and falls.
+    title: What the step does.
+    Raises UserError if the blueprint has a model that is not running, or an endpoint stops answering.
     """
     models = loaded.blueprint.spec.models
     by_name = {model.name: model for model in running}
@@ -125,28 +110,15 @@ def write_report(
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
-    Parameters
-    ----------
-    runs
-        The result of `replay`.
-    parts
-        Which parts of the platform are real, emulated, simulated or stubbed.
-    run_directory
-        Folder of the run.
-    engines
-        The engines that answered. They say whether times mean something, and what their replay changed.
-    replacements
-        Settings of the plan that have another value on this machine.
-    worker_losses
-        Outcomes of the streams whose worker was killed. None if no worker was killed.
-    batch
-        Outcomes of the batch jobs. None if none ran.
-    scaling
-        How workers followed the load. None if their number was fixed.
-    controllers
-        What the controllers did. None if they did not run.
-    callers
-        What callers with a deadline and streaming jobs got.
+    runs: The result of `replay`.
+    parts: Which parts of the platform are real, emulated, simulated or stubbed.
+    engines: The engines that answered. They say whether times mean something, and what their replay changed.
+    replacements: Settings of the plan that have another value on this machine.
+    worker_losses: Outcomes of the streams whose worker was killed. None if no worker was killed.
+    batch: Outcomes of the batch jobs. None if none ran.
+    scaling: How workers followed the load. None if their number was fixed.
+    controllers: What the controllers did. None if they did not run.
+    callers: What callers with a deadline and streaming jobs got.
     """
     report = build_report(
         blueprint=loaded.file,

@@ -19,15 +19,8 @@ NOT_BEGUN = "new_request"
 async def moved_streams(session: aiohttp.ClientSession, frontends: Sequence[str], kind: str) -> int:
     """Return how often Dynamo's frontends have moved streams of a kind to another worker.
 
-    Parameters
-    ----------
-    frontends
-        Their URLs, without ``/v1``.
-
-    Raises
-    ------
-    UserError
-        If a frontend does not answer.
+    frontends: Their URLs, without ``/v1``.
+    Raises UserError if a frontend does not answer.
     """
     pages = await asyncio.gather(*(_metrics(session, frontend) for frontend in frontends))
     wanted = (f'migration_type="{kind}"', 'outcome="success"')

@@ -54,29 +54,15 @@ def run(
 ) -> None:
     """Deploy a blueprint to this machine, replay a public trace, kill workers, and report.
 
-    Parameters
-    ----------
-    run_directory
-        Folder of the run.
-    seconds
-        How long requests arrive. None for the default.
-    keep
-        Whether to keep running after the report, until a signal arrives.
-    console
-        Where progress and the report are printed.
-    reported
-        Called with the report, before the platform keeps running.
-    engines
-        The engines that serve the models.
-    control_plane
-        Whether to deploy to a real Kubernetes API server.
-    gguf
-        A file of GGUF to serve in place of random weights.
-
-    Raises
-    ------
-    UserError
-        If a step fails, or the blueprint has no Kubernetes API server. No process is left running.
+    seconds: How long requests arrive. None for the default.
+    keep: Whether to keep running after the report, until a signal arrives.
+    console: Where progress and the report are printed.
+    reported: Called with the report, before the platform keeps running.
+    engines: The engines that serve the models.
+    control_plane: Whether to deploy to a real Kubernetes API server.
+    gguf: A file of GGUF to serve in place of random weights.
+    Raises UserError if a step fails, or the blueprint has no Kubernetes API server. No process is left
+        running.
     """
     if control_plane and loaded.blueprint.spec.cluster.eks is None:
         raise UserError(
@@ -189,18 +175,10 @@ def replay_again(
 ) -> Report:
     """Replay the trace against a running platform, and replace its report.
 
-    Parameters
-    ----------
-    loaded
-        The blueprint, which states the workloads.
-    state
-        The running platform.
-    run_directory
-        Folder of the run.
-    seconds
-        How long requests arrive. None for the default.
-    console
-        Where progress and report are shown.
+    loaded: The blueprint, which states the workloads.
+    state: The running platform.
+    seconds: How long requests arrive. None for the default.
+    console: Where progress and report are shown.
     """
     kind = ENGINE_KINDS[state.engines](loaded.blueprint)
     runs = replay(loaded, state.models, kind, steps=Steps(console, 1), seconds=seconds)

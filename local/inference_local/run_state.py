@@ -24,118 +24,72 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RunningModel:
-    """A running model.
-
-    Parameters
-    ----------
-    name
-        Name under which the OpenAI API serves it.
-    base_url
-        Base URL of the OpenAI API, ending in ``/v1``.
-    context_length
-        Maximum length of prompt and answer together, in tokens.
-    """
+    """A running model."""
 
     name: str
+    """Name under which the OpenAI API serves it."""
     base_url: str
+    """Base URL of the OpenAI API, ending in ``/v1``."""
     context_length: int
+    """Maximum length of prompt and answer together, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBatch:
-    """A running batch API.
-
-    Parameters
-    ----------
-    base_url
-        Base URL for clients of the OpenAI API, ending in ``/v1``.
-    platform
-        ``metadata.name``. Tokens are valid for this platform only.
-    team, role
-        The team that submits jobs from this machine, and the ARN of one of its roles.
-    environment
-        Variables that point AWS clients at the emulator. Its credentials are not secret.
-    """
+    """A running batch API."""
 
     base_url: str
+    """Base URL for clients of the OpenAI API, ending in ``/v1``."""
     platform: str
+    """``metadata.name``. Tokens are valid for this platform only."""
     team: str
+    """The team that submits jobs from this machine."""
     role: str
+    """The ARN of one of its roles."""
     environment: Mapping[str, str]
+    """Variables that point AWS clients at the emulator. Its credentials are not secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningSignals:
-    """A running signal store.
-
-    Parameters
-    ----------
-    address
-        Its address.
-    environment
-        Variables with the credentials that sign its tokens. They are not secret.
-    """
+    """A running signal store."""
 
     address: StoreAddress
     environment: Mapping[str, str]
+    """Variables with the credentials that sign its tokens. They are not secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A run as other commands see it.
-
-    Parameters
-    ----------
-    pid
-        Process that owns the run.
-    phase
-        ``starting`` until the report is written, then ``ready``.
-    parts
-        Which parts of the run are real, emulated, simulated or stubbed.
-    batch
-        Its batch API. None if no workers run.
-    signals
-        Its signal store. None if the blueprint has none.
-    engines
-        Its engines.
-    replacements
-        Settings of the plan that have another value on this machine.
-    processes
-        Its frontends and worker processes.
-    """
+    """A run as other commands see it."""
 
     pid: int
+    """Process that owns the run."""
     blueprint: str
     phase: Literal["starting", "ready"] = "starting"
+    """``starting`` until the report is written, then ``ready``."""
     models: tuple[RunningModel, ...] = ()
     parts: tuple[PlatformPart, ...] = ()
+    """Which parts of the run are real, emulated, simulated or stubbed."""
     batch: RunningBatch | None = None
+    """Its batch API. None if no workers run."""
     signals: RunningSignals | None = None
+    """Its signal store. None if the blueprint has none."""
     engines: EngineName = EngineName.SIMULATED
     replacements: tuple[Replacement, ...] = ()
+    """Settings of the plan that have another value on this machine."""
     processes: tuple[ServedProcess, ...] = ()
+    """Its frontends and worker processes."""
 
 
 class RunClaim:
-    """A lock on a run directory. The kernel releases it when the owner dies.
-
-    Parameters
-    ----------
-    run_directory
-        Folder of the run.
-    """
+    """A lock on a run directory. The kernel releases it when the owner dies."""
 
     def __init__(self, run_directory: Path) -> None:
         self._path = _state_path(run_directory)
 
     def publish(self, state: RunState) -> None:
-        """Write the state of the run for other commands.
-
-        Parameters
-        ----------
-        state
-            The state.
-        """
+        """Write the state of the run for other commands."""
         draft = self._path.with_suffix(".draft")
         draft.write_text(json.dumps(asdict(state), indent=2), encoding="utf-8")
         draft.replace(self._path)
@@ -145,15 +99,8 @@ class RunClaim:
 def claim(run_directory: Path) -> Iterator[RunClaim]:
     """Lock a run directory for the duration of a run.
 
-    Parameters
-    ----------
-    run_directory
-        Folder of the run. It is created if it does not exist.
-
-    Raises
-    ------
-    UserError
-        If another run holds the directory.
+    run_directory: Folder of the run. It is created if it does not exist.
+    Raises UserError if another run holds the directory.
     """
     run_directory.mkdir(parents=True, exist_ok=True)
     with _lock_path(run_directory).open("a") as lock:
@@ -170,13 +117,7 @@ def claim(run_directory: Path) -> Iterator[RunClaim]:
 
 
 def live_state(run_directory: Path) -> RunState | None:
-    """Return the state of the run that uses a folder. None if there is none.
-
-    Parameters
-    ----------
-    run_directory
-        Folder of the run.
-    """
+    """Return the state of the run that uses a folder. None if there is none."""
     if not _is_locked(run_directory):
         return None
     try:
@@ -206,22 +147,9 @@ def live_state(run_directory: Path) -> RunState | None:
 def stop(run_directory: Path, timeout_seconds: float = 30.0) -> bool:
     """Stop the run that uses a folder, and wait until it has cleaned up.
 
-    Parameters
-    ----------
-    run_directory
-        Folder of the run.
-    timeout_seconds
-        How long to wait.
-
-    Returns
-    -------
-    bool
-        False if nothing was running.
-
-    Raises
-    ------
-    UserError
-        If the run does not end in time.
+    timeout_seconds: How long to wait.
+    Returns: False if nothing was running.
+    Raises UserError if the run does not end in time.
     """
     state = live_state(run_directory)
     if state is None:

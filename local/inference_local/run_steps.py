@@ -13,14 +13,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 class Step:
     """A running step.
 
-    Parameters
-    ----------
-    progress
-        The bar. None without a terminal.
-    title
-        What the step does.
-    say
-        Prints a line that stays.
+    progress: The bar. None without a terminal.
+    title: What the step does.
+    say: Prints a line that stays.
     """
 
     def __init__(self, progress: Progress | None, title: str, say: Callable[[str], None]) -> None:
@@ -32,24 +27,14 @@ class Step:
     def update(self, done: float | None = None, total: float | None = None, detail: str = "") -> None:
         """Show the progress of the step.
 
-        Parameters
-        ----------
-        done, total
-            Units done, and units in total. Without them the bar shows activity only.
-        detail
-            The current action.
+        done, total: Units done, and units in total. Without them the bar shows activity only.
+        detail: The current action.
         """
         if self._progress and self._task is not None:
             self._progress.update(self._task, completed=done, total=total, detail=detail)
 
     def tell(self, line: str) -> None:
-        """Show a line about an action that may take minutes, also without a terminal.
-
-        Parameters
-        ----------
-        line
-            The line.
-        """
+        """Show a line about an action that may take minutes, also without a terminal."""
         self.update(detail=line)
         if self._progress is None:
             self._say(f"  {line}")
@@ -58,12 +43,8 @@ class Step:
 class Steps:
     """Shows the steps of a run.
 
-    Parameters
-    ----------
-    console
-        Where they are shown.
-    count
-        Number of steps.
+    console: Where they are shown.
+    count: Number of steps.
     """
 
     def __init__(self, console: Console, count: int) -> None:
@@ -75,10 +56,7 @@ class Steps:
     def step(self, title: str) -> Iterator[Step]:
         """Show one step from start to end. Its last line contains `Step.result`.
 
-        Parameters
-        ----------
-        title
-            What the step does, in the imperative.
+        title: What the step does, in the imperative.
         """
         self._number += 1
         label = f"[{self._number}/{self._count}] {title}"
@@ -104,10 +82,7 @@ class Steps:
     def say(self, text: str) -> None:
         """Print a line that stays. A terminal wraps it at words; elsewhere it is one line.
 
-        Parameters
-        ----------
-        text
-            The line.
+        text: The line.
         """
         is_one_line = not self._console.is_terminal
         self._console.print(text, markup=False, highlight=False, soft_wrap=is_one_line)

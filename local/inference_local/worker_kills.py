@@ -25,22 +25,15 @@ _LONGEST_PROMPT = 3000
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """When the workers of a role are killed.
-
-    Parameters
-    ----------
-    streams_per_worker, most_streams
-        Number of streams that are sent.
-    begun_share
-        Share of the streams that have their first token when the worker is killed.
-    migration_type
-        The label in the frontend's metrics for the streams of such a worker.
-    """
+    """When the workers of a role are killed."""
 
     streams_per_worker: int
     most_streams: int
+    """`streams_per_worker`, `most_streams`: Number of streams that are sent."""
     begun_share: float
+    """Share of the streams that have their first token when the worker is killed."""
     migration_type: str
+    """The label in the frontend's metrics for the streams of such a worker."""
 
 
 #: A worker that generates tokens is killed when all streams have begun. A prefill worker is killed when one
@@ -54,22 +47,10 @@ def kill_workers(serving: LocalServing, on_progress: Callable[[str], None]) -> t
 
     Prefill workers are killed first. `LocalServing.replace_killed` replaces the killed processes.
 
-    Parameters
-    ----------
-    serving
-        The deployments, with all workers running.
-    on_progress
-        Called with a description of the current action.
-
-    Returns
-    -------
-    tuple of WorkerLoss
-        One per role and deployment. A role with a single worker is skipped.
-
-    Raises
-    ------
-    UserError
-        If a frontend does not answer.
+    serving: The deployments, with all workers running.
+    on_progress: Called with a description of the current action.
+    Returns: One per role and deployment. A role with a single worker is skipped.
+    Raises UserError if a frontend does not answer.
     """
     prefilling = [each for each in serving.first_workers() if each.role == "prefill"]
     writing = [each for each in serving.first_workers() if each.role != "prefill"]

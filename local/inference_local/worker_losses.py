@@ -9,33 +9,21 @@ from inference_blueprints.serving.types import Role
 
 @dataclass(frozen=True, slots=True)
 class WorkerLoss:
-    """The outcome of killing one worker process while it served requests.
-
-    Parameters
-    ----------
-    deployment
-        Release of the deployment.
-    role
-        Role of its workers.
-    workers
-        Number of workers of that role.
-    killed
-        Number of killed workers. 0 if the role has one worker, because no other could continue its streams.
-    streams
-        Streams in flight in the deployment, on any worker.
-    moved
-        How often the frontends moved a stream to another worker.
-    lost
-        Streams that did not return every requested token.
-    """
+    """The outcome of killing one worker process while it served requests."""
 
     deployment: str
+    """Release of the deployment."""
     role: Role
     workers: int
+    """Number of workers of that role."""
     killed: int = 0
+    """Number of killed workers. 0 if the role has one worker, because no other could continue its streams."""
     streams: int = 0
+    """Streams in flight in the deployment, on any worker."""
     moved: int = 0
+    """How often the frontends moved a stream to another worker."""
     lost: int = 0
+    """Streams that did not return every requested token."""
 
     @property
     def completed(self) -> int:

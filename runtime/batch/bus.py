@@ -12,13 +12,7 @@ from inference_contracts.batch_names import EVENT_SOURCE
 
 
 def tell(kind: str, detail: Mapping[str, Any]) -> None:
-    """Put an event on the bus.
-
-    Raises
-    ------
-    RuntimeError
-        If the bus rejects the event.
-    """
+    """Put an event on the bus. Raises RuntimeError if the bus rejects the event."""
     entry = {"Source": EVENT_SOURCE, "DetailType": kind, "Detail": json.dumps(detail)}
     answer = boto3.client("events").put_events(Entries=[entry])
     if answer["FailedEntryCount"]:

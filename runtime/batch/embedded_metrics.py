@@ -30,14 +30,9 @@ def emit(
 ) -> None:
     """Write metrics.
 
-    Parameters
-    ----------
-    figures
-        Values by metric name.
-    dimensions
-        Dimensions of each metric, by name.
-    also_by
-        Subsets of the dimensions. Each metric is also recorded by each of them, summed over the others.
+    figures: Values by metric name.
+    dimensions: Dimensions of each metric, by name.
+    also_by: Subsets of the dimensions. Each metric is also recorded by each of them, summed over the others.
     """
     directive = {
         "Namespace": batch_names.METRIC_NAMESPACE,

@@ -21,17 +21,13 @@ _READ_PARTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CopiedPart:
-    """A byte range of an object that S3 copies by itself.
-
-    Parameters
-    ----------
-    start, end
-        First byte, and the byte after the last.
-    """
+    """A byte range of an object that S3 copies by itself."""
 
     key: str
     start: int
+    """First byte."""
     end: int
+    """The byte after the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +40,7 @@ class ReadPart:
 def plan_parts(sizes: Mapping[str, int]) -> tuple[list[CopiedPart], list[ReadPart]]:
     """Return the parts that join objects. Parts to read follow parts to copy.
 
-    Parameters
-    ----------
-    sizes
-        Sizes in bytes by key. Empty objects are left out.
+    sizes: Sizes in bytes by key. Empty objects are left out.
     """
     copied = {key: list(_ranges(key, size)) for key, size in sizes.items() if size >= LEAST_PART_BYTES}
     read = {key: size for key, size in sizes.items() if 0 < size < LEAST_PART_BYTES}

@@ -36,10 +36,7 @@ class InputFaultError(Exception):
 class Objects:
     """The batch bucket, and inputs of jobs in other buckets.
 
-    Parameters
-    ----------
-    bucket
-        Name of the batch bucket.
+    bucket: Name of the batch bucket.
     """
 
     def __init__(self, bucket: str) -> None:
@@ -52,12 +49,7 @@ class Objects:
         A HEAD request would not tell: its errors have no code, and it succeeds for an archived object
         (Amazon S3 API Reference, HeadObject).
 
-        Raises
-        ------
-        InputFaultError
-            If it cannot be read.
-        AwsBusyError
-            If S3 cannot answer now.
+        Raises InputFaultError if it cannot be read. Raises AwsBusyError if S3 cannot answer now.
         """
         answer = self._of_input(bucket, key)
         answer["Body"].close()
@@ -66,12 +58,8 @@ class Objects:
     def stream(self, bucket: str, key: str, *, start: int, etag: str) -> Iterator[bytes]:
         """Iterate over the content of an input, starting at a byte.
 
-        Raises
-        ------
-        InputFaultError
-            If it has changed, or cannot be read any more.
-        AwsBusyError
-            If S3 cannot answer now.
+        Raises InputFaultError if it has changed, or cannot be read any more. Raises AwsBusyError if S3 cannot
+        answer now.
         """
         answer = self._of_input(bucket, key, Range=f"bytes={start}-", IfMatch=etag)
         try:
@@ -109,23 +97,14 @@ class Objects:
             time.sleep(random.uniform(wait / 2, wait))  # noqa: S311 - no secret
 
     def read(self, key: str) -> bytes:
-        """Return a small object of the batch bucket.
-
-        Raises
-        ------
-        ClientError
-            If the object is missing.
-        """
+        """Return a small object of the batch bucket. Raises ClientError if the object is missing."""
         with closing(self._client.get_object(Bucket=self._bucket, Key=key)["Body"]) as body:
             return cast(bytes, body.read())
 
     def pieces(self, key: str) -> Iterator[bytes]:
         """Iterate over the content of an object of the batch bucket.
 
-        Raises
-        ------
-        ClientError
-            If the object is missing.
+        Raises ClientError if the object is missing.
         """
         with closing(self._client.get_object(Bucket=self._bucket, Key=key)["Body"]) as body:
             yield from body.iter_chunks(_CHUNK_BYTES // 16)
@@ -138,15 +117,8 @@ class Objects:
     def delete_below(self, prefix: str, *, has_time: Callable[[], bool]) -> bool:
         """Delete the objects of the batch bucket below a prefix, and return whether all are deleted.
 
-        Parameters
-        ----------
-        has_time
-            Returns whether another thousand objects may be deleted.
-
-        Raises
-        ------
-        RuntimeError
-            If S3 does not delete an object.
+        has_time: Returns whether another thousand objects may be deleted.
+        Raises RuntimeError if S3 does not delete an object.
         """
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
         for page in pages:
@@ -175,10 +147,7 @@ class Objects:
     def join(self, sources: Mapping[str, int], target: str) -> None:
         """Join objects of the batch bucket into one, in any order. S3 copies large ones by itself.
 
-        Parameters
-        ----------
-        target
-            Key of the joined object.
+        target: Key of the joined object.
         """
         copied, read = plan_parts(sources)
         if not copied and len(read) <= 1:

@@ -123,10 +123,7 @@ def meaning_of(error: BaseException) -> S3Meaning:
 def explanation(address: str, error: BaseException) -> str:
     """Return an object's address, what is wrong with it by S3's answer, and what to do.
 
-    Parameters
-    ----------
-    address
-        ``s3://bucket/key``.
+    address: ``s3://bucket/key``.
     """
     if isinstance(error, ParamValidationError):
         return f"{address} {_NO_ADDRESS}"

@@ -72,12 +72,8 @@ def main(environment: Mapping[str, str]) -> int:
 def prompt(words: Sequence[str], blocks: Sequence[Sequence[int]]) -> str:
     """Return the text of blocks: words chosen by a seed, each with a space before it.
 
-    Parameters
-    ----------
-    words
-        The words to choose from.
-    blocks
-        Blocks, each with a number of words and a seed.
+    words: The words to choose from.
+    blocks: Blocks, each with a number of words and a seed.
     """
     return "".join(
         f" {word}"

@@ -42,14 +42,9 @@ def handle(_event: object, _context: object) -> None:
 def ask(model: str, url: str, task: str) -> str:
     """Ask a model and return what is wrong with its answer; empty if nothing is.
 
-    Parameters
-    ----------
-    model
-        Name under which it is served.
-    url
-        Address of its API, to ``/v1``.
-    task
-        ``generate``, ``embed`` or ``images``.
+    model: Name under which it is served.
+    url: Address of its API, to ``/v1``.
+    task: ``generate``, ``embed`` or ``images``.
     """
     path, fields = _REQUESTS[task]
     body = json.dumps({"model": model, **fields}).encode()
@@ -70,16 +65,9 @@ def ask(model: str, url: str, task: str) -> str:
 def report(platform: str, model: str, milliseconds: float, error: str) -> Mapping[str, object]:
     """Return the report on one model in the embedded metric format.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    model
-        Name of the model.
-    milliseconds
-        Time until the whole answer was there.
-    error
-        What is wrong; empty if nothing is.
+    platform: `metadata.name`.
+    milliseconds: Time until the whole answer was there.
+    error: What is wrong; empty if nothing is.
     """
     dimensions = {canary_names.PLATFORM_DIMENSION: platform, canary_names.MODEL_DIMENSION: model}
     directive = {

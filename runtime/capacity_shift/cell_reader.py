@@ -19,39 +19,24 @@ _logger = Logger(child=True)
 
 @dataclass(frozen=True, slots=True)
 class LiveCell:
-    """What a run read.
-
-    Parameters
-    ----------
-    view
-        Input of the decision.
-    floors
-        Present floor by the name of the workers.
-    queues
-        Queues for jobs by pool.
-    unread
-        What could not be read, in words, by name.
-    """
+    """What a run read."""
 
     view: CellView
+    """Input of the decision."""
     floors: Mapping[str, int]
+    """Present floor by the name of the workers."""
     queues: Mapping[str, LiveQueue]
+    """Queues for jobs by pool."""
     unread: Mapping[str, str]
+    """What could not be read, in words, by name."""
 
 
 class CellReader:
     """Reads what runs in a cell.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    configuration
-        What the shift moves.
-    numbers
-        What the cluster says and keeps.
-    metrics
-        CloudWatch's PromQL.
+    configuration: What the shift moves.
+    numbers: What the cluster says and keeps.
+    metrics: CloudWatch's PromQL.
     """
 
     def __init__(

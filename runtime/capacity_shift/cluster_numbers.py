@@ -11,37 +11,24 @@ from inference_contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
 
 @dataclass(frozen=True, slots=True)
 class LiveWorkers:
-    """The numbers of workers of a role.
-
-    Parameters
-    ----------
-    floor
-        Their smallest number now.
-    replicas
-        How many are wanted.
-    current
-        How many exist.
-    """
+    """The numbers of workers of a role."""
 
     floor: int
+    """Their smallest number now."""
     replicas: int
+    """How many are wanted."""
     current: int
+    """How many exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveQueue:
-    """A queue for jobs.
-
-    Parameters
-    ----------
-    quota
-        Its present quota of its pool's own accelerators.
-    set_quota
-        Sets another one. It fails if somebody else changed the quotas since this one was read.
-    """
+    """A queue for jobs."""
 
     quota: int
+    """Its present quota of its pool's own accelerators."""
     set_quota: Callable[[int], None]
+    """Sets another one. It fails if somebody else changed the quotas since this one was read."""
 
 
 class ClusterNumbers(Protocol):
@@ -50,28 +37,17 @@ class ClusterNumbers(Protocol):
     def workers(self, workers: ShiftedWorkers) -> LiveWorkers:
         """Return the numbers of workers.
 
-        Parameters
-        ----------
-        workers
-            Workers of the configuration.
+        workers: Workers of the configuration.
         """
 
     def set_floor(self, workers: ShiftedWorkers, floor: int) -> None:
         """Set the smallest number of workers. Their largest number stays as it is.
 
-        Parameters
-        ----------
-        workers
-            Workers of the configuration.
-        floor
-            The number.
+        floor: The number.
         """
 
     def queue(self, queue: ShiftedQueue) -> LiveQueue:
         """Return a queue for jobs.
 
-        Parameters
-        ----------
-        queue
-            A queue of the configuration.
+        queue: A queue of the configuration.
         """

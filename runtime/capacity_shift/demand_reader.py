@@ -38,16 +38,9 @@ _BATCH_SECONDS: Final = 180
 class DemandReader:
     """Reads demand, and keeps what it read for the next run of the same process.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    workers
-        The workers whose demand is read.
-    metrics
-        CloudWatch's PromQL.
-    cloudwatch
-        CloudWatch's client, for metrics of the embedded format.
+    workers: The workers whose demand is read.
+    metrics: CloudWatch's PromQL.
+    cloudwatch: CloudWatch's client, for metrics of the embedded format.
     """
 
     def __init__(
@@ -62,10 +55,7 @@ class DemandReader:
     def histories(self, now: float) -> Mapping[str, DemandHistory]:
         """Return the real-time demand by the name of a ScaledObject, in requests in flight of its release.
 
-        Raises
-        ------
-        MetricsError
-            If CloudWatch did not answer completely. What was read before is kept.
+        Raises MetricsError if CloudWatch did not answer completely. What was read before is kept.
         """
         end = int(now) // BIN_SECONDS * BIN_SECONDS
         start = max(end - _HISTORY_SECONDS, min(self._read_until, end) - _AGAIN_SECONDS)

@@ -30,12 +30,8 @@ _DIMENSION: Final = "ecs:service:DesiredCount"
 class EcsNumbers:
     """The numbers of a cluster on ECS.
 
-    Parameters
-    ----------
-    cluster
-        Its name.
-    scaling, ecs
-        Clients of Application Auto Scaling and of ECS.
+    cluster: Its name.
+    scaling, ecs: Clients of Application Auto Scaling and of ECS.
     """
 
     def __init__(self, cluster: str, scaling: Any, ecs: Any) -> None:

@@ -29,10 +29,7 @@ _ATTEMPTS: Final = 5
 class KubernetesNumbers:
     """The numbers of a cluster on EKS.
 
-    Parameters
-    ----------
-    kubernetes
-        The API server.
+    kubernetes: The API server.
     """
 
     def __init__(self, kubernetes: KubernetesApi) -> None:
@@ -99,12 +96,8 @@ class KubernetesNumbers:
 def quota_of(queue: ShiftedQueue, live: KubernetesObject) -> int:
     """Return the present nominal quota of a pool's own accelerators.
 
-    Parameters
-    ----------
-    queue
-        The pool.
-    live
-        Its ClusterQueue.
+    queue: The pool.
+    live: Its ClusterQueue.
     """
     for group in live["spec"].get("resourceGroups", []):
         for flavor in group["flavors"]:

@@ -35,32 +35,19 @@ _KEPT_SECONDS: Final = 10 * CEILING_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class ShiftChange:
-    """A change to make.
-
-    Parameters
-    ----------
-    what
-        What is changed, for the audit record.
-    lends
-        Whether it takes capacity from real time.
-    make
-        Makes it.
-    """
+    """A change to make."""
 
     what: str
+    """What is changed, for the audit record."""
     lends: bool
+    """Whether it takes capacity from real time."""
     make: Callable[[], object]
 
 
 def model_ceilings(configuration: ShiftConfiguration, decision: ShiftDecision) -> Mapping[str, int]:
     """Return the places that batch may have, by model. Workers without a decision have none.
 
-    Parameters
-    ----------
-    configuration
-        What the shift moves.
-    decision
-        Its decision.
+    configuration: What the shift moves.
     """
     decided = {each.name: each.batch_places for each in decision.deployments}
     releases: dict[tuple[str, str], int] = {}
@@ -78,14 +65,8 @@ def model_ceilings(configuration: ShiftConfiguration, decision: ShiftDecision) -
 class ShiftActuators:
     """Makes changes.
 
-    Parameters
-    ----------
-    configuration
-        What the shift moves.
-    numbers
-        What the cluster says and keeps.
-    batch_table
-        Table of batch's records, a resource of boto3.
+    numbers: What the cluster says and keeps.
+    batch_table: Table of batch's records, a resource of boto3.
     """
 
     def __init__(self, configuration: ShiftConfiguration, numbers: ClusterNumbers, batch_table: Any) -> None:
@@ -139,12 +120,8 @@ class ShiftActuators:
 def make(changes: list[ShiftChange], *, may_lend: bool) -> tuple[list[str], list[str]]:
     """Make changes, and return what was done and what failed.
 
-    Parameters
-    ----------
-    changes
-        The changes in their order.
-    may_lend
-        Whether those that take capacity from real time are made, too.
+    changes: The changes in their order.
+    may_lend: Whether those that take capacity from real time are made, too.
     """
     done: list[str] = []
     failed: list[str] = []

@@ -11,10 +11,7 @@ from inference_contracts import operations_names, shift_names
 def shift_figures(outcome: ShiftOutcome) -> Mapping[str, float]:
     """Return values by metric name.
 
-    Parameters
-    ----------
-    outcome
-        What the run did.
+    outcome: What the run did.
     """
     decided = outcome.decision.deployments
     codes = [{reason.code for reason in each.reasons} for each in decided]

@@ -36,47 +36,29 @@ Decide = Callable[
 
 @dataclass(frozen=True, slots=True)
 class ShiftOutcome:
-    """What a run did.
-
-    Parameters
-    ----------
-    decision
-        Its decision.
-    ceilings
-        Ceilings of batch that it wrote, by model.
-    done, failed
-        Changes in words.
-    metrics_are_read
-        Whether CloudWatch answered.
-    overtaken
-        Whether another run decided at the same time. Then this one changed nothing.
-    """
+    """What a run did."""
 
     decision: ShiftDecision
     ceilings: Mapping[str, int]
+    """Ceilings of batch that it wrote, by model."""
     done: tuple[str, ...]
     failed: tuple[str, ...]
+    """`done`, `failed`: Changes in words."""
     metrics_are_read: bool
+    """Whether CloudWatch answered."""
     overtaken: bool = False
+    """Whether another run decided at the same time. Then this one changed nothing."""
 
 
 class ShiftRun:
     """Runs the shift once a minute.
 
-    Parameters
-    ----------
-    configuration
-        What the shift moves.
-    demand, cell
-        Readers of demand, and of what runs.
-    actuators
-        Makes changes.
-    table
-        State and audit records.
-    freeze
-        Reads the freeze switch.
-    decide
-        The decision.
+    configuration: What the shift moves.
+    demand, cell: Readers of demand, and of what runs.
+    actuators: Makes changes.
+    table: State and audit records.
+    freeze: Reads the freeze switch.
+    decide: The decision.
     """
 
     def __init__(
@@ -97,10 +79,7 @@ class ShiftRun:
     def run(self, now: float) -> ShiftOutcome:
         """Decide once, and carry the decision out where that is allowed.
 
-        Parameters
-        ----------
-        now
-            Seconds since the epoch.
+        now: Seconds since the epoch.
         """
         stored, table_is_read = self._stored(now)
         histories, metrics_are_read = self._histories(now)

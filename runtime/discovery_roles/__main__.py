@@ -24,10 +24,7 @@ from inference_contracts.discovery_roles import (
 def run_round(environment: Mapping[str, str], context: ssl.SSLContext) -> list[str]:
     """Apply users and roles by the first member that answers; return a line for each change.
 
-    Raises
-    ------
-    DiscoveryStoreError
-        If no member accepts the calls; it names every member.
+    Raises DiscoveryStoreError if no member accepts the calls; it names every member.
     """
     namespaces = [name for name in environment[NAMESPACES].split(",") if name]
     failures = []
@@ -54,10 +51,7 @@ def tls_context(environment: Mapping[str, str]) -> ssl.SSLContext:
 def main(environment: Mapping[str, str]) -> None:
     """Apply users and roles until SIGTERM.
 
-    Parameters
-    ----------
-    environment
-        Variables of `inference_contracts.discovery_roles`.
+    environment: Variables of `inference_contracts.discovery_roles`.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     context = tls_context(environment)

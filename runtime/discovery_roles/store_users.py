@@ -32,14 +32,9 @@ class DiscoveryStoreError(Exception):
 class StoreUsers:
     """Users and roles of a store, by one of its members.
 
-    Parameters
-    ----------
-    endpoint
-        Address of the member, such as ``https://discovery-0.chat-discovery.internal:2379``.
-    context
-        TLS context with the administrator's certificate.
-    password
-        Password of the user ``root``.
+    endpoint: Address of the member, such as ``https://discovery-0.chat-discovery.internal:2379``.
+    context: TLS context with the administrator's certificate.
+    password: Password of the user ``root``.
     """
 
     def __init__(self, endpoint: str, context: ssl.SSLContext, password: str) -> None:
@@ -55,15 +50,8 @@ class StoreUsers:
 
         Nothing is removed: a model that has left the blueprint runs on until its stack is deleted.
 
-        Parameters
-        ----------
-        namespaces
-            Namespaces of the deployments.
-
-        Raises
-        ------
-        DiscoveryStoreError
-            If the member refuses a call or does not answer.
+        namespaces: Namespaces of the deployments.
+        Raises DiscoveryStoreError if the member refuses a call or does not answer.
         """
         enabled = self._sign_in()
         changes = list(self._make(_ROOT, [], password=self._password))

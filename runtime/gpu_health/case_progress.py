@@ -49,42 +49,27 @@ _logger = Logger(service=HEALTH_SERVICE, child=True)
 
 @dataclass(slots=True)
 class CaseProgress:
-    """The cases of one run.
-
-    Parameters
-    ----------
-    store
-        Where they are.
-    repairs
-        Acts on the cell.
-    settings
-        Limits, and whether everything is frozen.
-    observation
-        What the newest comparison of workers saw.
-    counts
-        How many cases came to each state in this run, as metrics.
-    held
-        How many cases the breaker holds after this run.
-    """
+    """The cases of one run."""
 
     store: CaseStore
+    """Where they are."""
     repairs: CellRepairs
+    """Acts on the cell."""
     settings: HealthSettings
+    """Limits, and whether everything is frozen."""
     observation: Observation
+    """What the newest comparison of workers saw."""
     counts: Counter[str] = field(default_factory=Counter)
+    """How many cases came to each state in this run, as metrics."""
     held: int = 0
+    """How many cases the breaker holds after this run."""
 
     def add(self, node: WatchedNode, evidence: Evidence, now: float) -> RepairCase | None:
         """Add evidence to the case of a node, or open one. None if it is old news, or the case has ended.
 
-        Parameters
-        ----------
-        node
-            The node as it is now.
-        evidence
-            What speaks against it.
-        now
-            Seconds since the epoch.
+        node: The node as it is now.
+        evidence: What speaks against it.
+        now: Seconds since the epoch.
         """
         if evidence.at < node.created_at:
             return None  # it is about the machine that was there before
@@ -119,12 +104,8 @@ class CaseProgress:
     def recover(self, nodes: Iterable[WatchedNode], now: float) -> None:
         """Open the cases of nodes that we cordoned and whose case is lost, from their marks.
 
-        Parameters
-        ----------
-        nodes
-            All nodes.
-        now
-            Seconds since the epoch.
+        nodes: All nodes.
+        now: Seconds since the epoch.
         """
         for node in nodes:
             if not (node.cordoned and node.mark) or self.store.read(node.uid, now) is not None:
@@ -150,14 +131,9 @@ class CaseProgress:
     def advance(self, case: RepairCase, nodes: Sequence[WatchedNode], now: float) -> RepairCase:
         """Take steps of a case until it has to wait, and return it.
 
-        Parameters
-        ----------
-        case
-            An open case as it was read.
-        nodes
-            Nodes of its pool.
-        now
-            Seconds since the epoch.
+        case: An open case as it was read.
+        nodes: Nodes of its pool.
+        now: Seconds since the epoch.
         """
         self.repairs.boots[case.node] = case.boot
         while not case.ended:
@@ -233,17 +209,8 @@ class CaseProgress:
     def tell_held(self, nodes: Sequence[WatchedNode], now: float) -> None:
         """Tell people of each pool that the breaker holds for some minutes, once, with what holds it.
 
-        Parameters
-        ----------
-        nodes
-            All nodes.
-        now
-            Seconds since the epoch.
-
-        Raises
-        ------
-        RepairActionError
-            If they could not be told. The next run tries again.
+        now: Seconds since the epoch.
+        Raises RepairActionError if they could not be told. The next run tries again.
         """
         waiting = [
             each for each in self.store.cases(now) if not each.ended and each.reason == TOO_MANY_UNHEALTHY

@@ -26,50 +26,29 @@ _ATTEMPTS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the newest run of `minute` saw.
-
-    Parameters
-    ----------
-    metrics_at
-        End of the newest window that workers reported, in seconds since the epoch.
-    shifts
-        When each unit was last seen to move together, by unit and name.
-    """
+    """What the newest run of `minute` saw."""
 
     metrics_at: float = 0.0
+    """End of the newest window that workers reported, in seconds since the epoch."""
     shifts: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """When each unit was last seen to move together, by unit and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPool:
-    """Whether the breaker holds the replacements of a pool.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
-    since
-        Since when, in seconds since the epoch. Zero if it does not.
-    told
-        Whether people were told of it.
-    version
-        Number of writes.
-    """
+    """Whether the breaker holds the replacements of a pool."""
 
     pool: str
     since: float = 0.0
+    """Since when, in seconds since the epoch. Zero if it does not."""
     told: bool = False
+    """Whether people were told of it."""
     version: int = 0
+    """Number of writes."""
 
 
 class CaseStore:
-    """The cases of one cell.
-
-    Parameters
-    ----------
-    table
-        The operations table.
-    """
+    """The cases of one cell."""
 
     def __init__(self, table: OperationsTable) -> None:
         self._table = table
@@ -86,19 +65,10 @@ class CaseStore:
     def write(self, case: RepairCase, now: float, *, before: RepairCase | None = None) -> RepairCase:
         """Write a case if nobody else did since it was read, and an audit record if its state changed.
 
-        Parameters
-        ----------
-        case
-            The case. Its version is that which was read.
-        now
-            Seconds since the epoch.
-        before
-            The case as it was. None for a new case.
-
-        Raises
-        ------
-        VersionConflictError
-            If somebody else wrote it.
+        case: The case. Its version is that which was read.
+        now: Seconds since the epoch.
+        before: The case as it was. None for a new case.
+        Raises VersionConflictError if somebody else wrote it.
         """
         changed = before is None or (before.state, before.reason) != (case.state, case.reason)
         version = self._table.write(

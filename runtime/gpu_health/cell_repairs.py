@@ -26,21 +26,14 @@ _SUBJECT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class WorkerFigures:
-    """How far the worst worker of a node is from its peers, in the newest window.
-
-    Parameters
-    ----------
-    slower
-        Its slowdown, as a share. None if it is not known.
-    failing
-        Its share of failed requests, above that of the peers. None if it is not known.
-    peers
-        Groups of peers of all workers of the node.
-    """
+    """How far the worst worker of a node is from its peers, in the newest window."""
 
     slower: float | None = None
+    """Its slowdown, as a share. None if it is not known."""
     failing: float | None = None
+    """Its share of failed requests, above that of the peers. None if it is not known."""
     peers: frozenset[str] = frozenset()
+    """Groups of peers of all workers of the node."""
 
 
 @dataclass(slots=True)
@@ -48,73 +41,42 @@ class CellRepairs(ABC):
     """The acts on one cell, with the methods of `RepairActions`. Each of them can be repeated.
 
     A subclass reads the cluster of a target and acts on it.
-
-    Parameters
-    ----------
-    platform
-        The cell, and its settings.
-    store
-        Cases and places.
-    clock
-        Returns the time, in seconds since the epoch.
-    figures
-        What is known about the workers of nodes, by name of the node.
-    boots
-        Identifiers of the boots in which cases were opened, by name of the node.
-    readings
-        What the exporters of some nodes said in this run, None if one was silent. Others are asked.
     """
 
     platform: HealthPlatform
+    """The cell, and its settings."""
     store: CaseStore
+    """Cases and places."""
     clock: Callable[[], float]
+    """Returns the time, in seconds since the epoch."""
     figures: Mapping[str, WorkerFigures] = field(default_factory=dict)
+    """What is known about the workers of nodes, by name of the node."""
     boots: dict[str, str] = field(default_factory=dict)
+    """Identifiers of the boots in which cases were opened, by name of the node."""
     readings: dict[str, DcgmReading | None] = field(default_factory=dict)
+    """What the exporters of some nodes said in this run, None if one was silent. Others are asked."""
 
     @abstractmethod
     def nodes(self) -> Sequence[WatchedNode]:
-        """Return all nodes of the cell.
-
-        Raises
-        ------
-        OperationsError
-            If the cluster does not answer.
-        """
+        """Return all nodes of the cell. Raises OperationsError if the cluster does not answer."""
 
     @abstractmethod
     def node(self, name: str) -> WatchedNode | None:
-        """Return a node. None if there is none.
-
-        Raises
-        ------
-        OperationsError
-            If the cluster does not answer.
-        """
+        """Return a node. None if there is none. Raises OperationsError if the cluster does not answer."""
 
     @abstractmethod
     def workers(self, nodes: Sequence[WatchedNode]) -> list[WatchedWorker]:
         """Return the workers that are ready, in the order of their names.
 
-        Parameters
-        ----------
-        nodes
-            All nodes.
-
-        Raises
-        ------
-        OperationsError
-            If the cluster does not answer.
+        nodes: All nodes.
+        Raises OperationsError if the cluster does not answer.
         """
 
     @abstractmethod
     def marked_case(self, node: WatchedNode) -> RepairCase:
         """Return the case that the mark of a node's cordon says.
 
-        Raises
-        ------
-        ValueError
-            If the mark has another form.
+        Raises ValueError if the mark has another form.
         """
 
     @abstractmethod
@@ -142,13 +104,7 @@ class CellRepairs(ABC):
         """Return whether a replacement serves."""
 
     def read_dcgm(self, nodes: Sequence[str]) -> None:
-        """Read what the exporters of some nodes say, with few queries for many nodes.
-
-        Parameters
-        ----------
-        nodes
-            Names of nodes.
-        """
+        """Read what the exporters of some nodes say, with few queries for many nodes."""
         cell, rules = self.platform.cell, self.platform.rules
         try:
             found = dcgm_readings(cell.metrics, cell.platform, nodes, rules, self.clock())
@@ -192,12 +148,8 @@ class CellRepairs(ABC):
     def tell(self, about: str, text: str) -> None:
         """Tell people by the topic.
 
-        Parameters
-        ----------
-        about
-            Node or pool, for the subject.
-        text
-            The message.
+        about: Node or pool, for the subject.
+        text: The message.
         """
         cell = self.platform.cell
         aws_clients.client("sns").publish(

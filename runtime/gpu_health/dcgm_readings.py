@@ -32,23 +32,11 @@ def dcgm_readings(
 ) -> Mapping[str, DcgmReading]:
     """Return the newest readings by node. Nodes whose exporter does not answer are left out.
 
-    Parameters
-    ----------
-    metrics
-        CloudWatch.
-    platform
-        Name of the platform, a label of the series.
-    nodes
-        Names of nodes, a few.
-    rules
-        What XIDs mean. Those of applications say nothing about a GPU.
-    at
-        Seconds since the epoch.
-
-    Raises
-    ------
-    MetricsError
-        If CloudWatch does not answer.
+    platform: Name of the platform, a label of the series.
+    nodes: Names of nodes, a few.
+    rules: What XIDs mean. Those of applications say nothing about a GPU.
+    at: Seconds since the epoch.
+    Raises MetricsError if CloudWatch does not answer.
     """
     found = dict[str, dict[str, list[float]]]()
     for selected in _selected(platform, nodes):

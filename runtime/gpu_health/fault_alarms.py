@@ -36,10 +36,7 @@ _metrics = Metrics(namespace=operations_names.METRIC_NAMESPACE, service=operatio
 def handle(event: Mapping[str, Any], context: Any) -> Any:
     """Handle events of alarms.
 
-    Parameters
-    ----------
-    event
-        An event of EventBridge, or records of SQS whose bodies are such events.
+    event: An event of EventBridge, or records of SQS whose bodies are such events.
     """
     del context
     if "Records" in event:
@@ -56,15 +53,8 @@ def _handle_record(record: SQSRecord) -> None:
 def handle_event(event: Mapping[str, Any]) -> None:
     """Handle one event.
 
-    Parameters
-    ----------
-    event
-        An event of EventBridge.
-
-    Raises
-    ------
-    OperationsError
-        If a service does not answer. The next minute's run does the same.
+    event: An event of EventBridge.
+    Raises OperationsError if a service does not answer. The next minute's run does the same.
     """
     started, clock = time.monotonic(), time.time
     platform = health_platform()
@@ -93,19 +83,9 @@ def alarm_signals(alarm: str, prefix: str, now: float) -> Iterator[NodeSignal]:
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarmContributors.html
 
-    Parameters
-    ----------
-    alarm
-        Name of the alarm.
-    prefix
-        How the names of the cell's alarms on hardware begin.
-    now
-        Seconds since the epoch.
-
-    Raises
-    ------
-    OperationsError
-        If CloudWatch does not answer.
+    prefix: How the names of the cell's alarms on hardware begin.
+    now: Seconds since the epoch.
+    Raises OperationsError if CloudWatch does not answer.
     """
     query = {"AlarmName": alarm}
     while True:
@@ -129,21 +109,9 @@ def add_signals(
 ) -> Mapping[str, RepairCase]:
     """Add what signals prove to the cases of their nodes, and return the open ones, by identifiers of nodes.
 
-    Parameters
-    ----------
-    run
-        The cases.
-    signals
-        The signals.
-    nodes
-        All nodes, as they are now.
-    now
-        Seconds since the epoch.
-
-    Raises
-    ------
-    OperationsError
-        If a service does not answer.
+    nodes: All nodes, as they are now.
+    now: Seconds since the epoch.
+    Raises OperationsError if a service does not answer.
     """
     known = {name: node for node in nodes for name in (node.instance, node.name)}
     found = dict[str, RepairCase]()

@@ -32,44 +32,27 @@ _ALARM: Final = "ALARM"
 
 @dataclass(frozen=True, slots=True)
 class NodeSignal:
-    """A report about the hardware of one node.
-
-    Parameters
-    ----------
-    kind, code
-        The fault.
-    node
-        Name of the node. Empty if only the instance is known.
-    instance
-        Identifier of the EC2 instance. Empty if only the name is known.
-    at
-        When the alarm saw it, in seconds since the epoch.
-    alarm
-        Name of the alarm.
-    """
+    """A report about the hardware of one node."""
 
     kind: FaultKind
     code: str
     node: str
+    """Name of the node. Empty if only the instance is known."""
     instance: str
+    """Identifier of the EC2 instance. Empty if only the name is known."""
     at: float
+    """When the alarm saw it, in seconds since the epoch."""
     alarm: str
 
 
 @dataclass(frozen=True, slots=True)
 class AlarmReport:
-    """What one event says.
-
-    Parameters
-    ----------
-    alarm
-        Name of the alarm. Empty if the event is not about an alarm on hardware that is raised.
-    signals
-        Nodes that it names.
-    """
+    """What one event says."""
 
     alarm: str = ""
+    """Name of the alarm. Empty if the event is not about an alarm on hardware that is raised."""
     signals: tuple[NodeSignal, ...] = ()
+    """Nodes that it names."""
 
     @property
     def names_no_node(self) -> bool:
@@ -80,17 +63,9 @@ class AlarmReport:
 def alarm_report(event: Mapping[str, Any], prefix: str) -> AlarmReport:
     """Return what an event says. Events that are not about hardware say nothing.
 
-    Parameters
-    ----------
-    event
-        The event as EventBridge delivers it.
-    prefix
-        How the names of the cell's alarms on hardware begin (`hardware_alarm_prefix`).
-
-    Raises
-    ------
-    ValueError
-        If the event has another form than AWS documents.
+    event: The event as EventBridge delivers it.
+    prefix: How the names of the cell's alarms on hardware begin (`hardware_alarm_prefix`).
+    Raises ValueError if the event has another form than AWS documents.
     """
     if event.get("source") != ALARM_EVENT_SOURCE:
         return AlarmReport()
@@ -112,16 +87,9 @@ def alarm_report(event: Mapping[str, Any], prefix: str) -> AlarmReport:
 def signal_of(alarm: str, prefix: str, attributes: Mapping[str, str], at: float) -> NodeSignal | None:
     """Return what a contributor or a metric's dimensions say. None if they name no node.
 
-    Parameters
-    ----------
-    alarm
-        Name of the alarm.
-    prefix
-        How the names of the cell's alarms on hardware begin.
-    attributes
-        Labels or dimensions.
-    at
-        Seconds since the epoch.
+    prefix: How the names of the cell's alarms on hardware begin.
+    attributes: Labels or dimensions.
+    at: Seconds since the epoch.
     """
     kind = kind_of(alarm, prefix)
     node = next((attributes[label] for label in NODE_LABELS if attributes.get(label)), "")

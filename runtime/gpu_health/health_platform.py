@@ -19,24 +19,15 @@ from operations.operations_errors import OperationsSettingsError
 
 @dataclass(frozen=True, slots=True)
 class HealthPlatform:
-    """A cell, and how its GPUs are watched.
-
-    Parameters
-    ----------
-    cell
-        The cell.
-    settings
-        The section `gpuHealth` of the blueprint. It does not know whether replacements are frozen.
-    rules
-        What signals mean.
-    accelerators
-        Accelerators by instance type.
-    """
+    """A cell, and how its GPUs are watched."""
 
     cell: Cell
     settings: HealthSettings
+    """The section `gpuHealth` of the blueprint. It does not know whether replacements are frozen."""
     rules: FaultRules
+    """What signals mean."""
     accelerators: Mapping[str, int]
+    """Accelerators by instance type."""
 
 
 @cache
@@ -46,13 +37,7 @@ def health_platform() -> HealthPlatform:
 
 
 def read_health(environment: Mapping[str, str]) -> HealthPlatform:
-    """Return what an environment says.
-
-    Raises
-    ------
-    OperationsSettingsError
-        If a variable is missing or invalid.
-    """
+    """Return what an environment says. Raises OperationsSettingsError if a variable is missing or invalid."""
     text = environment.get(health_names.HEALTH_SETTINGS, "")
     try:
         document: dict[str, Any] = json.loads(text)

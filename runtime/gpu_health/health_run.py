@@ -20,17 +20,9 @@ _logger = Logger(service=HEALTH_SERVICE, child=True)
 def begin(platform: HealthPlatform, clock: Callable[[], float]) -> CaseProgress:
     """Return the cases of a run.
 
-    Parameters
-    ----------
-    platform
-        The cell, and how its GPUs are watched.
-    clock
-        Returns the time, in seconds since the epoch.
-
-    Raises
-    ------
-    OperationsError
-        If the table does not answer.
+    platform: The cell, and how its GPUs are watched.
+    clock: Returns the time, in seconds since the epoch.
+    Raises OperationsError if the table does not answer.
     """
     freeze = platform.cell.freeze("health")
     if freeze.frozen:

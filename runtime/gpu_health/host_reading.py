@@ -44,24 +44,16 @@ _NOT_LISTED: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class ContainerHost:
-    """A container instance: a `WatchedNode`, whose name is that of its EC2 instance, as in metrics.
-
-    Parameters
-    ----------
-    content
-        What DescribeContainerInstances says.
-    pool
-        Name of its pool. Empty if it is of none.
-    read_at
-        When it was read, in seconds since the epoch.
-    rack
-        The network node that it hangs on, the lowest of its layers, as on EKS. Empty if it is not known.
-    """
+    """A container instance: a `WatchedNode`, whose name is that of its EC2 instance, as in metrics."""
 
     content: EcsObject
+    """What DescribeContainerInstances says."""
     pool: str
+    """Name of its pool. Empty if it is of none."""
     read_at: float
+    """When it was read, in seconds since the epoch."""
     rack: str = ""
+    """The network node that it hangs on, the lowest of its layers, as on EKS. Empty if it is not known."""
 
     @property
     def name(self) -> str:
@@ -162,15 +154,10 @@ class ContainerHost:
 
 @dataclass(frozen=True, slots=True)
 class HostTask:
-    """A task that has not stopped.
-
-    Parameters
-    ----------
-    content
-        What DescribeTasks says, with its tags.
-    """
+    """A task that has not stopped."""
 
     content: EcsObject
+    """What DescribeTasks says, with its tags."""
 
     @property
     def identifier(self) -> str:
@@ -203,17 +190,7 @@ class HostTask:
 
 
 class ClusterReading:
-    """Reads a cluster.
-
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    cluster
-        Name of the cluster.
-    pools
-        Names of the pools.
-    """
+    """Reads a cluster."""
 
     def __init__(self, platform: str, cluster: str, pools: Sequence[str]) -> None:
         self._cluster = cluster
@@ -229,10 +206,7 @@ class ClusterReading:
 
         https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_ListContainerInstances.html
 
-        Raises
-        ------
-        EcsError
-            If ECS does not answer.
+        Raises EcsError if ECS does not answer.
         """
         with _asking("list hosts"):
             ecs = aws_clients.client("ecs")
@@ -261,15 +235,8 @@ class ClusterReading:
         A task that drains is wanted as STOPPED, and is STOPPING until its streams end:
         https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-lifecycle-explanation.html
 
-        Parameters
-        ----------
-        host
-            The host of the tasks. None for all tasks of the cluster.
-
-        Raises
-        ------
-        EcsError
-            If ECS does not answer.
+        host: The host of the tasks. None for all tasks of the cluster.
+        Raises EcsError if ECS does not answer.
         """
         on_host = {} if host is None else {"containerInstance": host.uid}
         with _asking("list tasks"):
@@ -292,13 +259,7 @@ class ClusterReading:
             ]
 
     def worker_services(self, pool: str) -> list[EcsObject]:
-        """Return the active services whose workers run on a pool.
-
-        Raises
-        ------
-        EcsError
-            If ECS does not answer.
-        """
+        """Return the active services whose workers run on a pool. Raises EcsError if ECS does not answer."""
         with _asking("list services"):
             ecs = aws_clients.client("ecs")
             arns = [

@@ -62,18 +62,11 @@ _REVISION_LABELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NodeObject:
-    """A node of Kubernetes, and what its object says.
-
-    Parameters
-    ----------
-    content
-        The object.
-    skew
-        How far the API server's clock is ahead of ours, in seconds.
-    """
+    """A node of Kubernetes, and what its object says."""
 
     content: KubernetesObject
     skew: float = 0.0
+    """How far the API server's clock is ahead of ours, in seconds."""
 
     @property
     def name(self) -> str:
@@ -241,12 +234,7 @@ def is_stuck(pod: KubernetesObject, now: float) -> bool:
     Karpenter waits for such a pod no longer either (``IsStuckTerminating`` in pkg/utils/pod/scheduling.go of
     kubernetes-sigs/karpenter). The time of deletion includes the grace period.
 
-    Parameters
-    ----------
-    pod
-        The pod.
-    now
-        Seconds since the epoch, by the API server's clock.
+    now: Seconds since the epoch, by the API server's clock.
     """
     deleted = pod["metadata"].get("deletionTimestamp")
     return deleted is not None and now - seconds_of(deleted) > _STUCK_SECONDS
@@ -257,14 +245,9 @@ def worker_pods(
 ) -> list[WatchedWorker]:
     """Return the workers that are ready, in the order of their names.
 
-    Parameters
-    ----------
-    pods
-        Serving pods.
-    nodes
-        Nodes by name.
-    skew
-        How far the API server's clock is ahead of ours, in seconds.
+    pods: Serving pods.
+    nodes: Nodes by name.
+    skew: How far the API server's clock is ahead of ours, in seconds.
     """
     found = list[WatchedWorker]()
     for pod in pods:

@@ -73,22 +73,14 @@ class WatchedNode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WatchedWorker:
-    """A worker that is ready.
-
-    Parameters
-    ----------
-    name
-        The value of the label ``pod`` of its metrics.
-    node
-        The node that it runs on.
-    peers
-        What has to be equal for workers to be compared.
-    ready_since
-        Since when it is ready, in seconds since the epoch by our clock. None if the cluster does not say:
-        then it counts from the first window that it reported.
-    """
+    """A worker that is ready."""
 
     name: str
+    """The value of the label ``pod`` of its metrics."""
     node: WatchedNode
+    """The node that it runs on."""
     peers: str
+    """What has to be equal for workers to be compared."""
     ready_since: float | None
+    """Since when it is ready, in seconds since the epoch by our clock. None if the cluster does not say: then
+    it counts from the first window that it reported."""

@@ -27,19 +27,13 @@ LAG_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ReadWindows:
-    """The newest windows that have data.
-
-    Parameters
-    ----------
-    windows
-        What workers did in them.
-    end
-        When the newest of them ended, in seconds since the epoch. Zero if no worker reported in one that is
-        young enough: then all are empty.
-    """
+    """The newest windows that have data."""
 
     windows: WorkerWindows
+    """What workers did in them."""
     end: float
+    """When the newest of them ended, in seconds since the epoch. Zero if no worker reported in one that is
+    young enough: then all are empty."""
 
 
 def read_windows(
@@ -51,23 +45,11 @@ def read_windows(
 ) -> ReadWindows:
     """Return what workers did in the newest windows that have data.
 
-    Parameters
-    ----------
-    metrics
-        CloudWatch.
-    platform
-        Name of the platform, a label of the series.
-    workers
-        The workers.
-    settings
-        Number and length of the windows, and the age from which data decides nothing.
-    now
-        Seconds since the epoch.
-
-    Raises
-    ------
-    MetricsError
-        If CloudWatch does not answer a query completely: with a part of the workers, nobody is judged.
+    platform: Name of the platform, a label of the series.
+    settings: Number and length of the windows, and the age from which data decides nothing.
+    now: Seconds since the epoch.
+    Raises MetricsError if CloudWatch does not answer a query completely: with a part of the workers, nobody
+        is judged.
     """
     detection, step = settings.detection, settings.detection.window_seconds
     late = int((settings.stale_seconds - LAG_SECONDS) // step)

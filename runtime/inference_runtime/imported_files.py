@@ -23,12 +23,9 @@ def imported_modules(file: Path, packages: Collection[str]) -> list[str]:
 def needed_files(modules: Iterable[str], sources: Mapping[str, Path]) -> dict[Path, Path]:
     """Return the files of modules and of all that they import, by their paths below their source.
 
-    Parameters
-    ----------
-    modules
-        Names. A package is its ``__init__`` and, if it has one, its ``__main__``. Other names are left out.
-    sources
-        For each package that counts, the folder from which it is imported.
+    modules: Names. A package is its ``__init__`` and, if it has one, its ``__main__``. Other names are left
+        out.
+    sources: For each package that counts, the folder from which it is imported.
     """
     waiting, found = list(modules), dict[Path, Path]()
     while waiting:

@@ -27,42 +27,26 @@ _OF_KUBERNETES = (names.CLUSTER, names.CLUSTER_ENDPOINT, names.CLUSTER_AUTHORITY
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell, and the services that its controllers call.
-
-    Parameters
-    ----------
-    platform, name
-        Platform, and its cluster.
-    topic_arn
-        Topic that tells people.
-    freeze_parameter
-        Name of the parameter with the freeze switch.
-    ecs_cluster
-        Name of its cluster of Amazon ECS. Empty on EKS.
-    table, metrics
-        The services.
-    api_server
-        Its API server. None on ECS.
-    """
+    """One cell, and the services that its controllers call."""
 
     platform: str
     name: str
+    """Its cluster."""
     topic_arn: str
+    """Topic that tells people."""
     freeze_parameter: str
+    """Name of the parameter with the freeze switch."""
     ecs_cluster: str
+    """Name of its cluster of Amazon ECS. Empty on EKS."""
     table: OperationsTable
     metrics: CloudWatchPromql
+    """`table`, `metrics`: The services."""
     api_server: KubernetesApi | None
+    """Its API server. None on ECS."""
 
     @property
     def kubernetes(self) -> KubernetesApi:
-        """The API server of a cell on EKS.
-
-        Raises
-        ------
-        OperationsSettingsError
-            If the cell is on ECS.
-        """
+        """The API server of a cell on EKS. Raises OperationsSettingsError if the cell is on ECS."""
         if self.api_server is None:
             raise OperationsSettingsError(f"the cell {self.name} of {self.platform} has no API server")
         return self.api_server
@@ -73,13 +57,7 @@ class Cell:
 
 
 def read_cell(environment: Mapping[str, str]) -> Cell:
-    """Return the cell of the environment.
-
-    Raises
-    ------
-    OperationsSettingsError
-        If variables are missing.
-    """
+    """Return the cell of the environment. Raises OperationsSettingsError if variables are missing."""
     ecs_cluster = environment.get(names.ECS_CLUSTER, "")
     required = _REQUIRED if ecs_cluster else (*_REQUIRED, *_OF_KUBERNETES)
     absent = [name for name in required if not environment.get(name)]

@@ -14,34 +14,21 @@ Controller = Literal["health", "shift"]
 
 @dataclass(frozen=True, slots=True)
 class FreezeState:
-    """Whether a controller may act.
-
-    Parameters
-    ----------
-    frozen
-        Whether it may not.
-    reason
-        Why not, in words. Empty if it may.
-    readable
-        Whether the switch could be read. If not, nobody asked for the freeze.
-    """
+    """Whether a controller may act."""
 
     frozen: bool
+    """Whether it may not."""
     reason: str = ""
+    """Why not, in words. Empty if it may."""
     readable: bool = True
+    """Whether the switch could be read. If not, nobody asked for the freeze."""
 
 
 def read_freeze(ssm: Any, parameter: str, controller: Controller) -> FreezeState:
     """Return whether a controller may act. A switch that cannot be read, or has another value, freezes.
 
-    Parameters
-    ----------
-    ssm
-        Client of SSM.
-    parameter
-        Name of the parameter.
-    controller
-        Who asks.
+    ssm: Client of SSM.
+    controller: Who asks.
     """
     try:
         value = str(ssm.get_parameter(Name=parameter)["Parameter"]["Value"]).strip()

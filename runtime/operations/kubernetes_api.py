@@ -41,16 +41,10 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 class KubernetesApi:
     """The API server of a cluster.
 
-    Parameters
-    ----------
-    server
-        Its address.
-    token
-        Returns a bearer token.
-    authority
-        Certificate authority in PEM. None for those of the system, and for an address without TLS.
-    timeout_seconds
-        How long an answer may take.
+    server: Its address.
+    token: Returns a bearer token.
+    authority: Certificate authority in PEM. None for those of the system, and for an address without TLS.
+    timeout_seconds: How long an answer may take.
     """
 
     def __init__(
@@ -74,10 +68,7 @@ class KubernetesApi:
     def get(self, path: str) -> KubernetesObject | None:
         """Return an object. None if it does not exist.
 
-        Parameters
-        ----------
-        path
-            Such as ``/api/v1/nodes/NAME``.
+        path: Such as ``/api/v1/nodes/NAME``.
         """
         try:
             return self._ask("GET", path)
@@ -89,12 +80,8 @@ class KubernetesApi:
     def list(self, path: str, **selectors: str) -> Iterator[KubernetesObject]:
         """Return the objects of a collection, page by page.
 
-        Parameters
-        ----------
-        path
-            Such as ``/api/v1/pods``.
-        selectors
-            ``labelSelector`` and ``fieldSelector``.
+        path: Such as ``/api/v1/pods``.
+        selectors: ``labelSelector`` and ``fieldSelector``.
         """
         position = ""
         while True:
@@ -120,12 +107,7 @@ class KubernetesApi:
     def delete(self, path: str, *, uid: str) -> bool:
         """Delete an object if it is still this one, and return whether it existed.
 
-        Parameters
-        ----------
-        path
-            Its path.
-        uid
-            Its identifier. Another object of the same name is left alone (409).
+        uid: Its identifier. Another object of the same name is left alone (409).
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         try:
@@ -188,12 +170,8 @@ def _message(text: bytes) -> str:
 def eks_api(cluster: str, endpoint: str, authority: str) -> KubernetesApi:
     """Return the API server of an EKS cluster, with the permissions of the environment's credentials.
 
-    Parameters
-    ----------
-    cluster, endpoint
-        Name and address of the cluster.
-    authority
-        Its certificate authority, PEM in base64, as EKS describes it.
+    cluster, endpoint: Name and address of the cluster.
+    authority: Its certificate authority, PEM in base64, as EKS describes it.
     """
     session = boto3.Session()
 

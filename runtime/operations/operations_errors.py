@@ -14,12 +14,8 @@ class OperationsSettingsError(OperationsError):
 class KubernetesError(OperationsError):
     """The API server refused a request, or did not answer.
 
-    Parameters
-    ----------
-    message
-        What happened.
-    status
-        HTTP status. 0 if there was no answer: then the request may have been carried out.
+    message: What happened.
+    status: HTTP status. 0 if there was no answer: then the request may have been carried out.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:

@@ -37,51 +37,32 @@ _WRITTEN: Final = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record, and its version.
-
-    Parameters
-    ----------
-    entry
-        Sort key.
-    content
-        The record.
-    version
-        Number of writes.
-    """
+    """A record, and its version."""
 
     entry: str
+    """Sort key."""
     content: dict[str, Any]
+    """The record."""
     version: int
+    """Number of writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """What a controller decided.
-
-    Parameters
-    ----------
-    service
-        Who decided, such as ``gpu-health``.
-    content
-        What was decided, and why.
-    at
-        When, in seconds since the epoch.
-    """
+    """What a controller decided."""
 
     service: str
+    """Who decided, such as ``gpu-health``."""
     content: Mapping[str, Any]
+    """What was decided, and why."""
     at: float
+    """When, in seconds since the epoch."""
 
 
 class OperationsTable:
     """The items of one cell.
 
-    Parameters
-    ----------
-    table
-        The table, a resource of boto3.
-    platform, cell
-        The cell.
+    table: The table, a resource of boto3.
     """
 
     def __init__(self, table: Any, platform: str, cell: str) -> None:
@@ -129,27 +110,14 @@ class OperationsTable:
     ) -> int:
         """Write a record if nobody else did since it was read, and return its new version.
 
-        Parameters
-        ----------
-        entry
-            Sort key.
-        content
-            The record.
-        version
-            Version that was read; 0 for a record that did not exist, or has expired.
-        now
-            Seconds since the epoch.
-        expires
-            When it may be deleted, in seconds since the epoch.
-        audit
-            An audit record that is written with it, or not at all.
-
-        Raises
-        ------
-        VersionConflictError
-            If somebody else wrote it.
-        TableError
-            If DynamoDB did not answer. The record may have been written.
+        entry: Sort key.
+        content: The record.
+        version: Version that was read; 0 for a record that did not exist, or has expired.
+        now: Seconds since the epoch.
+        expires: When it may be deleted, in seconds since the epoch.
+        audit: An audit record that is written with it, or not at all.
+        Raises VersionConflictError if somebody else wrote it. Raises TableError if DynamoDB did not answer.
+            The record may have been written.
         """
         unread = Attr(SCOPE_ATTRIBUTE).not_exists() | Attr(EXPIRY_ATTRIBUTE).lte(int(now))
         condition = ConditionExpressionBuilder().build_expression(
@@ -175,13 +143,7 @@ class OperationsTable:
         return version + 1
 
     def audit(self, record: AuditRecord) -> None:
-        """Add an audit record.
-
-        Raises
-        ------
-        TableError
-            If DynamoDB did not answer.
-        """
+        """Add an audit record. Raises TableError if DynamoDB did not answer."""
         try:
             self._table.put_item(**self._audit_put(record))
         except (ClientError, BotoCoreError) as error:

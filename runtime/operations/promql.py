@@ -20,12 +20,8 @@ def function_promql(
 ) -> CloudWatchPromql:
     """Return CloudWatch's PromQL in the region of the environment. It raises `MetricsError`.
 
-    Parameters
-    ----------
-    endpoint
-        Address. None for that of the region.
-    wait
-        Waits some seconds before another attempt.
+    endpoint: Address. None for that of the region.
+    wait: Waits some seconds before another attempt.
     """
     session = boto3.Session()
     region = str(session.region_name)
@@ -56,12 +52,8 @@ def text_literal(value: str) -> str:
 def name_matchers(label: str, names: Iterable[str]) -> Iterator[str]:
     """Yield matchers of a label that together match the names, each as many as one query may have.
 
-    Parameters
-    ----------
-    label
-        Label of a series.
-    names
-        Names of pods or of nodes: letters, digits, hyphens and dots.
+    label: Label of a series.
+    names: Names of pods or of nodes: letters, digits, hyphens and dots.
     """
     left = list(names)
     for start in range(0, len(left), NAMES_PER_QUERY):

@@ -52,10 +52,7 @@ class FilterError(Exception):
 def place_of(words: Sequence[str], settings: FilterSettings) -> tuple[str, int, list[str]]:
     """Return host and port of a program's own options, and its words without them.
 
-    Raises
-    ------
-    FilterError
-        If it has no port.
+    Raises FilterError if it has no port.
     """
     kept: list[str] = []
     found: dict[str, str] = {}
@@ -80,14 +77,8 @@ def _port(option: str, given: str) -> int:
 class RequestFilter:
     """One filter and its program.
 
-    Parameters
-    ----------
-    settings
-        The settings.
-    allowed
-        Fields and headers that are not removed.
-    words
-        Command of the program.
+    allowed: Fields and headers that are not removed.
+    words: Command of the program.
     """
 
     def __init__(self, settings: FilterSettings, allowed: frozenset[str], words: Sequence[str]) -> None:
@@ -190,10 +181,7 @@ def _free_port() -> int:
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run the filter, and return an exit code.
 
-    Parameters
-    ----------
-    arguments
-        The command of the program.
+    arguments: The command of the program.
     """
     if not arguments or SETTINGS_VARIABLE not in environment:
         print(f"usage: {SETTINGS_VARIABLE}=FILE python3 -m request_filter PROGRAM", file=sys.stderr)

@@ -21,18 +21,12 @@ _MOST_VALUES = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class CheckedBody:
-    """A body that is passed on.
-
-    Parameters
-    ----------
-    content
-        Its bytes: those of the caller, unless something was removed.
-    removed
-        Names of removed fields.
-    """
+    """A body that is passed on."""
 
     content: bytes
+    """Its bytes: those of the caller, unless something was removed."""
     removed: list[str]
+    """Names of removed fields."""
 
 
 def checked_body(
@@ -40,21 +34,11 @@ def checked_body(
 ) -> CheckedBody:
     """Return what is passed on of a body.
 
-    Parameters
-    ----------
-    content
-        The body.
-    path, content_type
-        Path of the request, and the type that the caller states.
-    limits
-        Limits of the model's requests.
-    allowed
-        Fields that are passed on although they would be removed.
-
-    Raises
-    ------
-    RefusedRequestError
-        If it is not a JSON object that every reader reads alike, or is beyond a limit.
+    content: The body.
+    path, content_type: Path of the request, and the type that the caller states.
+    limits: Limits of the model's requests.
+    allowed: Fields that are passed on although they would be removed.
+    Raises RefusedRequestError if it is not a JSON object that every reader reads alike, or is beyond a limit.
     """
     if content_type.lower().startswith(_FORM) and takes_forms(path):
         return CheckedBody(content, [])

@@ -74,14 +74,9 @@ def kept_headers(
 ) -> tuple[list[Header], list[str]]:
     """Return the headers that are passed on, and the names of the others.
 
-    Parameters
-    ----------
-    headers
-        Headers with names in lower case.
-    allowed
-        Names that are passed on although they choose something.
-    exact
-        Names that are passed on with exactly this value.
+    headers: Headers with names in lower case.
+    allowed: Names that are passed on although they choose something.
+    exact: Names that are passed on with exactly this value.
     """
     kept, removed = [], []
     for name, value in headers:

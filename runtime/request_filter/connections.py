@@ -49,33 +49,21 @@ _NO_BODY: Final = frozenset({204, 304})
 
 @dataclass(slots=True, eq=False)
 class Door:
-    """What all connections share.
-
-    Parameters
-    ----------
-    settings
-        The settings.
-    allowed
-        Fields and headers of callers that are passed on although they would be removed.
-    program
-        Host and port of the program.
-    suspects
-        The memory of failed requests.
-    poke
-        Called when a request has failed.
-    ends
-        Whether the program has been told to end, so that connections are closed after their answer.
-    buffered
-        Bytes of bodies that are being read.
-    """
+    """What all connections share."""
 
     settings: FilterSettings
     allowed: frozenset[str]
+    """Fields and headers of callers that are passed on although they would be removed."""
     program: tuple[str, int]
+    """Host and port of the program."""
     suspects: SuspectMemory
+    """The memory of failed requests."""
     poke: Callable[[], None]
+    """Called when a request has failed."""
     ends: bool = False
+    """Whether the program has been told to end, so that connections are closed after their answer."""
     buffered: int = 0
+    """Bytes of bodies that are being read."""
 
 
 class CallerConnection(asyncio.Protocol):
@@ -221,12 +209,7 @@ class CallerConnection(asyncio.Protocol):
     def finished(self, program: ProgramConnection, *, whole: bool) -> None:
         """Note that the program has closed its connection.
 
-        Parameters
-        ----------
-        program
-            The connection.
-        whole
-            Whether its answer was complete.
+        whole: Whether its answer was complete.
         """
         self._program = None
         self._note(program, whole=whole and not program.failed)
@@ -301,18 +284,10 @@ class CallerConnection(asyncio.Protocol):
 class ProgramConnection(asyncio.Protocol):
     """The connection to the program, for one request.
 
-    Parameters
-    ----------
-    caller
-        The caller's connection.
-    method
-        Method of the request.
-    message
-        The whole request.
-    added
-        Headers to add to the answer.
-    run
-        The request's place in the memory of failed requests. None for one that cannot fail a worker.
+    method: Method of the request.
+    message: The whole request.
+    added: Headers to add to the answer.
+    run: The request's place in the memory of failed requests. None for one that cannot fail a worker.
     """
 
     def __init__(

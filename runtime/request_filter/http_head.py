@@ -45,28 +45,19 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The head of a request.
-
-    Parameters
-    ----------
-    method, target
-        Method, and path with query.
-    headers
-        Headers with names in lower case, without those about the connection and the body.
-    length
-        Length of the body. None if it comes in chunks.
-    waits
-        Whether the caller waits for `100 Continue`.
-    stays
-        Whether the connection stays open.
-    """
+    """The head of a request."""
 
     method: str
     target: str
+    """Path with query."""
     headers: tuple[Header, ...]
+    """Headers with names in lower case, without those about the connection and the body."""
     length: int | None
+    """Length of the body. None if it comes in chunks."""
     waits: bool
+    """Whether the caller waits for `100 Continue`."""
     stays: bool
+    """Whether the connection stays open."""
 
     @property
     def path(self) -> str:
@@ -80,35 +71,21 @@ class RequestHead:
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """The head of a response.
-
-    Parameters
-    ----------
-    status, reason
-        Status and its text.
-    headers
-        Headers with names in lower case, without those about the connection and the body.
-    length
-        Length of the body. None if it comes in chunks, or ends with the connection.
-    chunked
-        Whether it comes in chunks.
-    """
+    """The head of a response."""
 
     status: int
     reason: str
+    """`status`, `reason`: Status and its text."""
     headers: tuple[Header, ...]
+    """Headers with names in lower case, without those about the connection and the body."""
     length: int | None
+    """Length of the body. None if it comes in chunks, or ends with the connection."""
     chunked: bool
+    """Whether it comes in chunks."""
 
 
 def read_request(content: bytes) -> RequestHead:
-    """Return the head of a request.
-
-    Raises
-    ------
-    RefusedRequestError
-        If it is not exactly HTTP/1.1.
-    """
+    """Return the head of a request. Raises RefusedRequestError if it is not exactly HTTP/1.1."""
     first, *lines = _lines(content)
     line = _REQUEST_LINE.fullmatch(first)
     if line is None:
@@ -160,14 +137,9 @@ def read_response(content: bytes) -> ResponseHead | None:
 def request_bytes(head: RequestHead, headers: Iterable[Header], length: int) -> bytes:
     """Return the head to send to the program: one request per connection.
 
-    Parameters
-    ----------
-    head
-        The caller's head.
-    headers
-        The headers that are passed on.
-    length
-        Length of the body.
+    head: The caller's head.
+    headers: The headers that are passed on.
+    length: Length of the body.
     """
     lines = [f"{head.method} {head.target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     lines.append("connection: close")
@@ -179,14 +151,9 @@ def request_bytes(head: RequestHead, headers: Iterable[Header], length: int) -> 
 def response_bytes(head: ResponseHead, added: Iterable[Header], *, stays: bool) -> bytes:
     """Return the head of an answer for the caller.
 
-    Parameters
-    ----------
-    head
-        The program's head.
-    added
-        Further headers.
-    stays
-        Whether the connection stays open.
+    head: The program's head.
+    added: Further headers.
+    stays: Whether the connection stays open.
     """
     lines = [
         f"HTTP/1.1 {head.status} {head.reason}",

@@ -11,27 +11,18 @@ _FIRST_SERVER_ERROR: Final = 500
 
 @dataclass(eq=False)
 class RefusedRequestError(Exception):
-    """A request that is not passed on.
-
-    Parameters
-    ----------
-    status
-        Status of the answer.
-    message
-        What was found, what is allowed, what to do.
-    code
-        Code for programs.
-    param
-        The field. None for the whole request.
-    retry_after
-        Seconds after which the caller may ask again. None if that does not help.
-    """
+    """A request that is not passed on."""
 
     status: int
+    """Status of the answer."""
     message: str
+    """What was found, what is allowed, what to do."""
     code: str
+    """Code for programs."""
     param: str | None = None
+    """The field. None for the whole request."""
     retry_after: int | None = None
+    """Seconds after which the caller may ask again. None if that does not help."""
 
     @property
     def body(self) -> bytes:

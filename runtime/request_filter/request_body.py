@@ -14,17 +14,9 @@ _LONGEST_LINE: Final = 1024
 class BodyReader:
     """The body of one request.
 
-    Parameters
-    ----------
-    length
-        Its length. None if it comes in chunks.
-    most
-        Largest length.
-
-    Raises
-    ------
-    RefusedRequestError
-        If it is longer.
+    length: Its length. None if it comes in chunks.
+    most: Largest length.
+    Raises RefusedRequestError if it is longer.
     """
 
     def __init__(self, length: int | None, most: int) -> None:
@@ -41,10 +33,7 @@ class BodyReader:
     def take(self, buffer: bytearray) -> bool:
         """Take from a buffer what belongs to the body, and return whether it is complete.
 
-        Raises
-        ------
-        RefusedRequestError
-            If it is longer than allowed, or not in chunks as it should be.
+        Raises RefusedRequestError if it is longer than allowed, or not in chunks as it should be.
         """
         self.complete = self._take(buffer)
         return self.complete

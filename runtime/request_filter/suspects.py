@@ -35,21 +35,14 @@ _ASK_AGAIN_SECONDS: Final = 3
 
 @dataclass(slots=True, eq=False)
 class RequestRun:
-    """A request in progress, or one that has failed.
-
-    Parameters
-    ----------
-    digest
-        Digest of path and body.
-    started
-        When it was passed on.
-    ended
-        When it failed. None while it is in progress.
-    """
+    """A request in progress, or one that has failed."""
 
     digest: bytes
+    """Digest of path and body."""
     started: float
+    """When it was passed on."""
     ended: float | None = None
+    """When it failed. None while it is in progress."""
 
 
 @dataclass(slots=True)
@@ -62,19 +55,13 @@ class _Suspicion:
 
 @dataclass(slots=True)
 class SuspectMemory:
-    """The memory of one filter.
-
-    Parameters
-    ----------
-    deaths
-        Deaths at which a request is suspected. One that was suspected before needs one more.
-    refused_seconds, most_refused_seconds
-        Time for which it is refused the first time, and at most.
-    """
+    """The memory of one filter."""
 
     deaths: int
+    """Deaths at which a request is suspected. One that was suspected before needs one more."""
     refused_seconds: float
     most_refused_seconds: float
+    """`refused_seconds`, `most_refused_seconds`: Time for which it is refused the first time, and at most."""
     _running: set[RequestRun] = field(default_factory=set)
     _failed: OrderedDict[RequestRun, None] = field(default_factory=OrderedDict)
     _known: OrderedDict[bytes, _Suspicion] = field(default_factory=OrderedDict)
@@ -84,10 +71,7 @@ class SuspectMemory:
     def start(self, digest: bytes, now: float) -> RequestRun:
         """Note that a request is passed on.
 
-        Raises
-        ------
-        RefusedRequestError
-            If it is suspected, or was and another such request is being tried.
+        Raises RefusedRequestError if it is suspected, or was and another such request is being tried.
         """
         known = self._known.get(digest)
         if known and known.refused_until > now:
@@ -155,12 +139,8 @@ class SuspectMemory:
     def died(self, since: float, now: float) -> int:
         """Note that a worker died, and return how many requests that concerns.
 
-        Parameters
-        ----------
-        since
-            When it was last seen alive.
-        now
-            When it was seen dead.
+        since: When it was last seen alive.
+        now: When it was seen dead.
         """
         concerned = {run.digest for run in self._running}
         concerned |= {run.digest for run in self._failed if _end(run) >= since and run.started <= now}
@@ -187,10 +167,7 @@ class SuspectMemory:
     def as_record(self, now: float, wall: float) -> dict[str, list[float]]:
         """Return what a filter that starts again must know.
 
-        Parameters
-        ----------
-        now, wall
-            The clock of this process, and the time of day.
+        now, wall: The clock of this process, and the time of day.
         """
         return {
             digest.hex(): [

@@ -42,14 +42,9 @@ class _Worker:
 class WorkerWatch:
     """Watches the workers of one frontend.
 
-    Parameters
-    ----------
-    frontend
-        Host and port of the frontend.
-    drain_seconds
-        Shortest time that a worker answers after it has left the list.
-    died
-        Called for each death.
+    frontend: Host and port of the frontend.
+    drain_seconds: Shortest time that a worker answers after it has left the list.
+    died: Called for each death.
     """
 
     def __init__(self, frontend: Address, drain_seconds: float, died: Died) -> None:

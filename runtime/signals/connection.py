@@ -58,32 +58,22 @@ class _CacheConnection(SSLConnection):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address of a store, and the user that connects.
-
-    Parameters
-    ----------
-    host, port
-        Endpoint of the store.
-    cache
-        Name of the ElastiCache serverless cache; None for a server without TLS and users.
-    user
-        User of the cache.
-    region
-        AWS region of the cache. None takes the region of the AWS environment.
-    authority
-        File with the certificate of the authority that signed the cache's certificate. None trusts the
-        authorities of the system.
-    tunnel
-        Host and port of a tunnel to the cache's endpoint. None connects directly.
-    """
+    """Address of a store, and the user that connects."""
 
     host: str
     port: int = _PORT
+    """`host`, `port`: Endpoint of the store."""
     cache: str | None = None
+    """Name of the ElastiCache serverless cache; None for a server without TLS and users."""
     user: str | None = None
+    """User of the cache."""
     region: str | None = None
+    """AWS region of the cache. None takes the region of the AWS environment."""
     authority: str | None = None
+    """File with the certificate of the authority that signed the cache's certificate. None trusts the
+    authorities of the system."""
     tunnel: tuple[str, int] | None = None
+    """Host and port of a tunnel to the cache's endpoint. None connects directly."""
 
     def __post_init__(self) -> None:
         """Check that a cache has a user.
@@ -99,24 +89,16 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long a client waits, and how often it tries again.
-
-    Parameters
-    ----------
-    connect_seconds
-        Limit for a new connection, including TLS and the check of the token, in seconds.
-    answer_seconds
-        Limit for an answer, in seconds.
-    repetitions
-        Attempts to reconnect before a lost connection is an error.
-    pause_seconds
-        Pause before the first repetition, in seconds. It doubles each time, up to two seconds.
-    """
+    """How long a client waits, and how often it tries again."""
 
     connect_seconds: float
+    """Limit for a new connection, including TLS and the check of the token, in seconds."""
     answer_seconds: float
+    """Limit for an answer, in seconds."""
     repetitions: int
+    """Attempts to reconnect before a lost connection is an error."""
     pause_seconds: float
+    """Pause before the first repetition, in seconds. It doubles each time, up to two seconds."""
 
 
 #: For writing many signals: long enough to survive a restart of the server.

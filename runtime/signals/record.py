@@ -35,34 +35,24 @@ class InvalidSignalError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SignalRecord:
-    """The answer of a model about a thing, such as a product.
-
-    Parameters
-    ----------
-    name
-        Name of the signal, in kebab-case.
-    key
-        Identifier of the thing; 1 to 1,024 bytes of UTF-8.
-    value
-        Answer of the model.
-    version
-        Orders the values of one key; for example the time of the request in milliseconds.
-    model
-        Name of the model.
-    prompt_hash
-        Digest of the prompt.
-    time, expires
-        Time of the answer, and time from which it is no longer valid; seconds since 1970.
-    """
+    """The answer of a model about a thing, such as a product."""
 
     name: str
+    """Name of the signal, in kebab-case."""
     key: str
+    """Identifier of the thing; 1 to 1,024 bytes of UTF-8."""
     value: str
+    """Answer of the model."""
     version: int
+    """Orders the values of one key; for example the time of the request in milliseconds."""
     model: str
+    """Name of the model."""
     prompt_hash: str
+    """Digest of the prompt."""
     time: int
     expires: int
+    """`time`, `expires`: Time of the answer, and time from which it is no longer valid; seconds since
+    1970."""
 
     def __post_init__(self) -> None:
         """Check that the store can hold the signal.

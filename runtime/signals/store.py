@@ -29,18 +29,12 @@ _DIGEST: Final = hashlib.sha1(_WRITE_IF_NEWER.encode(), usedforsecurity=False).h
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Result of writes.
-
-    Parameters
-    ----------
-    written
-        Signals that the store holds now.
-    superseded
-        Signals that lost against an equal or newer version in the store.
-    """
+    """Result of writes."""
 
     written: int = 0
+    """Signals that the store holds now."""
     superseded: int = 0
+    """Signals that lost against an equal or newer version in the store."""
 
     def __add__(self, other: Written) -> Written:
         return Written(self.written + other.written, self.superseded + other.superseded)

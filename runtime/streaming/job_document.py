@@ -24,12 +24,7 @@ def job_configuration() -> StreamingJobConfiguration:
 def store_address(store: JobSignalStore, environment: Mapping[str, str] = os.environ) -> Address:
     """Return the address of the signal store, with the user of this function (``SIGNALS_USER``).
 
-    Parameters
-    ----------
-    store
-        The store in the job's configuration.
-    environment
-        Environment variables.
+    store: The store in the job's configuration.
     """
     iam = store.authentication == "iam"
     return Address(

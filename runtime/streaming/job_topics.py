@@ -27,19 +27,13 @@ class TopicError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record of a topic.
-
-    Parameters
-    ----------
-    partition, offset
-        Its position.
-    value
-        Its content.
-    """
+    """A record of a topic."""
 
     partition: int
     offset: int
+    """`partition`, `offset`: Its position."""
     value: bytes
+    """Its content."""
 
 
 def _connection(kafka: JobKafka) -> dict[str, Any]:
@@ -58,12 +52,7 @@ def _connection(kafka: JobKafka) -> dict[str, Any]:
 class TopicReader:
     """Reads a topic from given positions, without a consumer group: it leaves no trace.
 
-    Parameters
-    ----------
-    kafka
-        Where the topic is.
-    topic
-        Name of the topic.
+    kafka: Where the topic is.
     """
 
     def __init__(self, kafka: JobKafka, topic: str) -> None:
@@ -96,15 +85,8 @@ class TopicReader:
     def read(self, start: Positions, end: Positions) -> Iterator[TopicRecord]:
         """Iterate over records, partition by partition.
 
-        Parameters
-        ----------
-        start, end
-            First position, and the position after the last, of each partition.
-
-        Raises
-        ------
-        TopicError
-            If the brokers give nothing for a minute.
+        start, end: First position, and the position after the last, of each partition.
+        Raises TopicError if the brokers give nothing for a minute.
         """
         for partition in self._partitions:
             number = partition.partition
@@ -129,15 +111,7 @@ class TopicReader:
 
 
 class TopicWriter:
-    """Writes records to a topic and waits until all replicas that are in sync have them.
-
-    Parameters
-    ----------
-    kafka
-        Where the topic is.
-    topic
-        Name of the topic.
-    """
+    """Writes records to a topic and waits until all replicas that are in sync have them."""
 
     def __init__(self, kafka: JobKafka, topic: str) -> None:
         self._topic = topic
@@ -146,12 +120,8 @@ class TopicWriter:
     def write(self, value: bytes, key: bytes | None = None) -> None:
         """Write one record.
 
-        Parameters
-        ----------
-        value
-            Its content.
-        key
-            Decides about the partition; None spreads records.
+        value: Its content.
+        key: Decides about the partition; None spreads records.
         """
         self._producer.send(self._topic, value=value, key=key).get(timeout=_ANSWER_MILLISECONDS / 1000)
 

@@ -26,16 +26,9 @@ _LOOK_SECONDS: Final = 0.05
 def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Send an event and wait.
 
-    Parameters
-    ----------
-    event
-        ``{"event": {...}, "waitSeconds": 60}``: an event as the application sends it. Its key, time and
+    event: ``{"event": {...}, "waitSeconds": 60}``: an event as the application sends it. Its key, time and
         identifier are replaced.
-
-    Returns
-    -------
-    dict
-        ``session``; ``milliseconds`` and ``value``, which are None if no signal came in time.
+    Returns: ``session``; ``milliseconds`` and ``value``, which are None if no signal came in time.
     """
     job = job_configuration()
     writer = event_writer(job.kafka)
@@ -55,16 +48,9 @@ def send_probe(
 ) -> dict[str, Any]:
     """Send an event of a new session and wait for its signal.
 
-    Parameters
-    ----------
-    job
-        The job.
-    writer, reader
-        Its topic of events, and the signal store.
-    example
-        An event, whose key, time and identifier are replaced.
-    wait_seconds
-        Seconds to wait for the signal.
+    writer, reader: Its topic of events, and the signal store.
+    example: An event, whose key, time and identifier are replaced.
+    wait_seconds: Seconds to wait for the signal.
     """
     session = f"{PROBE_PREFIX}{uuid.uuid4()}"
     fields: dict[str, Any] = {**example, job.session.key: session, job.session.time: int(time.time() * 1000)}

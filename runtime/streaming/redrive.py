@@ -59,27 +59,18 @@ UNREADABLE: Final = "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class RedriveOrder:
-    """What to redrive.
-
-    Parameters
-    ----------
-    reasons
-        Reasons of the dead letters; empty for all.
-    events
-        Whether events that the job could not read are sent again.
-    dry_run
-        Only count.
-    per_second
-        Most requests and events per second.
-    since_milliseconds
-        Leave out dead letters of before; milliseconds since 1970.
-    """
+    """What to redrive."""
 
     reasons: frozenset[str] = frozenset()
+    """Reasons of the dead letters; empty for all."""
     events: bool = False
+    """Whether events that the job could not read are sent again."""
     dry_run: bool = True
+    """Only count."""
     per_second: float = 5.0
+    """Most requests and events per second."""
     since_milliseconds: int = 0
+    """Leave out dead letters of before; milliseconds since 1970."""
 
 
 class Model(Protocol):
@@ -128,20 +119,10 @@ class Redriven:
 class Redrive:
     """Redrives dead letters.
 
-    Parameters
-    ----------
-    job
-        The job.
-    order
-        What to redrive.
-    ask, store, history
-        The model, the signal store and the history.
-    send
-        Writes an event to the events' topic.
-    clock, sleep
-        Seconds, and how to wait.
-    now
-        Seconds since 1970.
+    order: What to redrive.
+    send: Writes an event to the events' topic.
+    clock, sleep: Seconds, and how to wait.
+    now: Seconds since 1970.
     """
 
     def __init__(
@@ -166,12 +147,8 @@ class Redrive:
     def run(self, records: Iterable[TopicRecord], result: Redriven) -> Iterator[TopicRecord]:
         """Redrive records, and iterate over them as soon as they and all before them are done.
 
-        Parameters
-        ----------
-        records
-            Records of the topic of dead letters.
-        result
-            Takes the counts.
+        records: Records of the topic of dead letters.
+        result: Takes the counts.
         """
         with ThreadPoolExecutor(_WORKERS) as pool:
             running: dict[Future[None], TopicRecord] = {}
@@ -274,10 +251,7 @@ class Redrive:
 def request_digest(request: Mapping[str, Any]) -> str:
     """Return the digest of a request, which is that of the job for the same request.
 
-    Parameters
-    ----------
-    request
-        Body of a chat completions request.
+    request: Body of a chat completions request.
     """
     body = json.dumps(request, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(body.encode()).hexdigest()
@@ -286,16 +260,10 @@ def request_digest(request: Mapping[str, Any]) -> str:
 def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Redrive dead letters for at most ten minutes.
 
-    Parameters
-    ----------
-    event
-        ``reasons``, ``events``, ``dryRun``, ``perSecond``, ``sinceMilliseconds`` (`RedriveOrder`); ``limit``,
-        the most dead letters to look at; ``start`` and ``end``, positions by partition of the former answer.
-
-    Returns
-    -------
-    dict
-        ``counts`` by reason and outcome, ``failures``, ``seen``, ``start``, ``end``, ``done``.
+    event: ``reasons``, ``events``, ``dryRun``, ``perSecond``, ``sinceMilliseconds`` (`RedriveOrder`);
+        ``limit``, the most dead letters to look at; ``start`` and ``end``, positions by partition of the
+        former answer.
+    Returns: ``counts`` by reason and outcome, ``failures``, ``seen``, ``start``, ``end``, ``done``.
     """
     job = job_configuration()
     order = RedriveOrder(
@@ -328,14 +296,9 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def redrive_topic(reader: TopicReader, redrive: Redrive, event: Mapping[str, Any]) -> dict[str, Any]:
     """Redrive the dead letters between two positions, and say where to go on.
 
-    Parameters
-    ----------
-    reader
-        Topic of the dead letters.
-    redrive
-        Redrives them.
-    event
-        ``limit``, ``start`` and ``end`` of the function's event.
+    reader: Topic of the dead letters.
+    redrive: Redrives them.
+    event: ``limit``, ``start`` and ``end`` of the function's event.
     """
     oldest = reader.oldest()
     end = _positions(event.get("end")) or reader.newest()

@@ -28,31 +28,21 @@ class RedriveError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """An answer.
-
-    Parameters
-    ----------
-    text
-        What the model wrote.
-    prompt_tokens, cached_tokens, answer_tokens
-        Tokens as the endpoint counts them; 0 if it does not.
-    """
+    """An answer."""
 
     text: str
+    """What the model wrote."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     answer_tokens: int = 0
+    """`prompt_tokens`, `cached_tokens`, `answer_tokens`: Tokens as the endpoint counts them; 0 if it does
+    not."""
 
 
 class LetterModel:
     """The model's endpoint.
 
-    Parameters
-    ----------
-    job
-        The job.
-    connections
-        Connections that are kept.
+    connections: Connections that are kept.
     """
 
     def __init__(self, job: StreamingJobConfiguration, *, connections: int) -> None:
@@ -66,10 +56,7 @@ class LetterModel:
     def __call__(self, request: Mapping[str, Any], session: str) -> ModelAnswer:
         """Return the answer.
 
-        Raises
-        ------
-        RedriveError
-            If the endpoint does not answer in time, or the answer is not usable.
+        Raises RedriveError if the endpoint does not answer in time, or the answer is not usable.
         """
         try:
             answer = self._pool.request(
@@ -100,15 +87,7 @@ class LetterModel:
 
 
 class VersionedStore:
-    """The signal store of a job.
-
-    Parameters
-    ----------
-    client
-        Client of the store.
-    signal
-        Name of the signal.
-    """
+    """The signal store of a job."""
 
     def __init__(self, client: Any, signal: str) -> None:
         self._reader, self._writer, self._signal = SignalReader(client), SignalWriter(client), signal
@@ -126,12 +105,8 @@ class VersionedStore:
 class AnswerHistory:
     """The history of a job in S3.
 
-    Parameters
-    ----------
-    client
-        Client of S3.
-    uri
-        Address of the history, ``s3a://<bucket>/<prefix>``.
+    client: Client of S3.
+    uri: Address of the history, ``s3a://<bucket>/<prefix>``.
     """
 
     def __init__(self, client: Any, uri: str) -> None:
@@ -142,10 +117,7 @@ class AnswerHistory:
     def add(self, answer: StreamedAnswer) -> None:
         """Write a line. A line of the same version that an earlier redrive wrote is replaced.
 
-        Raises
-        ------
-        RedriveError
-            If S3 does not take it.
+        Raises RedriveError if S3 does not take it.
         """
         name = redriven_name(answer.session, answer.version)
         try:

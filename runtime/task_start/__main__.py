@@ -32,10 +32,7 @@ def prepare(
 ) -> tuple[list[str], dict[str, str]]:
     """Take what the engine needs, and return its command and its environment.
 
-    Raises
-    ------
-    TaskStartError
-        If something that the engine needs is missing on the host.
+    Raises TaskStartError if something that the engine needs is missing on the host.
     """
     address = task_address(document.network, environment)
     if document.folder:
@@ -86,10 +83,7 @@ def _tag(
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Become the engine, or return an exit code.
 
-    Parameters
-    ----------
-    arguments
-        ``--`` and the engine's command.
+    arguments: ``--`` and the engine's command.
     """
     # A process with ID 1, as in a container, has no default for SIGTERM. The engine sets its own (execve(2)).
     signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))

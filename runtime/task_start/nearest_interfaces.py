@@ -22,19 +22,10 @@ _UUID = re.compile(r"^GPU UUID:\s*(\S+)", re.MULTILINE)
 def nearest_interfaces(count: int, visible: str | None, root: Path = Path("/")) -> list[str]:
     """Return the names of the interfaces that a task uses.
 
-    Parameters
-    ----------
-    count
-        Number of interfaces.
-    visible
-        ``NVIDIA_VISIBLE_DEVICES``: the UUIDs of the GPUs that ECS gave to the task, or ``all``.
-    root
-        Folder that contains ``sys`` and ``proc``.
-
-    Raises
-    ------
-    TaskStartError
-        If the host has no such devices, or too few of them.
+    count: Number of interfaces.
+    visible: ``NVIDIA_VISIBLE_DEVICES``: the UUIDs of the GPUs that ECS gave to the task, or ``all``.
+    root: Folder that contains ``sys`` and ``proc``.
+    Raises TaskStartError if the host has no such devices, or too few of them.
     """
     interfaces = {
         path.name: (path / "device").resolve() for path in (root / "sys/class/infiniband").glob("*")

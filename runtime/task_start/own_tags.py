@@ -35,19 +35,10 @@ def tag_task(
 ) -> None:
     """Tag the task. ECS limits the rate of calls, so attempts are spread at random.
 
-    Parameters
-    ----------
-    arn
-        ARN of the task, which also names the region.
-    tags
-        Keys and values.
-    pause_seconds
-        Longest wait before the second attempt; it doubles with each attempt.
-
-    Raises
-    ------
-    TaskStartError
-        If ECS refuses the call, or does not answer after several attempts.
+    arn: ARN of the task, which also names the region.
+    tags: Keys and values.
+    pause_seconds: Longest wait before the second attempt; it doubles with each attempt.
+    Raises TaskStartError if ECS refuses the call, or does not answer after several attempts.
     """
     region, partition = arn.split(":")[3], arn.split(":")[1]
     suffix = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
@@ -82,12 +73,8 @@ def signed_call(
 ) -> dict[str, str]:
     """Return the headers of the call.
 
-    Parameters
-    ----------
-    url
-        Address of ECS, which ends with a slash.
-    now
-        Time of the signature, in UTC.
+    url: Address of ECS, which ends with a slash.
+    now: Time of the signature, in UTC.
     """
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
     signed = {

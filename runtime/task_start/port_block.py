@@ -26,22 +26,10 @@ def take_block(address: str, names: Mapping[str, int]) -> dict[str, int]:
 
     A block is not free if another program listens on one of the named ports.
 
-    Parameters
-    ----------
-    address
-        The host's address. Hosts on one machine, as in a local run, have blocks of their own.
-    names
-        Position of each port in the block.
-
-    Returns
-    -------
-    dict[str, int]
-        Number of each port.
-
-    Raises
-    ------
-    TaskStartError
-        If every block is taken.
+    address: The host's address. Hosts on one machine, as in a local run, have blocks of their own.
+    names: Position of each port in the block.
+    Returns: Number of each port.
+    Raises TaskStartError if every block is taken.
     """
     for block in range(BLOCKS):
         first = FIRST_PORT + block * PORTS_PER_BLOCK

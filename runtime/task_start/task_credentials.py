@@ -34,10 +34,8 @@ def with_task_credentials(environment: Mapping[str, str]) -> dict[str, str]:
 def read_credentials(environment: Mapping[str, str]) -> Credentials:
     """Return the credentials that the agent offers, or else those of the environment.
 
-    Raises
-    ------
-    OSError, ValueError, KeyError
-        If the agent does not answer with credentials, and the environment has none.
+    Raises OSError, ValueError or KeyError if the agent does not answer with credentials, and the environment
+    has none.
     """
     known = with_task_credentials(environment)
     address = known.get("AWS_CONTAINER_CREDENTIALS_FULL_URI")

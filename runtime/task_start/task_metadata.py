@@ -26,15 +26,8 @@ def task_address(network: str, environment: Mapping[str, str]) -> str:
     The agent knows it of a task with a network interface of its own. A task on its host's network has the
     address from which the host reaches its VPC.
 
-    Parameters
-    ----------
-    network
-        Network mode of the task.
-
-    Raises
-    ------
-    TaskStartError
-        If the address cannot be found.
+    network: Network mode of the task.
+    Raises TaskStartError if the address cannot be found.
     """
     if _VARIABLE in environment:
         networks = _ask(environment[_VARIABLE]).get("Networks") or []
@@ -52,13 +45,7 @@ def task_address(network: str, environment: Mapping[str, str]) -> str:
 
 
 def task_arn(environment: Mapping[str, str]) -> str:
-    """Return the task's ARN.
-
-    Raises
-    ------
-    TaskStartError
-        If the ECS agent does not answer.
-    """
+    """Return the task's ARN. Raises TaskStartError if the ECS agent does not answer."""
     if _VARIABLE not in environment:
         raise TaskStartError(f"{_VARIABLE} is not set: the program does not run in a task of ECS")
     return str(_ask(f"{environment[_VARIABLE]}/task")["TaskARN"])

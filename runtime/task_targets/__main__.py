@@ -45,17 +45,9 @@ class TargetAnswers(Protocol):
 class Rounds:
     """Reads the cluster and publishes, again and again.
 
-    Parameters
-    ----------
-    environment
-        Variables of `scale_metrics`.
-    tasks
-        Reads the cluster.
-
-    Raises
-    ------
-    ValueError
-        If a variable is missing or invalid.
+    environment: Variables of `scale_metrics`.
+    tasks: Reads the cluster.
+    Raises ValueError if a variable is missing or invalid.
     """
 
     def __init__(self, environment: Mapping[str, str], tasks: ClusterTasks) -> None:
@@ -73,10 +65,7 @@ class Rounds:
     def run_once(self, now: float) -> list[str]:
         """Read the cluster, and return the lines to publish.
 
-        Parameters
-        ----------
-        now
-            Seconds since the epoch.
+        now: Seconds since the epoch.
         """
         try:
             found = scrape_targets(self._platform, self._tasks.live())
@@ -97,12 +86,8 @@ class Rounds:
     def answer(self, path: str, now: float) -> list[dict[str, Any]] | None:
         """Return the targets of a path. None if the cluster was not read for long, or the job is unknown.
 
-        Parameters
-        ----------
-        path
-            Such as ``/targets/serving``.
-        now
-            Seconds since the epoch.
+        path: Such as ``/targets/serving``.
+        now: Seconds since the epoch.
         """
         with self._lock:
             targets, age = self._targets, now - self._read_at
@@ -115,12 +100,8 @@ class Rounds:
 def server_of(rounds: TargetAnswers, port: int) -> ThreadingHTTPServer:
     """Return a server of targets on loopback.
 
-    Parameters
-    ----------
-    rounds
-        What it answers from.
-    port
-        Its port. 0 for a free one.
+    rounds: What it answers from.
+    port: Its port. 0 for a free one.
     """
 
     class _TargetRequests(BaseHTTPRequestHandler):

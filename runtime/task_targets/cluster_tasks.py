@@ -21,53 +21,34 @@ _ANSWERING: Final = frozenset({"RUNNING", "DEACTIVATING", "STOPPING"})
 
 @dataclass(frozen=True, slots=True)
 class TaskHost:
-    """An EC2 instance on which tasks run.
-
-    Parameters
-    ----------
-    instance, instance_type, address
-        Identifier, type and private address.
-    purchase
-        ``on-demand``, ``spot`` or ``reserved``: the values that Karpenter's label has on EKS.
-    """
+    """An EC2 instance on which tasks run."""
 
     instance: str
     instance_type: str
     address: str
+    """`instance`, `instance_type`, `address`: Identifier, type and private address."""
     purchase: str
+    """``on-demand``, ``spot`` or ``reserved``: the values that Karpenter's label has on EKS."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveTask:
-    """A task that runs, or drains.
-
-    Parameters
-    ----------
-    identifier
-        Last part of its ARN.
-    tags
-        Its tags.
-    address
-        Private address: that of its own network interface, or of its host. Empty if it is not known.
-    host
-        The EC2 instance that it runs on. None on Fargate, and while EC2 does not know it.
-    """
+    """A task that runs, or drains."""
 
     identifier: str
+    """Last part of its ARN."""
     tags: Mapping[str, str]
     address: str
+    """Private address: that of its own network interface, or of its host. Empty if it is not known."""
     host: TaskHost | None
+    """The EC2 instance that it runs on. None on Fargate, and while EC2 does not know it."""
 
 
 class ClusterTasks:
     """Reads a cluster.
 
-    Parameters
-    ----------
-    cluster
-        Name or ARN of the cluster.
-    ecs, ec2
-        Clients of boto3.
+    cluster: Name or ARN of the cluster.
+    ecs, ec2: Clients of boto3.
     """
 
     def __init__(self, cluster: str, ecs: Any, ec2: Any) -> None:
@@ -78,10 +59,8 @@ class ClusterTasks:
     def live(self) -> Iterator[LiveTask]:
         """Yield the tasks that run or drain.
 
-        Raises
-        ------
-        botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError
-            If ECS or EC2 does not answer.
+        Raises botocore.exceptions.ClientError or botocore.exceptions.BotoCoreError if ECS or EC2 does not
+        answer.
         """
         found = [
             task
@@ -102,10 +81,7 @@ class ClusterTasks:
     def wanted(self) -> Mapping[tuple[str, str], int]:
         """Return the tasks that services want, by release and role.
 
-        Raises
-        ------
-        botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError
-            If ECS does not answer.
+        Raises botocore.exceptions.ClientError or botocore.exceptions.BotoCoreError if ECS does not answer.
         """
         wanted: dict[tuple[str, str], int] = {}
         for arns in _parts(self._service_arns(), _SERVICES):

@@ -32,18 +32,12 @@ Query = Callable[[str], float]
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """What a round measured.
-
-    Parameters
-    ----------
-    values
-        Published value of each trigger, by its dimensions.
-    unread
-        Triggers without a value, with the reason.
-    """
+    """What a round measured."""
 
     values: tuple[tuple[Mapping[str, str], float], ...]
+    """Published value of each trigger, by its dimensions."""
     unread: tuple[str, ...]
+    """Triggers without a value, with the reason."""
 
 
 def measure(
@@ -51,16 +45,9 @@ def measure(
 ) -> Loads:
     """Return the loads of the roles.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    roles
-        Its elastic roles.
-    wanted
-        Desired counts of services, by release and role.
-    query
-        Returns the one number of a PromQL expression, or raises `PrometheusError`.
+    roles: Its elastic roles.
+    wanted: Desired counts of services, by release and role.
+    query: Returns the one number of a PromQL expression, or raises `PrometheusError`.
     """
     values: list[tuple[Mapping[str, str], float]] = []
     unread: list[str] = []
@@ -95,16 +82,8 @@ _COUNT: Final = "Count"
 def embedded_lines(platform: str, loads: Loads, unaddressed: int, now: float) -> Iterator[str]:
     """Yield the lines in CloudWatch's embedded metric format.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    loads
-        The loads.
-    unaddressed
-        Tasks without an address of metrics.
-    now
-        Seconds since the epoch.
+    unaddressed: Tasks without an address of metrics.
+    now: Seconds since the epoch.
     """
     for dimensions, value in loads.values:
         yield _line(dimensions, {names.LOAD: (value, "None")}, now)

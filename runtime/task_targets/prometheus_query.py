@@ -23,17 +23,9 @@ def query_number(address: str, query: str) -> float:
 
     https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 
-    Parameters
-    ----------
-    address
-        Such as ``http://127.0.0.1:9090``.
-    query
-        PromQL expression.
-
-    Raises
-    ------
-    PrometheusError
-        If there is no answer, or it has not exactly one finite number.
+    address: Such as ``http://127.0.0.1:9090``.
+    query: PromQL expression.
+    Raises PrometheusError if there is no answer, or it has not exactly one finite number.
     """
     try:
         answer = urllib3.request(
@@ -47,13 +39,7 @@ def query_number(address: str, query: str) -> float:
 
 
 def number_of(content: dict[str, Any]) -> float:
-    """Return the number of an answer.
-
-    Raises
-    ------
-    PrometheusError
-        If it has not exactly one finite number.
-    """
+    """Return the number of an answer. Raises PrometheusError if it has not exactly one finite number."""
     if content.get("status") != "success":
         raise PrometheusError(f"refused: {content.get('error', 'no reason')}")
     data = content["data"]

@@ -22,29 +22,18 @@ from task_targets.cluster_tasks import LiveTask
 
 @dataclass(frozen=True, slots=True)
 class ScrapeTargets:
-    """What is scraped.
-
-    Parameters
-    ----------
-    jobs
-        Groups of targets by Prometheus job.
-    unaddressed
-        Tasks that should be scraped and have no address: they could not tag themselves, or just start.
-    """
+    """What is scraped."""
 
     jobs: Mapping[str, list[dict[str, Any]]]
+    """Groups of targets by Prometheus job."""
     unaddressed: tuple[str, ...]
+    """Tasks that should be scraped and have no address: they could not tag themselves, or just start."""
 
 
 def scrape_targets(platform: str, tasks: Iterable[LiveTask]) -> ScrapeTargets:
     """Return the targets among the tasks of a cluster.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform. Tasks without its tag are left out.
-    tasks
-        The tasks.
+    platform: Name of the platform. Tasks without its tag are left out.
     """
     jobs: dict[str, list[dict[str, Any]]] = {SERVING_JOB: [], GPU_JOB: []}
     unaddressed: list[str] = []

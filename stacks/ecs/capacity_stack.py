@@ -35,26 +35,14 @@ from stacks.pool_parts import reserved_instances
 class EcsCapacityStack(cdk.Stack):
     """A capacity provider for each pool of the blueprint, and Fargate for what needs no accelerator.
 
-    Parameters
-    ----------
-    cluster_name
-        Name of the cluster, a plain string.
-    pools
-        Section of the blueprint.
-    managed_pools
-        Names of the pools that Managed Instances run. Auto Scaling groups run the others.
-    plan
-        The serving plan: hosts pull the images of their pool before they join.
-    image
-        Image of the hosts of Auto Scaling groups.
-    vpc
-        VPC of the hosts.
-    members
-        Security group of hosts and tasks.
-    instance_tags
-        Tags of instances and volumes.
-    env
-        Account and region.
+    cluster_name: Name of the cluster, a plain string.
+    pools: Section of the blueprint.
+    managed_pools: Names of the pools that Managed Instances run. Auto Scaling groups run the others.
+    plan: The serving plan: hosts pull the images of their pool before they join.
+    image: Image of the hosts of Auto Scaling groups.
+    vpc: VPC of the hosts.
+    members: Security group of hosts and tasks.
+    instance_tags: Tags of instances and volumes.
     """
 
     def __init__(

@@ -15,20 +15,11 @@ from inference_constructs.operations import EcsControlledCluster
 class EcsClusterStack(cdk.Stack):
     """A cluster without capacity.
 
-    Parameters
-    ----------
-    cluster_name
-        `metadata.name`, a plain string.
-    vpc
-        VPC of hosts and tasks.
-    load_balancer_security_group
-        Security group of the models' load balancer.
-    model_ports
-        TCP ports on which models answer, 1 to 65535.
-    insights
-        Whether Container Insights records metrics of each task and container.
-    env
-        Account and region.
+    cluster_name: `metadata.name`, a plain string.
+    vpc: VPC of hosts and tasks.
+    load_balancer_security_group: Security group of the models' load balancer.
+    model_ports: TCP ports on which models answer, 1 to 65535.
+    insights: Whether Container Insights records metrics of each task and container.
     """
 
     def __init__(

@@ -36,22 +36,12 @@ class DiscoveryStack(cdk.Stack):
     again. Each keeps its data on a file system: a store that loses its data ends the lease of every process,
     and all of them would start again.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    releases
-        Deployments with frontends. Each has a certificate, a user and a role of its own.
-    cluster_name
-        Cluster of the store's services, a plain string.
-    vpc
-        VPC of the store.
-    members
-        Security group of the cluster's hosts and tasks, the clients of the store.
-    encryption_key
-        KMS key of the data.
-    env
-        Account and region.
+    platform: `metadata.name`.
+    releases: Deployments with frontends. Each has a certificate, a user and a role of its own.
+    cluster_name: Cluster of the store's services, a plain string.
+    vpc: VPC of the store.
+    members: Security group of the cluster's hosts and tasks, the clients of the store.
+    encryption_key: KMS key of the data.
     """
 
     def __init__(

@@ -46,28 +46,14 @@ class EcsMetricsStack(cdk.Stack):
 
     A service per pool measures the GPUs of its hosts, and a function asks the models.
 
-    Parameters
-    ----------
-    cluster_name
-        `metadata.name`, a plain string.
-    vpc
-        VPC of the tasks.
-    members
-        Security group of hosts and tasks, whose members reach each other.
-    plan
-        The serving plan.
-    spec
-        The blueprint's section.
-    measured_pools
-        Pools whose hosts run the exporter of GPU metrics.
-    observability
-        Section of the blueprint.
-    gateway
-        Load balancer of the models, for the canary.
-    encryption_key
-        KMS key of the logs.
-    env
-        Account and region.
+    cluster_name: `metadata.name`, a plain string.
+    vpc: VPC of the tasks.
+    members: Security group of hosts and tasks, whose members reach each other.
+    spec: The blueprint's section.
+    measured_pools: Pools whose hosts run the exporter of GPU metrics.
+    observability: Section of the blueprint.
+    gateway: Load balancer of the models, for the canary.
+    encryption_key: KMS key of the logs.
     """
 
     def __init__(

@@ -46,27 +46,18 @@ from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 @dataclass(frozen=True)
 class EcsPlace:
-    """Where the tasks of models run.
-
-    Parameters
-    ----------
-    cluster_name
-        Name of the cluster, which is also the platform's.
-    vpc
-        VPC whose private subnets hold the tasks.
-    members
-        Security group of hosts and tasks.
-    discovery_secret_arn
-        Secret with the certificates of clients of the discovery store. None if no model has frontends.
-    retention_days
-        Days for which logs are kept.
-    """
+    """Where the tasks of models run."""
 
     cluster_name: str
+    """Name of the cluster, which is also the platform's."""
     vpc: ec2.IVpc
+    """VPC whose private subnets hold the tasks."""
     members: ec2.ISecurityGroup
+    """Security group of hosts and tasks."""
     discovery_secret_arn: str | None
+    """Secret with the certificates of clients of the discovery store. None if no model has frontends."""
     retention_days: int
+    """Days for which logs are kept."""
 
 
 class EcsModelStack(cdk.Stack):
@@ -74,26 +65,14 @@ class EcsModelStack(cdk.Stack):
 
     CloudFormation waits until the services are stable, so a complete stack means that the model answers.
 
-    Parameters
-    ----------
-    place
-        Where the tasks run.
-    target
-        Renders the plan.
-    plan
-        The model's part of the serving plan.
-    weights
-        Source of its weights.
-    weights_bucket_name
-        Bucket of mirrored models.
-    encryption_key
-        KMS key of logs, and of the KV cache that the model's workers share.
-    gateway
-        The models' load balancer.
-    priority
-        Priority of its rule on the listener.
-    env
-        Account and region.
+    place: Where the tasks run.
+    target: Renders the plan.
+    plan: The model's part of the serving plan.
+    weights: Source of its weights.
+    weights_bucket_name: Bucket of mirrored models.
+    encryption_key: KMS key of logs, and of the KV cache that the model's workers share.
+    gateway: The models' load balancer.
+    priority: Priority of its rule on the listener.
     """
 
     def __init__(
@@ -259,10 +238,7 @@ class EcsModelStack(cdk.Stack):
 def _target(deployment: DeploymentPlan, entry: RenderedService) -> ModelTarget:
     """Return the entry point of a deployment. Its weight is proportional to its number of accelerators.
 
-    Raises
-    ------
-    ValueError
-        If the first service has no port for requests.
+    Raises ValueError if the first service has no port for requests.
     """
     if entry.entry_port is None or entry.health_path is None or entry.drain_seconds is None:
         raise ValueError(f"{entry.name} takes no requests")

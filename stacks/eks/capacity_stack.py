@@ -38,34 +38,17 @@ from stacks.pool_parts import reserved_instances
 class CapacityStack(cdk.Stack):
     """A Karpenter pool for each pool of the blueprint, one without accelerators for routers, and queues.
 
-    Parameters
-    ----------
-    access
-        The cluster.
-    charts
-        Charts by name.
-    pools, queueing
-        Sections of the blueprint.
-    plan
-        The serving plan. The queues' quotas exclude the models' processes.
-    shifted_queues
-        Pools whose quota the capacity shift raises and lowers.
-    image
-        Image that nodes boot.
-    held_images
-        Image by pool, for the pools that keep an earlier image.
-    vpc
-        VPC of the nodes.
-    node_role_name
-        Role of the nodes.
-    subnet_ids
-        IDs of the private subnets. Tags could also match other subnets.
-    security_group_id
-        The cluster's security group, which admits its members.
-    instance_tags
-        Tags of instances and volumes.
-    env
-        Account and region.
+    access: The cluster.
+    charts: Charts by name.
+    pools, queueing: Sections of the blueprint.
+    plan: The serving plan. The queues' quotas exclude the models' processes.
+    shifted_queues: Pools whose quota the capacity shift raises and lowers.
+    image: Image that nodes boot.
+    held_images: Image by pool, for the pools that keep an earlier image.
+    vpc: VPC of the nodes.
+    subnet_ids: IDs of the private subnets. Tags could also match other subnets.
+    security_group_id: The cluster's security group, which admits its members.
+    instance_tags: Tags of instances and volumes.
     """
 
     def __init__(

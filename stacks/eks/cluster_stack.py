@@ -29,30 +29,16 @@ from inference_constructs.operations import EksControlledCluster
 class ClusterStack(cdk.Stack):
     """A cluster that is ready for charts.
 
-    Parameters
-    ----------
-    eks
-        Section of the blueprint.
-    add_on_versions
-        Version by EKS add-on. For None, EKS chooses the version.
-    cluster_name
-        `metadata.name`, a plain string.
-    vpc
-        VPC whose private subnets hold the control plane's interfaces and the nodes.
-    load_balancer_security_group
-        Security group of the models' load balancer.
-    model_ports
-        TCP ports on which models answer, 1 to 65535.
-    secrets_key
-        KMS key of Kubernetes secrets.
-    secrets_in_pods
-        Whether pods read secrets of Secrets Manager.
-    instance_tags
-        Tags of instances and volumes.
-    log_retention_days
-        Days for which logs of the control plane are kept; None without observability.
-    env
-        Account and region.
+    eks: Section of the blueprint.
+    add_on_versions: Version by EKS add-on. For None, EKS chooses the version.
+    cluster_name: `metadata.name`, a plain string.
+    vpc: VPC whose private subnets hold the control plane's interfaces and the nodes.
+    load_balancer_security_group: Security group of the models' load balancer.
+    model_ports: TCP ports on which models answer, 1 to 65535.
+    secrets_key: KMS key of Kubernetes secrets.
+    secrets_in_pods: Whether pods read secrets of Secrets Manager.
+    instance_tags: Tags of instances and volumes.
+    log_retention_days: Days for which logs of the control plane are kept; None without observability.
     """
 
     def __init__(

@@ -18,20 +18,11 @@ from inference_constructs.capacity import ImageBaker
 class ImageCacheStack(cdk.Stack):
     """A state machine that `blueprints image-cache bake` starts.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    pools
-        Pools of the blueprint that use a snapshot.
-    image
-        Image that nodes boot.
-    vpc
-        VPC of the instance that pulls images.
-    tags
-        Tags of instances, volumes and snapshots.
-    env
-        Account and region.
+    platform: `metadata.name`.
+    pools: Pools of the blueprint that use a snapshot.
+    image: Image that nodes boot.
+    vpc: VPC of the instance that pulls images.
+    tags: Tags of instances, volumes and snapshots.
     """
 
     def __init__(

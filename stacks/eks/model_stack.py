@@ -33,28 +33,15 @@ class ModelStack(cdk.Stack):
 
     The deployment does not wait for accelerators, so a complete stack does not mean that the model answers.
 
-    Parameters
-    ----------
-    access
-        The cluster.
-    plan
-        The model's part of the serving plan.
-    weights
-        Source of its weights.
-    weights_bucket_name
-        Bucket of mirrored models.
-    encryption_key
-        KMS key of the KV cache that the model's workers share.
-    gateway
-        The models' load balancer.
-    priority
-        Priority of its rule on the listener.
-    observed_platform
-        `metadata.name`, if the model's pods are scraped; None without observability.
-    shifted
-        Whether the capacity shift sets the floors of elastic workers.
-    env
-        Account and region.
+    access: The cluster.
+    plan: The model's part of the serving plan.
+    weights: Source of its weights.
+    weights_bucket_name: Bucket of mirrored models.
+    encryption_key: KMS key of the KV cache that the model's workers share.
+    gateway: The models' load balancer.
+    priority: Priority of its rule on the listener.
+    observed_platform: `metadata.name`, if the model's pods are scraped; None without observability.
+    shifted: Whether the capacity shift sets the floors of elastic workers.
     """
 
     def __init__(

@@ -30,26 +30,13 @@ from stacks.canary import add_canary
 class ObservabilityStack(cdk.Stack):
     """Container Insights, the Prometheus that KEDA asks, and the exporter of GPU metrics.
 
-    Parameters
-    ----------
-    access
-        The cluster.
-    observability
-        Section of the blueprint.
-    releases
-        Versions of charts and add-ons.
-    plan
-        The serving plan.
-    gpu_nodes
-        Whether a pool has NVIDIA accelerators.
-    encryption_key
-        KMS key of the logs.
-    vpc, gateway
-        Network of the models, and their load balancer, for the canary.
-    spec
-        The blueprint's section.
-    env
-        Account and region.
+    access: The cluster.
+    observability: Section of the blueprint.
+    releases: Versions of charts and add-ons.
+    gpu_nodes: Whether a pool has NVIDIA accelerators.
+    encryption_key: KMS key of the logs.
+    vpc, gateway: Network of the models, and their load balancer, for the canary.
+    spec: The blueprint's section.
     """
 
     def __init__(

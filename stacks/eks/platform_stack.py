@@ -29,34 +29,18 @@ MODEL_NAMESPACE = charts()["dynamo-model"].namespace
 class PlatformStack(cdk.Stack):
     """The controllers' charts, in the order of their dependencies, and the models' namespace.
 
-    Parameters
-    ----------
-    access
-        The cluster.
-    charts
-        Charts by name.
-    vpc
-        VPC of the models' load balancer.
-    pools
-        Section of the blueprint. Some pools need a device plug-in or a feature of Karpenter.
-    interruption_queue_name
-        Queue that Karpenter reads.
-    secrets_in_pods
-        Whether pods read secrets of Secrets Manager.
-    inference_pools
-        Whether a model uses an InferencePool.
-    spanning_stacks
-        Serving stacks that have workers across several nodes.
-    node_systems
-        Operating system of the nodes by pool.
-    kubernetes_version
-        Version of the cluster, such as ``1.35``.
-    schedulers
-        Schedulers that pods need in addition to that of the cluster.
-    scaled_kinds
-        Kinds of objects that KEDA scales. Empty if nothing on the platform scales.
-    env
-        Account and region.
+    access: The cluster.
+    charts: Charts by name.
+    vpc: VPC of the models' load balancer.
+    pools: Section of the blueprint. Some pools need a device plug-in or a feature of Karpenter.
+    interruption_queue_name: Queue that Karpenter reads.
+    secrets_in_pods: Whether pods read secrets of Secrets Manager.
+    inference_pools: Whether a model uses an InferencePool.
+    spanning_stacks: Serving stacks that have workers across several nodes.
+    node_systems: Operating system of the nodes by pool.
+    kubernetes_version: Version of the cluster, such as ``1.35``.
+    schedulers: Schedulers that pods need in addition to that of the cluster.
+    scaled_kinds: Kinds of objects that KEDA scales. Empty if nothing on the platform scales.
     """
 
     def __init__(

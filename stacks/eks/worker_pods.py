@@ -21,20 +21,12 @@ if TYPE_CHECKING:  # platforms without batch need not import the services that t
 class WorkerPods(WorkerCompute):
     """One Helm release of pods per model, which the platform's KEDA scales if their number follows the queue.
 
-    Parameters
-    ----------
-    gateway
-        The models' load balancer, which workers call.
-    access
-        The cluster.
-    security_group_id
-        The cluster's security group, which its pods have.
-    charts
-        Charts by name.
-    nodes
-        Stack of the nodes that run the pods.
-    scaler
-        The platform's KEDA. None if nothing on the platform scales.
+    gateway: The models' load balancer, which workers call.
+    access: The cluster.
+    security_group_id: The cluster's security group, which its pods have.
+    charts: Charts by name.
+    nodes: Stack of the nodes that run the pods.
+    scaler: The platform's KEDA. None if nothing on the platform scales.
     """
 
     #: A release can be installed before the image exists.
@@ -62,10 +54,7 @@ class WorkerPods(WorkerCompute):
     ) -> None:
         """Add one release per model, and let KEDA read the queues if the number of pods follows them.
 
-        Raises
-        ------
-        ValueError
-            If the number of pods follows the queue and the platform has no KEDA.
+        Raises ValueError if the number of pods follows the queue and the platform has no KEDA.
         """
         from inference_constructs.batch import WorkerDeployment
 

@@ -37,12 +37,8 @@ def run_helm(*words: str, values: Manifest) -> subprocess.CompletedProcess[str]:
 class Renderer:
     """Renders charts, and keeps what helm printed by the content of the chart and the values.
 
-    Parameters
-    ----------
-    folder
-        Folder of this process for charts with their dependencies.
-    shared
-        Folder for what helm printed. Other processes may use it, too.
+    folder: Folder of this process for charts with their dependencies.
+    shared: Folder for what helm printed. Other processes may use it, too.
     """
 
     def __init__(self, folder: Path, shared: Path) -> None:

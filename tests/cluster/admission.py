@@ -22,10 +22,7 @@ def held(kubectl: Kubectl, group: str, resource: str) -> Iterator[Callable[[], N
     It asks a webhook that takes its call and never answers; when the block ends, nobody listens any more, and
     the object is taken in without an answer.
 
-    Yields
-    ------
-    Callable
-        Returns when the API server asks.
+    Yields: Returns when the API server asks.
     """
     with socket.create_server((LOOPBACK, 0)) as listener:
         listener.settimeout(_ASKED_WITHIN_SECONDS)

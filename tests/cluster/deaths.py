@@ -19,11 +19,11 @@ from tests.runtime.gpu_health.world import KilledError
 class Deaths:
     """Ends the process of a function right after each of its changes, once for each, while it is active."""
 
-    #: Changes in words, in their order.
     after: list[str] = field(default_factory=list)
+    """Changes in words, in their order."""
     active: bool = False
-    #: What people were told.
     messages: list[str] = field(default_factory=list)
+    """What people were told."""
 
     def changed(self, what: str) -> None:
         if self.active and what not in self.after:

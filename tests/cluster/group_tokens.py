@@ -13,12 +13,7 @@ from pathlib import Path
 class GroupTokens:
     """A token per group, of a user who is in no other group.
 
-    Parameters
-    ----------
-    path
-        File for the API server. It is created.
-    groups
-        The groups.
+    path: File for the API server. It is created.
     """
 
     def __init__(self, path: Path, groups: Sequence[str]) -> None:

@@ -39,19 +39,13 @@ from tests.templates.support import Templates
 
 @dataclass
 class HealthCell:
-    """The cell of a test.
-
-    Parameters
-    ----------
-    api
-        The API server, with the permissions of GPU health.
-    section
-        The section `gpuHealth` of the blueprint.
-    """
+    """The cell of a test."""
 
     api: KubernetesApi
+    """The API server, with the permissions of GPU health."""
     patch: pytest.MonkeyPatch
     section: dict[str, Any]
+    """The section `gpuHealth` of the blueprint."""
     deaths: Deaths = field(default_factory=Deaths)
 
     def hardware(self, node: str) -> None:
@@ -114,18 +108,11 @@ def health_cell(
 ) -> Iterator[HealthCell]:
     """Give the functions their environment: the section of a blueprint, and AWS that is simulated.
 
-    Parameters
-    ----------
-    control_plane
-        The cluster.
-    token
-        Bearer token of the group of GPU health. It stands for the signed request that names its role.
-    ec2
-        Where AWS answers.
-    templates
-        Templates of the platform.
-    patch
-        Undoes it.
+    control_plane: The cluster.
+    token: Bearer token of the group of GPU health. It stands for the signed request that names its role.
+    ec2: Where AWS answers.
+    templates: Templates of the platform.
+    patch: Undoes it.
     """
     begin_anew(patch, {**CREDENTIALS, **QUIET, "AWS_DEFAULT_REGION": REGION})
     patch.setenv("AWS_ENDPOINT_URL", ec2.endpoint_url)

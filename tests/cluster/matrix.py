@@ -14,24 +14,16 @@ _DEPLOYMENTS_OF_A_MODEL = 5
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A row.
-
-    Parameters
-    ----------
-    fields
-        The blueprint's, beside name and nodes.
-    workers
-        Replicas by the accelerators of one.
-    nodes
-        Of the blueprint.
-    disaggregated
-        Whether as many workers do prefill as decode, and KV cache moves between them.
-    """
+    """A row."""
 
     fields: dict[str, Any]
+    """The blueprint's, beside name and nodes."""
     workers: dict[int, int]
+    """Replicas by the accelerators of one."""
     nodes: dict[str, int]
+    """Of the blueprint."""
     disaggregated: bool = False
+    """Whether as many workers do prefill as decode, and KV cache moves between them."""
 
     @property
     def is_reserved(self) -> bool:

@@ -35,18 +35,12 @@ _FOREIGN, _LOST = "foreign", "lost"
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where pods are.
-
-    Parameters
-    ----------
-    pool_by_node
-        Nothing for nodes without one.
-    workloads
-        Deployments by their namespace: those of a blueprint in one of its name.
-    """
+    """Where pods are."""
 
     pool_by_node: Mapping[str, str]
+    """Nothing for nodes without one."""
     workloads: Mapping[str, list[KubernetesObject]]
+    """Deployments by their namespace: those of a blueprint in one of its name."""
 
     def wanted(self, namespace: str) -> int:
         """How many pods there are to be."""

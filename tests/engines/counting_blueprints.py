@@ -13,12 +13,8 @@ from inference_local.serving.process_commands import FINISH_SECONDS
 def counting(name: str, **model: Any) -> Blueprint:
     """Return a shipped blueprint whose answers are read as the engine writes them.
 
-    Parameters
-    ----------
-    name
-        The shipped blueprint.
-    model
-        Other values of keys of its first model.
+    name: The shipped blueprint.
+    model: Other values of keys of its first model.
     """
     document = load_blueprint(name).blueprint.model_dump(by_alias=True, exclude_unset=True)
     document["spec"]["models"][0] |= {"parsers": {"reasoning": "none", "toolCall": "none"}} | model

@@ -26,21 +26,14 @@ _SHIFTS = itertools.count(step=7)
 
 @dataclass(slots=True)
 class Stream:
-    """One stream and what arrived of it.
-
-    Parameters
-    ----------
-    start
-        Index of the last word of its prompt.
-    words
-        Number of words asked for.
-    prompt_words
-        Length of its prompt.
-    """
+    """One stream and what arrived of it."""
 
     start: int
+    """Index of the last word of its prompt."""
     words: int
+    """Number of words asked for."""
     prompt_words: int
+    """Length of its prompt."""
     status: int = 0
     text: str = ""
     finish: str | None = None
@@ -72,14 +65,9 @@ async def read(
 ) -> None:
     """Send the request of a stream to an endpoint and read its answer to the end.
 
-    Parameters
-    ----------
-    url
-        Base URL with ``/v1``.
-    chat
-        Whether the prompt is a message.
-    options
-        Further fields of the request.
+    url: Base URL with ``/v1``.
+    chat: Whether the prompt is a message.
+    options: Further fields of the request.
     """
     text = prompt_to(stream.start, stream.prompt_words)
     path = "chat/completions" if chat else "completions"
@@ -164,18 +152,11 @@ def stream_while(
 ) -> list[Stream]:
     """Send streams, disturb the platform once they have begun, and return them when all have ended.
 
-    Parameters
-    ----------
-    urls
-        Base URLs with ``/v1``; streams are spread over them.
-    disturb
-        Called in another thread while the streams run.
-    begun
-        Number of words of a stream that arrive before that, if it does not end first.
-    begun_streams
-        Number of streams for which that is so. By default, all.
-    options
-        Further arguments of `read`.
+    urls: Base URLs with ``/v1``; streams are spread over them.
+    disturb: Called in another thread while the streams run.
+    begun: Number of words of a stream that arrive before that, if it does not end first.
+    begun_streams: Number of streams for which that is so. By default, all.
+    options: Further arguments of `read`.
     """
     shift = next(_SHIFTS)
     sent = [Stream(number * _APART + shift, words, prompt_words) for number in range(streams)]

@@ -20,12 +20,8 @@ _CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor
 def words_after(start: int, count: int) -> list[str]:
     """Return the words that the model writes after a word.
 
-    Parameters
-    ----------
-    start
-        Index of the word in the vocabulary.
-    count
-        Number of words.
+    start: Index of the word in the vocabulary.
+    count: Number of words.
     """
     return counted_words(count, first=start + 1).split()
 

@@ -29,21 +29,14 @@ _PAGE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class RunningEngines:
-    """Real engines behind their frontends.
-
-    Parameters
-    ----------
-    serving
-        The deployments.
-    processes
-        All processes.
-    directory
-        Folder with the files of each deployment, and logs.
-    """
+    """Real engines behind their frontends."""
 
     serving: LocalServing
+    """The deployments."""
     processes: ProcessGroup
+    """All processes."""
     directory: Path
+    """Folder with the files of each deployment, and logs."""
 
     @property
     def endpoints(self) -> tuple[LocalEndpoint, ...]:
@@ -53,12 +46,8 @@ class RunningEngines:
     def counted(self, name: str, metric: str) -> float:
         """Return the sum of one of vLLM's metrics over processes. One that has ended counts as 0.
 
-        Parameters
-        ----------
-        name
-            Name of a process, or the beginning of several, such as a role.
-        metric
-            Name of the metric without ``vllm:``.
+        name: Name of a process, or the beginning of several, such as a role.
+        metric: Name of the metric without ``vllm:``.
         """
         return sum(
             float(value)
@@ -72,14 +61,9 @@ class RunningEngines:
     ) -> RunningProcess:
         """Start a program of this checkout where the frontends and workers run.
 
-        Parameters
-        ----------
-        name
-            Name of the process and of its log.
-        command
-            Arguments of Python.
-        environment
-            Its variables.
+        name: Name of the process and of its log.
+        command: Arguments of Python.
+        environment: Its variables.
         """
         holders = [each.pid for each in self.processes.processes if each.name == "network namespace"]
         return self.processes.start(
@@ -108,10 +92,7 @@ def running_engines(
 ) -> Iterator[RunningEngines]:
     """Serve a blueprint, and stop it at the end.
 
-    Parameters
-    ----------
-    kind
-        The engines. By default, those of `local up --engines vllm`.
+    kind: The engines. By default, those of `local up --engines vllm`.
     """
     with _prepared(blueprint, directory, kind or VllmKind(blueprint)) as engines:
         engines.serving.start(print)

@@ -39,18 +39,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class FoundProcess:
-    """A process that runs.
-
-    Parameters
-    ----------
-    words
-        Its arguments, without the program.
-    variables
-        The variables that it was started with, without those of every process.
-    """
+    """A process that runs."""
 
     words: tuple[str, ...]
+    """Its arguments, without the program."""
     variables: Mapping[str, str]
+    """The variables that it was started with, without those of every process."""
 
     @property
     def address(self) -> str:
@@ -67,12 +61,8 @@ class FoundProcess:
 def with_log(processes: Iterable[psutil.Process], log_file: Path, command: Sequence[str]) -> FoundProcess:
     """Return the process of a planned command whose output goes to a file, without its descendants.
 
-    Parameters
-    ----------
-    processes
-        All processes of the run.
-    command
-        The command of the plan, which begins with a program.
+    processes: All processes of the run.
+    command: The command of the plan, which begins with a program.
     """
     found = {
         each.pid: each
@@ -92,10 +82,7 @@ def with_log(processes: Iterable[psutil.Process], log_file: Path, command: Seque
 def differences(planned: Process, found: FoundProcess, home: Path) -> set[Difference]:
     """Return every setting that a process has otherwise than the plan.
 
-    Parameters
-    ----------
-    home
-        The folder of its deployment, which the table of exceptions shows as ``…``.
+    home: The folder of its deployment, which the table of exceptions shows as ``…``.
     """
     before = {
         **_by_flag(planned.arguments),

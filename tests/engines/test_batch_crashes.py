@@ -57,14 +57,8 @@ def processes(module: str) -> list[psutil.Process]:
 class Killer:
     """Kills workers at random each time that all have come back.
 
-    Parameters
-    ----------
-    platform
-        The platform, which starts its workers again.
-    endpoint
-        The endpoint of the model.
-    workers
-        Number of its workers.
+    platform: The platform, which starts its workers again.
+    endpoint: The endpoint of the model.
     """
 
     def __init__(self, platform: LocalPlatform, endpoint: LocalEndpoint, workers: int) -> None:

@@ -37,12 +37,8 @@ _WORDS = {"left out": "left out", "set": "set", "the worker's own address": "127
 class Up:
     """A run that has written its report and keeps running.
 
-    Parameters
-    ----------
-    name
-        The shipped blueprint.
-    run
-        The command.
+    name: The shipped blueprint.
+    run: The command.
     """
 
     def __init__(self, name: str, run: Run) -> None:

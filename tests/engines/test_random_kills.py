@@ -32,32 +32,22 @@ _REFUSALS = {500, 503}
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """What is killed, how, and when.
-
-    Parameters
-    ----------
-    role, index
-        The worker.
-    engine_only
-        Whether its EngineCore gets the signal, and not the worker.
-    number
-        The signal.
-    streams, words, prompt_words, chat
-        The streams that run.
-    begun, begun_streams
-        It is killed once so many words of so many streams have arrived.
-    """
+    """What is killed, how, and when."""
 
     role: str
     index: int
+    """`role`, `index`: The worker."""
     engine_only: bool
+    """Whether its EngineCore gets the signal, and not the worker."""
     number: signal.Signals
     streams: int
     words: int
     prompt_words: int
     chat: bool
+    """`streams`, `words`, `prompt_words`, `chat`: The streams that run."""
     begun: int
     begun_streams: int
+    """`begun`, `begun_streams`: It is killed once so many words of so many streams have arrived."""
 
     @property
     def loses_prompts(self) -> bool:

@@ -37,38 +37,25 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an engine did.
-
-    Parameters
-    ----------
-    error
-        Why it failed. Empty if it answered.
-    prompts
-        Tokens of each prompt.
-    answers
-        Tokens of each answer.
-    counters
-        Its Prometheus counters, by name.
-    log
-        Output of the engine, and of the one that computed the prompts.
-    """
+    """What an engine did."""
 
     error: str
+    """Why it failed. Empty if it answered."""
     prompts: tuple[int, ...]
+    """Tokens of each prompt."""
     answers: tuple[tuple[int, ...], ...]
+    """Tokens of each answer."""
     counters: Mapping[str, float]
+    """Its Prometheus counters, by name."""
     log: str
+    """Output of the engine, and of the one that computed the prompts."""
 
 
 def run_trials(directory: Path, trials: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
     """Run trials, and return their outcomes by name.
 
-    Parameters
-    ----------
-    directory
-        An empty folder.
-    trials
-        Trials by name, see ``engine_trials.py``. By default, the model is Qwen3-8B.
+    directory: An empty folder.
+    trials: Trials by name, see ``engine_trials.py``. By default, the model is Qwen3-8B.
     """
     connectors = _planned_connectors()
     named = {

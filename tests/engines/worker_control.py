@@ -20,13 +20,7 @@ END_SECONDS = 240.0
 
 
 class WorkerControl:
-    """The processes of running engines.
-
-    Parameters
-    ----------
-    running
-        The engines.
-    """
+    """The processes of running engines."""
 
     def __init__(self, running: RunningEngines) -> None:
         self._running = running

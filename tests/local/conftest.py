@@ -21,10 +21,7 @@ PATIENCE_SECONDS = 240.0
 class Run:
     """One `blueprints local up`, with every process that it was observed to have.
 
-    Parameters
-    ----------
-    patience_seconds
-        How long each wait may take. It bounds a hang, not a speed.
+    patience_seconds: How long each wait may take. It bounds a hang, not a speed.
     """
 
     def __init__(

@@ -16,43 +16,28 @@ _LOOK_SECONDS = 0.05
 
 @dataclass
 class Streams:
-    """Clients that ask addresses in turn, and count every token of their answers.
-
-    Parameters
-    ----------
-    urls
-        Addresses, without ``/v1``.
-    model
-        The model that they ask for.
-    headers
-        Headers of every request.
-    tokens
-        Length of each answer.
-    timeout_seconds
-        Longest time of an answer.
-    clients
-        How many stream at the same time.
-
-    Attributes
-    ----------
-    whole
-        Number of complete streams.
-    errors
-        What ended the others.
-    """
+    """Clients that ask addresses in turn, and count every token of their answers."""
 
     urls: Sequence[str]
+    """Addresses, without ``/v1``."""
     model: str
+    """The model that they ask for."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of every request."""
     tokens: int = 200
+    """Length of each answer."""
     timeout_seconds: float = 120
+    """Longest time of an answer."""
     clients: int = CLIENTS
+    """How many stream at the same time."""
     whole: int = 0
+    """Number of complete streams."""
     errors: list[str] = field(default_factory=list)
+    """What ended the others."""
     _ending: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    #: Per client: its number of streams so far, and which of them brought the last token.
     _begun: list[int] = field(default_factory=list)
+    """Per client: its number of streams so far, and which of them brought the last token."""
     _heard: list[int] = field(default_factory=list)
 
     def begin(self) -> None:

@@ -38,18 +38,12 @@ def cdk(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
 
 @dataclass(frozen=True)
 class Account:
-    """An account that is bootstrapped for spot nodes.
-
-    Parameters
-    ----------
-    environment
-        What leads commands to it.
-    output
-        What the first bootstrapping printed.
-    """
+    """An account that is bootstrapped for spot nodes."""
 
     environment: Mapping[str, str]
+    """What leads commands to it."""
     output: str
+    """What the first bootstrapping printed."""
 
 
 @pytest.fixture(scope="module")

@@ -128,10 +128,7 @@ class UpgradedJob:
     def workers(self, code: Path | None = None) -> Iterator[None]:
         """Run the workers that the deployed charts ask for, and end them as a rollout does.
 
-        Parameters
-        ----------
-        code
-            Folder with the package ``batch`` of another release; None for that of this one.
+        code: Folder with the package ``batch`` of another release; None for that of this one.
         """
         [release] = worker_releases(self._emulator.recorded_releases())
         environment = {

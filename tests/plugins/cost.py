@@ -34,10 +34,7 @@ class FileCost:
 class CostReport:
     """Adds up costs in the reporting process, which may differ from the process of the tests.
 
-    Parameters
-    ----------
-    file
-        Where to write the costs as JSON. None writes no file.
+    file: Where to write the costs as JSON. None writes no file.
     """
 
     def __init__(self, file: Path | None) -> None:

@@ -38,40 +38,28 @@ _NAMES = {"vllm": "vLLM", "ai-dynamo": "Dynamo", "nixl": "NIXL", "torch": "torch
 
 @dataclass
 class EngineCase:
-    """The last result of a case.
-
-    Parameters
-    ----------
-    commit
-        The commit of this library that ran. None if none was recorded.
-    wall_seconds, processor_seconds
-        Its cost. The first case that uses engines pays for their start. None if none was recorded.
-    """
+    """The last result of a case."""
 
     outcome: str
     date: str
     commit: str | None
+    """The commit of this library that ran. None if none was recorded."""
     wall_seconds: float | None
     processor_seconds: float | None
+    """`wall_seconds`, `processor_seconds`: Its cost. The first case that uses engines pays for their start.
+    None if none was recorded."""
 
 
 @dataclass
 class EngineTest:
-    """The last results of a test function.
-
-    Parameters
-    ----------
-    shows
-        The first paragraph of its docstring, or the words of its name.
-    where
-        Versions of the engine's packages, and the machine.
-    cases
-        Its cases by their parameters; a function without parameters has one, without a name.
-    """
+    """The last results of a test function."""
 
     shows: str
+    """The first paragraph of its docstring, or the words of its name."""
     where: str
+    """Versions of the engine's packages, and the machine."""
     cases: dict[str, EngineCase] = field(default_factory=dict)
+    """Its cases by their parameters; a function without parameters has one, without a name."""
 
     @property
     def dates(self) -> list[str]:
@@ -108,10 +96,7 @@ def merged(earlier: Results, new: Results, whole: Iterable[str], root: Path) -> 
 def listed(results: Results, collected: Mapping[str, tuple[str, list[str]]]) -> Results:
     """Return the results of the cases that exist. Those without a result are listed as not run.
 
-    Parameters
-    ----------
-    collected
-        What each test shows, and its cases.
+    collected: What each test shows, and its cases.
     """
     found: Results = {}
     for name, (shown, cases) in sorted(collected.items()):
@@ -235,14 +220,9 @@ def shows(item: pytest.Function) -> str:
 class EngineResults:
     """Collects outcomes of a run and writes them at its end.
 
-    Parameters
-    ----------
-    root
-        Folder of the page.
-    cost
-        Returns the processor time of a report.
-    only_list
-        Whether no test runs.
+    root: Folder of the page.
+    cost: Returns the processor time of a report.
+    only_list: Whether no test runs.
     """
 
     def __init__(

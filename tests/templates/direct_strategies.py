@@ -34,24 +34,16 @@ _ROUTED: list[Document] = [
 
 @dataclass(frozen=True)
 class DirectModel:
-    """A model with one deployment, and the pool that it has to itself.
-
-    Parameters
-    ----------
-    model
-        The model's section.
-    types
-        Instance types of its pool.
-    sizes
-        Devices of each worker.
-    pool
-        Keys of the pool that the model needs.
-    """
+    """A model with one deployment, and the pool that it has to itself."""
 
     model: Document
+    """The model's section."""
     types: _Types
+    """Instance types of its pool."""
     sizes: list[int]
+    """Devices of each worker."""
     pool: Document
+    """Keys of the pool that the model needs."""
 
 
 @st.composite

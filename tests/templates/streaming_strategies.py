@@ -28,14 +28,9 @@ def streams(
 ) -> Document:
     """Return streaming with the store that it needs, or nothing of it.
 
-    Parameters
-    ----------
-    models
-        Models that write text.
-    jobs
-        Teams, batch and the signal store, as they were drawn.
-    region, account, zones
-        Where the platform is, and how many zones it has.
+    models: Models that write text.
+    jobs: Teams, batch and the signal store, as they were drawn.
+    region, account, zones: Where the platform is, and how many zones it has.
     """
     teams = [team["name"] for team in jobs.get("teams", ())]
     possible = models and teams and region not in regions_without_flink_logs()

@@ -32,16 +32,10 @@ def blueprints(*words: str, folder: Path, given: str = "", **variables: str) -> 
 
     What would end a process with a traceback is raised.
 
-    Parameters
-    ----------
-    words
-        The command without `blueprints`.
-    folder
-        Working folder.
-    given
-        Standard input.
-    variables
-        Environment variables beside those of the test.
+    words: The command without `blueprints`.
+    folder: Working folder.
+    given: Standard input.
+    variables: Environment variables beside those of the test.
     """
     with (
         chdir(folder),

@@ -39,10 +39,7 @@ class StandInPrograms:
     def add(self, name: str, answer: Callable[[Call], Printed]) -> None:
         """Add a program, or replace one.
 
-        Parameters
-        ----------
-        name
-            The file name of the program.
+        name: The file name of the program.
         """
         self._answers[name] = answer
 

@@ -16,10 +16,7 @@ from ray.data.llm import HttpRequestProcessorConfig, build_processor
 def main(file: str, address: str, output: str) -> None:
     """Send the file and print what it took.
 
-    Parameters
-    ----------
-    output
-        Folder of the results.
+    output: Folder of the results.
     """
     ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False

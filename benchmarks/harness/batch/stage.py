@@ -50,13 +50,7 @@ def statistics(address: str) -> dict[str, float]:
 
 
 def check_lives(*workers: subprocess.Popen[bytes]) -> None:
-    """Make sure that workers run.
-
-    Raises
-    ------
-    BenchmarkError
-        If one has ended.
-    """
+    """Make sure that workers run. Raises BenchmarkError if one has ended."""
     for worker in workers:
         if worker.poll() is not None:
             raise BenchmarkError(f"a worker ended by itself with {worker.returncode}")
@@ -65,10 +59,7 @@ def check_lives(*workers: subprocess.Popen[bytes]) -> None:
 def short_prompt(number: int) -> dict[str, Any]:
     """Return a body with a prompt of some sixty words.
 
-    Parameters
-    ----------
-    number
-        Of the line; no two have the same prompt.
+    number: Of the line; no two have the same prompt.
     """
     return {"messages": [{"role": "user", "content": f"{number} " + "word " * 60}], "max_tokens": 40}
 
@@ -76,12 +67,8 @@ def short_prompt(number: int) -> dict[str, Any]:
 def shard_lines(count: int, shard: int, body_of: BodyOf = short_prompt) -> Iterator[ShardLine]:
     """Yield the lines of a shard.
 
-    Parameters
-    ----------
-    shard
-        Which shard; no line is in two.
-    body_of
-        Makes a line's body of its number.
+    shard: Which shard; no line is in two.
+    body_of: Makes a line's body of its number.
     """
     for ordinal in range(count):
         number = shard * count + ordinal
@@ -92,21 +79,15 @@ def shard_lines(count: int, shard: int, body_of: BodyOf = short_prompt) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A job whose shards can be sent.
-
-    Parameters
-    ----------
-    queue, machine
-        The queue, and the state machine that has a task for each shard.
-    shards
-        Names of the job's shards.
-    """
+    """A job whose shards can be sent."""
 
     emulator: Emulator
     directory: Path
     queue: str
     machine: str
+    """The state machine that has a task for each shard."""
     shards: tuple[str, ...]
+    """Names of the job's shards."""
 
     def submit(self) -> str:
         """Start the tasks and return their execution."""
@@ -116,13 +97,7 @@ class Stage:
         return str(started["executionArn"])
 
     def is_running(self, execution: str) -> bool:
-        """Return whether shards are left.
-
-        Raises
-        ------
-        BenchmarkError
-            If a task failed.
-        """
+        """Return whether shards are left. Raises BenchmarkError if a task failed."""
         state = self.emulator.client("stepfunctions").describe_execution(executionArn=execution)
         if state["status"] not in {"RUNNING", "SUCCEEDED"}:
             raise BenchmarkError(f"the job ended as {state['status']}: {state.get('cause')}")
@@ -131,10 +106,7 @@ class Stage:
     def start_worker(self, address: str, settings: dict[str, str]) -> subprocess.Popen[bytes]:
         """Start a worker.
 
-        Parameters
-        ----------
-        settings
-            Variables of the worker.
+        settings: Variables of the worker.
         """
         with (self.directory / f"worker-{time.monotonic_ns()}.log").open("wb") as output:
             return subprocess.Popen(
@@ -185,12 +157,8 @@ class Stage:
 def stage(directory: Path, shards: int, lines: int, body_of: BodyOf = short_prompt) -> Iterator[Stage]:
     """Run the emulator with a job.
 
-    Parameters
-    ----------
-    shards, lines
-        Shards, and lines of each.
-    body_of
-        Makes the body of each line.
+    shards, lines: Shards, and lines of each.
+    body_of: Makes the body of each line.
     """
     with Emulator(directory, region=_REGION) as emulator:
         s3 = emulator.client("s3")

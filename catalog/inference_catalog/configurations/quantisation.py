@@ -27,21 +27,14 @@ SchemeOf = Callable[[WeightModule], WeightScheme]
 
 @dataclass(frozen=True, slots=True)
 class WeightSizes:
-    """Sizes of a model's weights in bytes, and their type.
-
-    Parameters
-    ----------
-    scheme
-        Scheme of most of the quantised weights.
-    total
-        Bytes of all weights of the language model.
-    experts
-        Bytes of routed experts.
-    """
+    """Sizes of a model's weights in bytes, and their type."""
 
     scheme: WeightScheme
+    """Scheme of most of the quantised weights."""
     total: int
+    """Bytes of all weights of the language model."""
     experts: int
+    """Bytes of routed experts."""
 
 
 def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:

@@ -11,37 +11,24 @@ from inference_catalog.configurations.text_shape import TextShape
 
 @dataclass(frozen=True, slots=True)
 class WeightModule:
-    """A weight matrix of a layer.
-
-    Parameters
-    ----------
-    name
-        Name in the checkpoint, such as ``model.layers.0.self_attn.q_proj``.
-    parameters
-        Its parameters, of all experts together for the matrix of experts.
-    is_expert
-        Whether it belongs to routed experts.
-    """
+    """A weight matrix of a layer."""
 
     name: str
+    """Name in the checkpoint, such as ``model.layers.0.self_attn.q_proj``."""
     parameters: int
+    """Its parameters, of all experts together for the matrix of experts."""
     is_expert: bool = False
+    """Whether it belongs to routed experts."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightModules:
-    """The parameters of a language model.
-
-    Parameters
-    ----------
-    matrices
-        The projections of attention and feed-forward layers. Checkpoints may quantise them.
-    other_parameters
-        Embeddings, norms, routers and biases, which stay in 16 bits.
-    """
+    """The parameters of a language model."""
 
     matrices: tuple[WeightModule, ...]
+    """The projections of attention and feed-forward layers. Checkpoints may quantise them."""
     other_parameters: int
+    """Embeddings, norms, routers and biases, which stay in 16 bits."""
 
     @property
     def total(self) -> int:

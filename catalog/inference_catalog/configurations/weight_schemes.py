@@ -18,22 +18,15 @@ _INTEGERS: Mapping[int, WeightType] = MappingProxyType({4: "int4", 8: "int8"})
 
 @dataclass(frozen=True, slots=True)
 class WeightScheme:
-    """How one kind of weight is stored.
-
-    Parameters
-    ----------
-    weight_type
-        Name of the type.
-    bytes_per_weight
-        Bytes per weight, with scales and zero points.
-    block
-        Weights along the split dimension that share a scale, so that a device holds whole blocks; 0 if any
-        split works.
-    """
+    """How one kind of weight is stored."""
 
     weight_type: WeightType
+    """Name of the type."""
     bytes_per_weight: float
+    """Bytes per weight, with scales and zero points."""
     block: int = 0
+    """Weights along the split dimension that share a scale, so that a device holds whole blocks; 0 if any
+    split works."""
 
 
 PLAIN = WeightScheme("bf16", 2.0)

@@ -33,27 +33,16 @@ def add_function(
 ) -> lambda_.Function:
     """Add a Lambda function in Python. Its role may only write the function's log.
 
-    Parameters
-    ----------
-    scope, construct_id
-        Parent and construct ID. The IDs of the role and the log group begin with the construct ID.
-    code, handler
-        Code, and the Python function that Lambda calls.
-    timeout_seconds, memory_mib
-        Limits. Lambda allocates CPU in proportion to memory.
-    environment
-        Environment variables.
-    role_path
-        IAM path of the role.
-    layer_arns
-        Layers with packages that the code does not contain.
-    vpc, security_groups
-        VPC and security groups of the function, if it runs in private subnets.
-    reserved
-        Calls that may run at the same time, and for which Lambda keeps room.
-    undelivered
-        Queue of events for which all calls failed. Only callers that do not wait for the result need it;
-        their calls are repeated.
+    scope, construct_id: Parent and construct ID. The IDs of the role and the log group begin with the
+        construct ID.
+    code, handler: Code, and the Python function that Lambda calls.
+    timeout_seconds, memory_mib: Limits. Lambda allocates CPU in proportion to memory.
+    role_path: IAM path of the role.
+    layer_arns: Layers with packages that the code does not contain.
+    vpc, security_groups: VPC and security groups of the function, if it runs in private subnets.
+    reserved: Calls that may run at the same time, and for which Lambda keeps room.
+    undelivered: Queue of events for which all calls failed. Only callers that do not wait for the result need
+        it; their calls are repeated.
     """
     role = iam.Role(
         scope,

@@ -46,25 +46,18 @@ _PACKAGES = ("aws_lambda_powertools", "jinja2", "markupsafe", "multipart", "typi
 
 @dataclass(frozen=True)
 class JobSchedule:
-    """A job that is created on a schedule.
-
-    Parameters
-    ----------
-    name
-        Name of the schedule.
-    queue, team
-        Queue of the job, and the team that owns it.
-    cron
-        Times in UTC: the six fields of an EventBridge Scheduler cron expression.
-    manifest
-        Manifest of the job, in the format that the functions read.
-    """
+    """A job that is created on a schedule."""
 
     name: str
+    """Name of the schedule."""
     queue: str
+    """Queue of the job."""
     team: str
+    """The team that owns it."""
     cron: str
+    """Times in UTC: the six fields of an EventBridge Scheduler cron expression."""
     manifest: Mapping[str, Any]
+    """Manifest of the job, in the format that the functions read."""
 
 
 class BatchJobs(Construct):

@@ -21,19 +21,6 @@ class BatchStore:
     Each ``grant_*`` method allows only its actions on its resource. The grants of ``dynamodb.Table`` and
     ``s3.Bucket`` would also allow every index and the settings of the bucket.
 
-    Parameters
-    ----------
-    table_name
-        Name of the table of jobs, files and uploads.
-    progress_table_name
-        Name of the table of each job's progress.
-    bucket_name
-        Name of the bucket of inputs and results.
-    encryption_key
-        KMS key of the tables and the bucket. They are in the key's account and region.
-    role_path
-        IAM path that a role must have to use the objects of jobs: the policy of the bucket denies all others.
-
     Examples
     --------
     >>> store = BatchStore.from_resources(  # doctest: +SKIP
@@ -44,10 +31,16 @@ class BatchStore:
     """
 
     table_name: str
+    """Name of the table of jobs, files and uploads."""
     progress_table_name: str
+    """Name of the table of each job's progress."""
     bucket_name: str
+    """Name of the bucket of inputs and results."""
     encryption_key: kms.IKey
+    """KMS key of the tables and the bucket. They are in the key's account and region."""
     role_path: str
+    """IAM path that a role must have to use the objects of jobs: the policy of the bucket denies all
+    others."""
 
     @classmethod
     def from_resources(

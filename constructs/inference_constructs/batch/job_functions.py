@@ -12,54 +12,37 @@ from inference_contracts.batch_limits import AUTHORIZER_SECONDS, RESERVED_CALLS
 
 @dataclass(frozen=True)
 class JobFunction:
-    """One Lambda function.
-
-    Parameters
-    ----------
-    handler
-        Import path of the Python function that Lambda calls.
-    timeout_seconds, memory_mib
-        Limits. Lambda allocates CPU in proportion to memory.
-    objects
-        S3 actions on objects of the batch bucket, by key pattern.
-    lists
-        Patterns of keys that it lists, or that it reads and that may be missing.
-    records, progress
-        DynamoDB actions on the table of records and on the table of job progress.
-    states
-        Step Functions actions on executions of the state machine.
-    reads_inputs
-        Whether it reads inputs: objects below the teams' S3 prefixes.
-    reads_manifests
-        Whether it reads manifests: objects of the batch bucket below the queues' prefixes.
-    sends_events
-        Whether it puts events on the account's default event bus.
-    reads_parquet
-        Whether it uses pyarrow. The layer with pyarrow exists in some regions only.
-    environment
-        Additional environment variables.
-    reserved
-        Calls that may run at the same time, and for which Lambda keeps room. None for the calls that the
-        account has left.
-    takes_events
-        Whether its callers do not wait for the result: EventBridge, or the scheduler.
-    """
+    """One Lambda function."""
 
     handler: str
+    """Import path of the Python function that Lambda calls."""
     timeout_seconds: int = 60
     memory_mib: int = 512
+    """`timeout_seconds`, `memory_mib`: Limits. Lambda allocates CPU in proportion to memory."""
     objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """S3 actions on objects of the batch bucket, by key pattern."""
     lists: Sequence[str] = ()
+    """Patterns of keys that it lists, or that it reads and that may be missing."""
     records: Sequence[str] = ()
     progress: Sequence[str] = ()
+    """`records`, `progress`: DynamoDB actions on the table of records and on the table of job progress."""
     states: Sequence[str] = ()
+    """Step Functions actions on executions of the state machine."""
     reads_inputs: bool = False
+    """Whether it reads inputs: objects below the teams' S3 prefixes."""
     reads_manifests: bool = False
+    """Whether it reads manifests: objects of the batch bucket below the queues' prefixes."""
     sends_events: bool = False
+    """Whether it puts events on the account's default event bus."""
     reads_parquet: bool = False
+    """Whether it uses pyarrow. The layer with pyarrow exists in some regions only."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Additional environment variables."""
     reserved: int | None = None
+    """Calls that may run at the same time, and for which Lambda keeps room. None for the calls that the
+    account has left."""
     takes_events: bool = False
+    """Whether its callers do not wait for the result: EventBridge, or the scheduler."""
 
 
 _JOBS = f"{JOBS_PREFIX}*"

@@ -72,28 +72,19 @@ _BUSY_ERRORS = [
 
 @dataclass(frozen=True)
 class JobResources:
-    """Resources of the state machine.
-
-    Parameters
-    ----------
-    functions
-        ARNs by name: ``segment``, ``check``, ``plan``, ``reject``, ``ask``, ``merge``, ``finish``, and
-        ``publish`` if jobs may publish their answers.
-    bucket_name
-        Name of the batch bucket.
-    """
+    """Resources of the state machine."""
 
     functions: Mapping[str, str]
+    """ARNs by name: ``segment``, ``check``, ``plan``, ``reject``, ``ask``, ``merge``, ``finish``, and
+    ``publish`` if jobs may publish their answers."""
     bucket_name: str
+    """Name of the batch bucket."""
 
 
 def job_definition(resources: JobResources) -> dict[str, Any]:
     """Return the definition.
 
-    Parameters
-    ----------
-    resources
-        Resources of the state machine.
+    resources: Resources of the state machine.
     """
     return {
         "Comment": "Runs an attempt at a batch job",

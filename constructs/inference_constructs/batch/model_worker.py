@@ -18,33 +18,22 @@ WILDCARDS = "The names of the objects of jobs and teams are not known at deploym
 
 @dataclass(frozen=True)
 class ModelWorker:
-    """A worker of one model.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    queue
-        Queue of the model's shards.
-    environment
-        Environment variables, as `batch.worker` of the runtime reads them.
-    store
-        Tables and bucket of batch jobs.
-    state_machine
-        State machine that waits for each shard's result.
-    inputs
-        Inputs of the teams, of which it reads images.
-    limited
-        Whether the capacity shift limits the places of the model.
-    """
+    """A worker of one model."""
 
     model: str
+    """Name of the model."""
     queue: BatchShardQueue
+    """Queue of the model's shards."""
     environment: Mapping[str, str]
+    """Environment variables, as `batch.worker` of the runtime reads them."""
     store: BatchStore
+    """Tables and bucket of batch jobs."""
     state_machine: sfn.IStateMachine
+    """State machine that waits for each shard's result."""
     inputs: TeamInputs
+    """Inputs of the teams, of which it reads images."""
     limited: bool = False
+    """Whether the capacity shift limits the places of the model."""
 
     def grant_run(self, grantee: iam.IGrantable) -> list[iam.Grant]:
         """Allow all actions of the worker.
@@ -87,19 +76,13 @@ class ModelWorker:
 
 @dataclass(frozen=True)
 class WorkerCount:
-    """Number of workers of a model.
-
-    Parameters
-    ----------
-    least, most
-        Minimum and maximum. If they differ, the number follows the queue.
-    shards
-        Number of shards that one worker processes at the same time.
-    """
+    """Number of workers of a model."""
 
     least: int
     most: int
+    """`least`, `most`: Minimum and maximum. If they differ, the number follows the queue."""
     shards: int
+    """Number of shards that one worker processes at the same time."""
 
     @property
     def follows_the_queue(self) -> bool:

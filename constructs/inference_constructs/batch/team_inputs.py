@@ -16,20 +16,15 @@ from inference_constructs.serving.weights_permissions import bucket_and_prefix, 
 class TeamInputs:
     """The S3 prefixes of all teams.
 
-    Parameters
-    ----------
-    stack
-        Stack of the roles that read them.
-    prefixes
-        ``s3://bucket/folder/``.
-
     Examples
     --------
     >>> TeamInputs(stack, ["s3://ads-data/prompts/"]).grant_read(role)  # doctest: +SKIP
     """
 
     stack: cdk.Stack
+    """Stack of the roles that read them."""
     prefixes: Sequence[str]
+    """``s3://bucket/folder/``."""
 
     def grant_read(self, grantee: iam.IGrantable) -> list[iam.Grant]:
         """Allow reading and decrypting the objects below the prefixes, and listing them.

@@ -47,12 +47,8 @@ device-ownership-from-security-context = true
 def settings(*, efa: bool = False, neuron: bool = False) -> str:
     """Return the user data of nodes, in TOML.
 
-    Parameters
-    ----------
-    efa
-        Whether pods register memory with EFA interfaces.
-    neuron
-        Whether pods use Neuron devices.
+    efa: Whether pods register memory with EFA interfaces.
+    neuron: Whether pods use Neuron devices.
     """
     return PARALLEL_PULL + (_EFA if efa else "") + (_NEURON if neuron else "")
 

@@ -17,36 +17,25 @@ Statement = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class BakerScope:
-    """Resources and tags that limit the permissions.
-
-    Parameters
-    ----------
-    partition, region, account
-        Location of all resources.
-    platform
-        Value of the platform's tag.
-    launch_template_arns
-        The only allowed launch templates.
-    instance_role_arn
-        The only role that instances may have.
-    document_arn
-        The only Systems Manager document that may be run on instances.
-    image_parameter_arns
-        Public parameters that contain the ID of the AMI.
-    subnet_id, security_group_id
-        Subnet and security group of the instances.
-    """
+    """Resources and tags that limit the permissions."""
 
     partition: str
     region: str
     account: str
+    """`partition`, `region`, `account`: Location of all resources."""
     platform: str
+    """Value of the platform's tag."""
     launch_template_arns: Sequence[str]
+    """The only allowed launch templates."""
     instance_role_arn: str
+    """The only role that instances may have."""
     document_arn: str
+    """The only Systems Manager document that may be run on instances."""
     image_parameter_arns: Sequence[str]
+    """Public parameters that contain the ID of the AMI."""
     subnet_id: str
     security_group_id: str
+    """`subnet_id`, `security_group_id`: Subnet and security group of the instances."""
 
     def ec2_arn(self, kind: str, name: str = "*", *, account: str | None = None) -> str:
         """ARN of one EC2 resource or of all resources of a kind, which conditions limit further."""
@@ -64,10 +53,7 @@ class BakerScope:
 def baker_statements(scope: BakerScope) -> tuple[Statement, ...]:
     """Return the statements. They cover only the given launch templates and resources with a bake's tags.
 
-    Parameters
-    ----------
-    scope
-        Resources and tags that limit the permissions.
+    scope: Resources and tags that limit the permissions.
     """
     snapshots = scope.ec2_arn("snapshot", account="")
     from_template = {"ArnEquals": {"ec2:LaunchTemplate": list(scope.launch_template_arns)}}

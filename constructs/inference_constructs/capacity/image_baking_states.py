@@ -31,33 +31,22 @@ _DATA_VOLUME_SPEED = {"Throughput": 1000, "Iops": 4000}
 
 @dataclass(frozen=True)
 class BakingResources:
-    """Resources of the state machine.
-
-    Parameters
-    ----------
-    launch_templates
-        EC2's ``LaunchTemplateId`` and ``Version``, by architecture.
-    document_name
-        Name of the Systems Manager document that pulls images.
-    tags
-        Tags of the instance, its volumes and the snapshot.
-    snapshot_tags
-        Additional tags of the snapshot.
-    """
+    """Resources of the state machine."""
 
     launch_templates: Mapping[str, Mapping[str, str]]
+    """EC2's ``LaunchTemplateId`` and ``Version``, by architecture."""
     document_name: str
+    """Name of the Systems Manager document that pulls images."""
     tags: Mapping[str, str]
+    """Tags of the instance, its volumes and the snapshot."""
     snapshot_tags: Mapping[str, str]
+    """Additional tags of the snapshot."""
 
 
 def baking_definition(resources: BakingResources) -> dict[str, Any]:
     """Return the definition. Its input is ``pool, architecture, images, imagesDigest, sizeGib``.
 
-    Parameters
-    ----------
-    resources
-        Resources of the state machine.
+    resources: Resources of the state machine.
     """
     return {
         "Comment": "Bakes container images into a snapshot of Bottlerocket's data volume",

@@ -21,36 +21,24 @@ _API_VERSION = "kueue.x-k8s.io/v1beta2"
 
 @dataclass(frozen=True)
 class QueueProperties:
-    """The queue of one pool.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool, and of the three objects.
-    taints
-        Taints of its nodes in Kubernetes' format. Admitted pods tolerate them.
-    quota
-        Total that jobs may request from the pool: Kubernetes quantities by resource.
-    lenders
-        Pools whose idle nodes the queue's jobs may also use, in order of preference.
-    shifted
-        Whether the capacity shift raises and lowers the quota.
-    """
+    """The queue of one pool."""
 
     pool: str
+    """Name of the pool, and of the three objects."""
     taints: Sequence[Mapping[str, str]]
+    """Taints of its nodes in Kubernetes' format. Admitted pods tolerate them."""
     quota: Mapping[str, str]
+    """Total that jobs may request from the pool: Kubernetes quantities by resource."""
     lenders: Sequence[str] = ()
+    """Pools whose idle nodes the queue's jobs may also use, in order of preference."""
     shifted: bool = False
+    """Whether the capacity shift raises and lowers the quota."""
 
 
 def resource_flavor(queue: QueueProperties) -> Manifest:
     """Return the ResourceFlavor, which adds the pool's node selector and tolerations to admitted pods.
 
-    Parameters
-    ----------
-    queue
-        The pool's queue.
+    queue: The pool's queue.
     """
     return _object(
         "ResourceFlavor",
@@ -65,14 +53,8 @@ def resource_flavor(queue: QueueProperties) -> Manifest:
 def cluster_queue(queue: QueueProperties, *, cohort: str, namespace: str) -> Manifest:
     """Return the ClusterQueue with a pool's quota. Lent quota is reclaimed when the pool's own jobs need it.
 
-    Parameters
-    ----------
-    queue
-        The pool's queue.
-    cohort
-        Group of queues that lend each other unused quota.
-    namespace
-        Namespace of the jobs that are admitted.
+    cohort: Group of queues that lend each other unused quota.
+    namespace: Namespace of the jobs that are admitted.
     """
     nothing = dict.fromkeys(queue.quota, "0")
     quotas = {queue.pool: queue.quota, **dict.fromkeys(queue.lenders, nothing)}
@@ -107,12 +89,7 @@ def cluster_queue(queue: QueueProperties, *, cohort: str, namespace: str) -> Man
 def local_queue(queue: QueueProperties, *, namespace: str) -> Manifest:
     """Return the LocalQueue, which jobs of the namespace refer to.
 
-    Parameters
-    ----------
-    queue
-        The pool's queue.
-    namespace
-        Namespace of the jobs.
+    namespace: Namespace of the jobs.
     """
     metadata = {"name": queue.pool, "namespace": namespace}
     return _object("LocalQueue", metadata, {"clusterQueue": queue.pool})

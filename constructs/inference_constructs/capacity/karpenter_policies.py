@@ -21,26 +21,18 @@ _REGION_TAG = "topology.kubernetes.io/region"
 
 @dataclass(frozen=True)
 class KarpenterScope:
-    """Resources and tags that limit Karpenter's permissions.
-
-    Parameters
-    ----------
-    partition, region, account
-        Location of all resources.
-    cluster_name
-        A plain string without CDK tokens, because it becomes part of condition keys.
-    node_role_arn
-        ARN of the only role that Karpenter may pass to nodes.
-    queue_arn
-        ARN of the interruption queue.
-    """
+    """Resources and tags that limit Karpenter's permissions."""
 
     partition: str
     region: str
     account: str
+    """`partition`, `region`, `account`: Location of all resources."""
     cluster_name: str
+    """A plain string without CDK tokens, because it becomes part of condition keys."""
     node_role_arn: str
+    """ARN of the only role that Karpenter may pass to nodes."""
     queue_arn: str
+    """ARN of the interruption queue."""
 
     @property
     def cluster_arn(self) -> str:
@@ -64,15 +56,7 @@ class KarpenterScope:
 def karpenter_policies(scope: KarpenterScope) -> dict[str, Statements]:
     """Return the statements of each of Karpenter's policies by its name.
 
-    Parameters
-    ----------
-    scope
-        Resources and tags that limit the permissions.
-
-    Returns
-    -------
-    dict
-        Policy name to statements.
+    scope: Resources and tags that limit the permissions.
     """
     return {
         "NodeLifecycle": _node_lifecycle(scope),

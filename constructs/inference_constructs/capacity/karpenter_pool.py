@@ -32,56 +32,39 @@ _ROOT_DEVICE = "/dev/xvda"
 
 @dataclass(frozen=True)
 class PoolProperties:
-    """One pool of interchangeable nodes.
-
-    Parameters
-    ----------
-    name
-        Name of the NodePool and its node class, and value of the pool label.
-    instance_types
-        Instance types of one architecture, all with the same accelerator or all without one.
-    image
-        Image that nodes boot. It is pinned, because Karpenter replaces nodes whose image changes.
-    capacity_types
-        Karpenter's capacity types: ``on-demand``, ``spot``, ``reserved``. Karpenter prefers spot to
-        on-demand.
-    max_nodes
-        Maximum number of nodes.
-    system
-        Operating system of the nodes; Bottlerocket unless it is given.
-    min_nodes
-        Number of nodes that always run, even if no pod needs them.
-    reserved
-        Reserved capacity, for the capacity type ``reserved``.
-    availability_zone
-        Name of the only zone of its nodes; None for any zone.
-    efa
-        Whether nodes start with all their EFA interfaces.
-    labels, taints
-        The user's labels and taints, in addition to the library's. Taints are in Kubernetes' format.
-    disk_gib
-        EBS data volume of a node in GiB.
-    labelled
-        Whether nodes have the pool label. Pods that select no pool run on nodes without it.
-    image_snapshot_id
-        Snapshot for the data volume; None for an empty volume.
-    """
+    """One pool of interchangeable nodes."""
 
     name: str
+    """Name of the NodePool and its node class, and value of the pool label."""
     instance_types: Sequence[InstanceType]
+    """Instance types of one architecture, all with the same accelerator or all without one."""
     image: NodeImage
+    """Image that nodes boot. It is pinned, because Karpenter replaces nodes whose image changes."""
     capacity_types: Sequence[str]
+    """Karpenter's capacity types: ``on-demand``, ``spot``, ``reserved``. Karpenter prefers spot to
+    on-demand."""
     max_nodes: int
+    """Maximum number of nodes."""
     disk_gib: int
+    """EBS data volume of a node in GiB."""
     system: OperatingSystem = field(default_factory=lambda: shipped().bottlerocket)
+    """Operating system of the nodes; Bottlerocket unless it is given."""
     min_nodes: int = 0
+    """Number of nodes that always run, even if no pod needs them."""
     reserved: ReservedInstances | None = None
+    """Reserved capacity, for the capacity type ``reserved``."""
     availability_zone: str | None = None
+    """Name of the only zone of its nodes; None for any zone."""
     efa: bool = False
+    """Whether nodes start with all their EFA interfaces."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Mapping[str, str]] = ()
+    """`labels`, `taints`: The user's labels and taints, in addition to the library's. Taints are in
+    Kubernetes' format."""
     labelled: bool = True
+    """Whether nodes have the pool label. Pods that select no pool run on nodes without it."""
     image_snapshot_id: str | None = None
+    """Snapshot for the data volume; None for an empty volume."""
 
     @property
     def uses_instance_store(self) -> bool:
@@ -91,36 +74,23 @@ class PoolProperties:
 
 @dataclass(frozen=True)
 class NodeProperties:
-    """Properties that all nodes of a platform share.
-
-    Parameters
-    ----------
-    role_name
-        Role of the nodes.
-    subnet_ids, security_group_ids
-        Subnets and security groups of the nodes.
-    efa_security_group_ids
-        Additional security groups that let EFA interfaces reach each other.
-    tags
-        Tags of instances and volumes.
-    """
+    """Properties that all nodes of a platform share."""
 
     role_name: str
+    """Role of the nodes."""
     subnet_ids: Sequence[str]
     security_group_ids: Sequence[str]
+    """`subnet_ids`, `security_group_ids`: Subnets and security groups of the nodes."""
     efa_security_group_ids: Sequence[str] = ()
+    """Additional security groups that let EFA interfaces reach each other."""
     tags: Mapping[str, str] = field(default_factory=dict)
+    """Tags of instances and volumes."""
 
 
 def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
     """Return the EC2NodeClass of a pool.
 
-    Parameters
-    ----------
-    pool
-        The pool.
-    nodes
-        Properties that all nodes share.
+    nodes: Properties that all nodes share.
     """
     groups = [*nodes.security_group_ids, *(nodes.efa_security_group_ids if pool.efa else ())]
     on_al2023 = pool.system.name == "al2023"
@@ -185,13 +155,7 @@ def _al2023(pool: PoolProperties) -> Manifest:
 
 
 def node_pool(pool: PoolProperties) -> Manifest:
-    """Return the NodePool of the nodes that pods request.
-
-    Parameters
-    ----------
-    pool
-        The pool.
-    """
+    """Return the NodePool of the nodes that pods request."""
     return _node_pool(pool, pool.name, {"disruption": _disruption(pool), "limits": _limits(pool)})
 
 
@@ -200,10 +164,7 @@ def kept_node_pool(pool: PoolProperties) -> Manifest:
 
     Its name contains a dot, so it cannot be the name of a pool in the blueprint.
 
-    Parameters
-    ----------
-    pool
-        A pool with a minimum.
+    pool: A pool with a minimum.
     """
     kept = {"replicas": pool.min_nodes, "limits": {"nodes": str(pool.min_nodes)}}
     return _node_pool(pool, f"{pool.name}.kept", {"disruption": _disruption(pool), **kept})

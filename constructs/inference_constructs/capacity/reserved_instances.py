@@ -9,15 +9,9 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class ReservedInstances:
-    """Reserved EC2 capacity.
-
-    Parameters
-    ----------
-    selector
-        Which reservation: its ``id``, or ``tags`` that it has.
-    kind
-        ``default`` (On-Demand Capacity Reservation) or ``capacity-block``, as EC2 calls them.
-    """
+    """Reserved EC2 capacity."""
 
     selector: Mapping[str, Any]
+    """Which reservation: its ``id``, or ``tags`` that it has."""
     kind: Literal["default", "capacity-block"]
+    """``default`` (On-Demand Capacity Reservation) or ``capacity-block``, as EC2 calls them."""

@@ -38,21 +38,14 @@ _LOG_BUFFER_MIB = 25
 
 @dataclass(frozen=True, slots=True)
 class MemberPlace:
-    """Where the members of a store run.
-
-    Parameters
-    ----------
-    cluster
-        Cluster of the services.
-    namespace
-        Private zone of their names.
-    security_group
-        Security group of the members.
-    """
+    """Where the members of a store run."""
 
     cluster: ecs.ICluster
+    """Cluster of the services."""
     namespace: servicediscovery.INamespace
+    """Private zone of their names."""
     security_group: ec2.ISecurityGroup
+    """Security group of the members."""
 
 
 class DiscoveryMember(Construct):

@@ -123,11 +123,8 @@ def _reservation(
 ) -> ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty | None:
     """Return the reserved capacity outside which no host starts.
 
-    Raises
-    ------
-    ValueError
-        If the pool selects reservations by tags. A launch template names one reservation, or a resource group
-        with a fixed list of members (Amazon EC2 API Reference, CapacityReservationTarget).
+    Raises ValueError if the pool selects reservations by tags. A launch template names one reservation, or a
+    resource group with a fixed list of members (Amazon EC2 API Reference, CapacityReservationTarget).
     """
     if hosts.reserved is None:
         return None

@@ -12,40 +12,28 @@ from inference_constructs.capacity.reserved_instances import ReservedInstances
 
 @dataclass(frozen=True)
 class HostProperties:
-    """The hosts of one pool.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool, and value of the attribute by which tasks find its hosts.
-    instance_types
-        Instance types of one architecture, all with the same accelerator.
-    disk_gib
-        Space for images and weights on EBS, in GiB.
-    min_hosts, max_hosts
-        Number of hosts that always run, and maximum number of hosts.
-    efa
-        Whether hosts start with all their EFA interfaces.
-    availability_zone
-        Name of the only zone of its hosts; None for any zone.
-    reserved
-        Reserved capacity, outside which no host starts.
-    labels
-        The user's labels, which become attributes of the hosts.
-    images
-        Images that hosts pull before they take tasks.
-    """
+    """The hosts of one pool."""
 
     pool: str
+    """Name of the pool, and value of the attribute by which tasks find its hosts."""
     instance_types: Sequence[InstanceType]
+    """Instance types of one architecture, all with the same accelerator."""
     disk_gib: int
+    """Space for images and weights on EBS, in GiB."""
     min_hosts: int
+    """Number of hosts that always run."""
     max_hosts: int
+    """Maximum number of hosts."""
     efa: bool = False
+    """Whether hosts start with all their EFA interfaces."""
     availability_zone: str | None = None
+    """Name of the only zone of its hosts; None for any zone."""
     reserved: ReservedInstances | None = None
+    """Reserved capacity, outside which no host starts."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """The user's labels, which become attributes of the hosts."""
     images: Sequence[str] = ()
+    """Images that hosts pull before they take tasks."""
 
     @property
     def kind(self) -> EcsHostKind:

@@ -16,40 +16,26 @@ from inference_contracts import scale_metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadTarget:
-    """A load that a policy keeps at a value.
-
-    Parameters
-    ----------
-    name
-        Name within the role.
-    dimensions
-        Dimensions of its metric.
-    value
-        Value to keep.
-    """
+    """A load that a policy keeps at a value."""
 
     name: str
+    """Name within the role."""
     dimensions: Mapping[str, str]
+    """Dimensions of its metric."""
     value: float
+    """Value to keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFloor:
-    """A smallest number of tasks from a time on.
-
-    Parameters
-    ----------
-    schedule
-        Cron expression in AWS' form.
-    time_zone
-        Its IANA time zone.
-    least
-        The number.
-    """
+    """A smallest number of tasks from a time on."""
 
     schedule: str
+    """Cron expression in AWS' form."""
     time_zone: str
+    """Its IANA time zone."""
     least: int
+    """The number."""
 
 
 class RoleScaling(autoscaling.ScalableTarget):

@@ -18,10 +18,7 @@ from inference_contracts.ecs_names import POOL_ATTRIBUTE
 def strategy_nonce(strategy: Sequence[Mapping[str, Any]]) -> str:
     """Return a word that differs for each strategy.
 
-    Parameters
-    ----------
-    strategy
-        Capacity providers in the form of the API: ``capacityProvider``, ``base``, ``weight``.
+    strategy: Capacity providers in the form of the API: ``capacityProvider``, ``base``, ``weight``.
     """
     text = json.dumps([dict(each) for each in strategy], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -49,15 +46,8 @@ _STRUCTURES = frozenset({"ephemeralStorage", "runtimePlatform"})
 def task_definition(scope: Construct, task: Mapping[str, Any]) -> ecs.CfnTaskDefinition:
     """Add the task definition. CloudFormation has the fields of the request, so its lists are passed on.
 
-    Parameters
-    ----------
-    task
-        A request of RegisterTaskDefinition, with references as values.
-
-    Raises
-    ------
-    ValueError
-        If the request has a field that is not passed on.
+    task: A request of RegisterTaskDefinition, with references as values.
+    Raises ValueError if the request has a field that is not passed on.
     """
     unknown = task.keys() - _FIELDS.keys()
     if unknown:
@@ -88,72 +78,50 @@ _FAILED_TASKS = 3
 
 @dataclass(frozen=True)
 class ServiceNetwork:
-    """Network of tasks that have an address of their own.
-
-    Parameters
-    ----------
-    subnet_ids, security_group_ids
-        Subnets and security groups of the tasks.
-    """
+    """Network of tasks that have an address of their own."""
 
     subnet_ids: Sequence[str]
     security_group_ids: Sequence[str]
+    """`subnet_ids`, `security_group_ids`: Subnets and security groups of the tasks."""
 
 
 @dataclass(frozen=True)
 class ServiceTarget:
-    """Where the load balancer reaches a task.
-
-    Parameters
-    ----------
-    target_group_arn
-        Target group with which ECS registers tasks.
-    container, port
-        Name of the container and its port.
-    """
+    """Where the load balancer reaches a task."""
 
     target_group_arn: str
+    """Target group with which ECS registers tasks."""
     container: str
+    """Name of the container."""
     port: int
+    """Its port."""
 
 
 @dataclass(frozen=True)
 class ServiceProperties:
-    """The properties of a service.
-
-    Parameters
-    ----------
-    strategy
-        Capacity providers in the form of the API: ``capacityProvider``, ``base``, ``weight``.
-    desired_count
-        Number of tasks; None if something else scales it, so that a deployment does not reset it.
-    minimum_healthy_percent, maximum_percent
-        Number of tasks during a deployment, in percent of the number of tasks.
-    grace_seconds
-        Time for which failed health checks of a new task do not count.
-    binpack
-        Whether ECS fills one host after the other. Managed Instances place tasks themselves, and Fargate has
-        no hosts.
-    network
-        Network of the tasks; None for tasks in the network of their host.
-    target
-        Where the load balancer reaches a task; None for a service that it does not reach.
-    tags
-        Tags of the service, which its tasks get.
-    registry_arn
-        Service of AWS Cloud Map that gives the tasks a name; None for tasks without one.
-    """
+    """The properties of a service."""
 
     strategy: Sequence[Mapping[str, Any]]
+    """Capacity providers in the form of the API: ``capacityProvider``, ``base``, ``weight``."""
     desired_count: int | None = None
+    """Number of tasks; None if something else scales it, so that a deployment does not reset it."""
     minimum_healthy_percent: int = 100
     maximum_percent: int = 200
+    """`minimum_healthy_percent`, `maximum_percent`: Number of tasks during a deployment, in percent of the
+    number of tasks."""
     grace_seconds: int | None = None
+    """Time for which failed health checks of a new task do not count."""
     binpack: bool = False
+    """Whether ECS fills one host after the other. Managed Instances place tasks themselves, and Fargate has
+    no hosts."""
     network: ServiceNetwork | None = None
+    """Network of the tasks; None for tasks in the network of their host."""
     target: ServiceTarget | None = None
+    """Where the load balancer reaches a task; None for a service that it does not reach."""
     tags: Mapping[str, str] = field(default_factory=dict)
+    """Tags of the service, which its tasks get."""
     registry_arn: str | None = None
+    """Service of AWS Cloud Map that gives the tasks a name; None for tasks without one."""
 
 
 class ServingService(Construct):

@@ -165,18 +165,10 @@ def fargate_task(
 ) -> ecs.FargateTaskDefinition:
     """Add the definition ``Task`` of x86-64 tasks whose execution role has all its permissions already.
 
-    Parameters
-    ----------
-    scope
-        Parent.
-    cpu
-        Units of 1/1024 vCPU.
-    memory_mib
-        Memory in MiB.
-    execution_role, task_role
-        Role of the agent that starts the tasks, and role of the tasks.
-    volumes
-        Their volumes.
+    scope: Parent.
+    cpu: Units of 1/1024 vCPU.
+    memory_mib: Memory in MiB.
+    execution_role, task_role: Role of the agent that starts the tasks, and role of the tasks.
     """
     return ecs.FargateTaskDefinition(
         scope,

@@ -63,7 +63,7 @@ class WorkerService(Construct):
         self._worker = worker
         self._log = short_log(self, "Log")
         execution_role = self._execution_role(repository)
-        #: The ECS service.
+        # The ECS service.
         strategies = _strategies(spot_percent)
         self.service = ecs.FargateService(
             self,
@@ -198,14 +198,8 @@ def scale_on_backlog(service: ecs.FargateService, queue: BatchShardQueue, count:
     policy sets the exact number of tasks. It therefore also scales from zero, where a target per task is
     undefined.
 
-    Parameters
-    ----------
-    service
-        The tasks.
-    queue
-        Queue of the shards.
-    count
-        Minimum and maximum number of tasks, and shards per task.
+    service: The tasks.
+    count: Minimum and maximum number of tasks, and shards per task.
     """
     tasks = service.auto_scale_task_count(min_capacity=count.least, max_capacity=count.most)
     tasks.scale_on_metric(
@@ -222,10 +216,7 @@ def scale_on_backlog(service: ecs.FargateService, queue: BatchShardQueue, count:
 def backlog_steps(count: WorkerCount) -> list[autoscaling.ScalingInterval]:
     """Return the number of tasks for each range of messages.
 
-    Parameters
-    ----------
-    count
-        Minimum and maximum number of tasks, and shards per task. If a policy has too few steps for every
+    count: Minimum and maximum number of tasks, and shards per task. If a policy has too few steps for every
         number between them, a step starts several tasks.
     """
     width = math.ceil((count.most - count.least) / (_MOST_STEPS - 1))

@@ -16,22 +16,16 @@ from inference_catalog.addresses import WARM_PREFIXES
 
 @dataclass(frozen=True)
 class AddOn:
-    """One EKS add-on.
-
-    Parameters
-    ----------
-    construct_id, name
-        Construct ID, and the add-on's name in EKS.
-    configuration
-        Configuration values, in the add-on's own schema.
-    outlives
-        Whether its Kubernetes objects stay when the add-on is removed. They are deleted with the cluster.
-    """
+    """One EKS add-on."""
 
     construct_id: str
+    """Construct ID."""
     name: str
+    """The add-on's name in EKS."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    """Configuration values, in the add-on's own schema."""
     outlives: bool = False
+    """Whether its Kubernetes objects stay when the add-on is removed. They are deleted with the cluster."""
 
 
 #: Daemons that a node needs to become ready. With prefix delegation every node can run 110 pods, regardless

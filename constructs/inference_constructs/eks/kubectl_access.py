@@ -15,15 +15,6 @@ class KubectlAccess:
 
     A reference to the cluster's construct would add resources to the cluster's stack for each model.
 
-    Parameters
-    ----------
-    cluster_name
-        Name of the cluster, a plain string.
-    service_token
-        ARN of the Lambda function that applies charts and manifests.
-    handler_role_arn
-        ARN of that function's role. The role may read the chart assets of every stack.
-
     Examples
     --------
     >>> access = KubectlAccess.from_cluster(cluster, cluster_name="search")  # doctest: +SKIP
@@ -31,8 +22,11 @@ class KubectlAccess:
     """
 
     cluster_name: str
+    """Name of the cluster, a plain string."""
     service_token: str
+    """ARN of the Lambda function that applies charts and manifests."""
     handler_role_arn: str
+    """ARN of that function's role. The role may read the chart assets of every stack."""
 
     @classmethod
     def from_cluster(cls, cluster: eks.Cluster, *, cluster_name: str) -> KubectlAccess:

@@ -21,17 +21,8 @@ def chart_folder(scope: Construct, chart: Chart) -> Path | None:
 
     Copies are placed in the cloud assembly, because CDK's handler accepts a chart only as a zipped folder.
 
-    Parameters
-    ----------
-    scope
-        Construct that deploys the chart.
-    chart
-        The chart.
-
-    Returns
-    -------
-    Path or None
-        None if the chart is pulled from its repository at deployment.
+    scope: Construct that deploys the chart.
+    Returns: None if the chart is pulled from its repository at deployment.
     """
     stage = cdk.Stage.of(scope)
     if stage is None:

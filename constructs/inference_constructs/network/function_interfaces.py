@@ -23,10 +23,7 @@ INTERFACE_ACTIONS: Final = (
 def let_connect(role: iam.Role) -> None:
     """Let Lambda connect functions to a VPC with their role.
 
-    Parameters
-    ----------
-    role
-        Role of the functions.
+    role: Role of the functions.
     """
     connects = iam.PolicyStatement(actions=list(INTERFACE_ACTIONS), resources=["*"])
     role.add_to_policy(connects)

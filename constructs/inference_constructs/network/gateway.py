@@ -7,27 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Gateway:
-    """The models' load balancer, for references from other stacks.
-
-    Parameters
-    ----------
-    vpc_id
-        VPC of the target groups.
-    listener_arn
-        Listener that routes by host name.
-    zone_name
-        Private zone. Each name in it is an alias of the load balancer.
-    scheme
-        ``http`` or ``https``.
-    security_group_id
-        Security group whose rules admit callers.
-    """
+    """The models' load balancer, for references from other stacks."""
 
     vpc_id: str
+    """VPC of the target groups."""
     listener_arn: str
+    """Listener that routes by host name."""
     zone_name: str
+    """Private zone. Each name in it is an alias of the load balancer."""
     scheme: str
+    """``http`` or ``https``."""
     security_group_id: str
+    """Security group whose rules admit callers."""
 
     @property
     def port(self) -> int:

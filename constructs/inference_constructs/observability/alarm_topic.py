@@ -65,12 +65,7 @@ class AlarmTopic(Construct):
 def tell(alarm: cloudwatch.AlarmBase, topic: sns.ITopic | None) -> None:
     """Have a topic told when an alarm is raised and when it ends.
 
-    Parameters
-    ----------
-    alarm
-        The alarm.
-    topic
-        The topic. None if nobody is told.
+    topic: The topic. None if nobody is told.
     """
     if topic is not None:
         action = actions.SnsAction(topic)

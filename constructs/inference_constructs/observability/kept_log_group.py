@@ -89,13 +89,7 @@ def _use_of_key(stack: cdk.Stack, name: str) -> iam.PolicyStatement:
 
 
 def short_log(scope: Construct, construct_id: str) -> logs.LogGroup:
-    """Add the log group of a build or a helper: it is kept for 90 days, and deleted with its stack.
-
-    Parameters
-    ----------
-    scope, construct_id
-        Parent and construct ID.
-    """
+    """Add the log group of a build or a helper: it is kept for 90 days, and deleted with its stack."""
     return logs.LogGroup(
         scope,
         construct_id,

@@ -34,16 +34,9 @@ class PromqlWidget(cloudwatch.ConcreteWidget):
     guidance-for-claude-code-with-amazon-bedrock v2.5.2, deployment/infrastructure/claude-code-dashboard.yaml;
     its issue 759 has CloudWatch's answer to the same queries in a widget of the type ``metric``.
 
-    Parameters
-    ----------
-    title
-        Its title.
-    queries
-        PromQL.
-    region
-        Region of the metrics.
-    width, height
-        In units of the dashboard's grid, which has 24 columns.
+    queries: PromQL.
+    region: Region of the metrics.
+    width, height: In units of the dashboard's grid, which has 24 columns.
     """
 
     def __init__(self, *, title: str, queries: Sequence[str], region: str, width: int, height: int) -> None:
@@ -89,52 +82,34 @@ _ALL = 2 * _WIDTH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedMetric:
-    """A CloudWatch metric.
-
-    Parameters
-    ----------
-    namespace, name, dimensions
-        What identifies it.
-    statistic
-        Such as ``Average``.
-    """
+    """A CloudWatch metric."""
 
     namespace: str
     name: str
     dimensions: Mapping[str, str]
+    """`namespace`, `name`, `dimensions`: What identifies it."""
     statistic: str
+    """Such as ``Average``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPanel:
-    """A graph.
-
-    Parameters
-    ----------
-    title
-        Its title, with the unit.
-    metrics
-        Its lines.
-    """
+    """A graph."""
 
     title: str
+    """Its title, with the unit."""
     metrics: Sequence[NamedMetric]
+    """Its lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPanel:
-    """A graph of PromQL.
-
-    Parameters
-    ----------
-    title
-        Its title, with the unit.
-    queries
-        Its queries.
-    """
+    """A graph of PromQL."""
 
     title: str
+    """Its title, with the unit."""
     queries: Sequence[str]
+    """Its queries."""
 
 
 class MetricDashboard(Construct):

@@ -15,33 +15,22 @@ from inference_constructs.observability.alarm_topic import tell
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmQuery:
-    """An alarm on a PromQL query.
-
-    Parameters
-    ----------
-    name
-        Name, unique in the platform.
-    query
-        Expression whose answer has one series per breach.
-    says
-        What a breach means, in one sentence.
-    runbook
-        What to do, as a path or a URL.
-    pending_seconds
-        Time for which a series must breach.
-    recovery_seconds
-        Time for which it must not, until the alarm is well.
-    evaluation_seconds
-        Time between two evaluations, 10 to 3,600.
-    """
+    """An alarm on a PromQL query."""
 
     name: str
+    """Name, unique in the platform."""
     query: str
+    """Expression whose answer has one series per breach."""
     says: str
+    """What a breach means, in one sentence."""
     runbook: str
+    """What to do, as a path or a URL."""
     pending_seconds: int = 300
+    """Time for which a series must breach."""
     recovery_seconds: int = 300
+    """Time for which it must not, until the alarm is well."""
     evaluation_seconds: int = 60
+    """Time between two evaluations, 10 to 3,600."""
 
 
 class PromqlAlarms(Construct):

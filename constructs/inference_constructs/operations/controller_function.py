@@ -36,20 +36,12 @@ _MEMORY_MIB: Final = 1769
 class ControllerFunction(lambda_.Function):
     """A function in the VPC that reads and writes the cell's table, reads the freeze switch and tells people.
 
-    Parameters
-    ----------
-    place
-        What the controllers of the cell share.
-    name
-        What it does, one of `CONTROLLER_CALLS`. Part of the name of its log group.
-    role
-        Its role. Functions of one controller may share it: each has an access entry of the cluster.
-    code, handler
-        Code, and the Python function that Lambda calls.
-    environment
-        Environment variables beside those of the place.
-    timeout_seconds
-        Longest run.
+    place: What the controllers of the cell share.
+    name: What it does, one of `CONTROLLER_CALLS`. Part of the name of its log group.
+    role: Its role. Functions of one controller may share it: each has an access entry of the cluster.
+    code, handler: Code, and the Python function that Lambda calls.
+    environment: Environment variables beside those of the place.
+    timeout_seconds: Longest run.
     """
 
     def __init__(
@@ -104,15 +96,8 @@ class ControllerFunction(lambda_.Function):
 def layer_arn(stack: cdk.Stack) -> str:
     """Return the ARN of the layer with numpy in the stack's region.
 
-    Parameters
-    ----------
-    stack
-        Stack of a controller.
-
-    Raises
-    ------
-    ValueError
-        The stack has no region, or one without the layer.
+    stack: Stack of a controller.
+    Raises ValueError: The stack has no region, or one without the layer.
     """
     layers = parquet_layers()
     if stack.region not in layers:
@@ -127,12 +112,8 @@ def layer_arn(stack: cdk.Stack) -> str:
 def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Code:
     """Return the code of a controller: its program, its pure decisions of the same name, and documents.
 
-    Parameters
-    ----------
-    controller
-        Folder of the program in ``runtime``.
-    documents
-        Text by name of a file that the program reads.
+    controller: Folder of the program in ``runtime``.
+    documents: Text by name of a file that the program reads.
     """
     runtime = runtime_directory()
     return function_code(
@@ -143,12 +124,7 @@ def controller_code(controller: str, documents: Mapping[str, str]) -> lambda_.Co
 def controller_role(scope: Construct, construct_id: str, place: ControllerPlace) -> iam.Role:
     """Add the role of a controller: table, freeze switch, topic, queries of metrics, and its network.
 
-    Parameters
-    ----------
-    scope, construct_id
-        Parent and construct ID.
-    place
-        What the controllers of the cell share.
+    place: What the controllers of the cell share.
     """
     role = iam.Role(scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     let_connect(role)
@@ -189,14 +165,9 @@ def controller_role(scope: Construct, construct_id: str, place: ControllerPlace)
 class MinuteSchedule(Construct):
     """An EventBridge schedule. A call that fails is not repeated for long: the next minute does its work.
 
-    Parameters
-    ----------
-    place
-        What the controllers of the cell share.
-    function
-        The controller.
-    says
-        What it does.
+    place: What the controllers of the cell share.
+    function: The controller.
+    says: What it does.
     """
 
     def __init__(

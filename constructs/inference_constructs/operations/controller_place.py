@@ -117,10 +117,7 @@ class ControllerPlace(Construct):
 class ControllerTable(dynamodb.TableV2):
     """One item per case, place, state and audit record. Records expire by themselves.
 
-    Parameters
-    ----------
-    encryption_key
-        KMS key of every item.
+    encryption_key: KMS key of every item.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey) -> None:

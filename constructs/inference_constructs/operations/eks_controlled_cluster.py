@@ -146,12 +146,7 @@ def shift_rules(
     RBAC can name objects for `get` and `patch`, but not for `list`, so the function reads one by one
     (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 
-    Parameters
-    ----------
-    scaled_objects, cluster_queues
-        Names of the objects.
-    shifts
-        Whether it may patch.
+    shifts: Whether it may patch.
     """
     verbs = ["get", "patch"] if shifts else ["get"]
     rules: list[Mapping[str, Any]] = [

@@ -34,14 +34,9 @@ class HardwareSignals(Construct):
     So one alarm names any number of nodes. The alarms tell people nothing: the function decides, and tells
     them if they have to act.
 
-    Parameters
-    ----------
-    place
-        What the controllers of the cell share.
-    queries
-        Alarms by kind of fault; `name` is the kind.
-    function
-        Function that takes the events.
+    place: What the controllers of the cell share.
+    queries: Alarms by kind of fault; `name` is the kind.
+    function: Function that takes the events.
     """
 
     def __init__(

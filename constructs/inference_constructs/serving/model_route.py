@@ -15,18 +15,12 @@ from inference_constructs.serving.model_targets import ModelTarget, ModelTargets
 
 @dataclass(frozen=True)
 class Backend(ModelTarget):
-    """The entry point of one deployment on Kubernetes.
-
-    Parameters
-    ----------
-    release
-        Name of its Helm release, unique in the namespace.
-    service
-        Kubernetes Service of its entry point, with the same port as its pods.
-    """
+    """The entry point of one deployment on Kubernetes."""
 
     release: str
+    """Name of its Helm release, unique in the namespace."""
     service: str
+    """Kubernetes Service of its entry point, with the same port as its pods."""
 
 
 class ModelRoute(ModelTargets):

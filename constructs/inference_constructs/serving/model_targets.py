@@ -21,27 +21,18 @@ _LONGEST_DEREGISTRATION_SECONDS = 3600
 
 @dataclass(frozen=True)
 class ModelTarget:
-    """The entry point of one deployment.
-
-    Parameters
-    ----------
-    name
-        Name of the deployment.
-    port
-        Port of the entry point.
-    health_path
-        Path that answers 200 when the entry point can accept requests.
-    weight
-        Share of the requests, relative to the weights of the other deployments.
-    drain_seconds
-        Time for streams to end before an entry point stops, in seconds.
-    """
+    """The entry point of one deployment."""
 
     name: str
+    """Name of the deployment."""
     port: int
+    """Port of the entry point."""
     health_path: str
+    """Path that answers 200 when the entry point can accept requests."""
     weight: int
+    """Share of the requests, relative to the weights of the other deployments."""
     drain_seconds: int
+    """Time for streams to end before an entry point stops, in seconds."""
 
 
 class ModelTargets(Construct):
@@ -174,15 +165,8 @@ def listener_priorities(names: Sequence[str]) -> dict[str, int]:
 def listener_weights(shares: Mapping[str, int]) -> dict[str, int]:
     """Scale shares to the weights that a listener allows.
 
-    Parameters
-    ----------
-    shares
-        Positive shares by name, of any size.
-
-    Returns
-    -------
-    dict
-        Weights in the same proportions, 1 to 999.
+    shares: Positive shares by name, of any size.
+    Returns: Weights in the same proportions, 1 to 999.
     """
     scale = min(1.0, _LARGEST_WEIGHT / max(shares.values()))
     return {name: max(1, round(share * scale)) for name, share in shares.items()}

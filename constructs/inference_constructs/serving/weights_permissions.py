@@ -51,12 +51,8 @@ def read_weights(stack: cdk.Stack, s3_prefix: str, *, has_manifest: bool) -> lis
 def write_weights(stack: cdk.Stack, s3_prefix: str) -> list[Statement]:
     """Return statements to write a copy and its manifest, to abort uploads, and to delete the manifest.
 
-    Parameters
-    ----------
-    stack
-        Stack of the role.
-    s3_prefix
-        ``s3://bucket/prefix``; the bucket may be a reference.
+    stack: Stack of the role.
+    s3_prefix: ``s3://bucket/prefix``; the bucket may be a reference.
     """
     bucket, prefix = bucket_and_prefix(stack, s3_prefix)
     keys = _keys(prefix, has_manifest=True)
@@ -117,12 +113,8 @@ def keep_artefacts(stack: cdk.Stack, s3_prefix: str, name: str) -> list[Statemen
 def bucket_and_prefix(stack: cdk.Stack, s3_prefix: str) -> tuple[str, str]:
     """Return the ARN of the bucket and the prefix of an ``s3://`` address.
 
-    Parameters
-    ----------
-    stack
-        Stack that defines the partition.
-    s3_prefix
-        The address; the bucket may be a reference.
+    stack: Stack that defines the partition.
+    s3_prefix: The address; the bucket may be a reference.
     """
     bucket, _, prefix = s3_prefix.removeprefix("s3://").partition("/")
     return f"arn:{stack.partition}:s3:::{bucket}", prefix
@@ -131,10 +123,7 @@ def bucket_and_prefix(stack: cdk.Stack, s3_prefix: str) -> tuple[str, str]:
 def s3_context(bucket_arn: str, keys: Sequence[str]) -> dict[str, list[str]]:
     """Return S3's encryption context: the object's ARN, or the bucket's ARN if it uses an S3 Bucket Key.
 
-    Parameters
-    ----------
-    bucket_arn, keys
-        Bucket, and keys of the objects with wildcards.
+    bucket_arn, keys: Bucket, and keys of the objects with wildcards.
     """
     return {"kms:EncryptionContext:aws:s3:arn": [bucket_arn, *(f"{bucket_arn}/{each}" for each in keys)]}
 
@@ -150,13 +139,6 @@ def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
 
     The encryption context has the secret's whole ARN (AWS Secrets Manager User Guide, "Secret encryption and
     decryption").
-
-    Parameters
-    ----------
-    stack
-        Stack of the role.
-    secret_arn
-        The secret.
     """
     return [
         {
@@ -180,18 +162,10 @@ def use_key(
 ) -> Statement:
     """Return a statement to use any key, but only through one service and for named objects.
 
-    Parameters
-    ----------
-    stack
-        Stack of the role.
-    sid
-        Name of the statement.
-    service
-        Service that uses the key, such as ``s3``.
-    actions
-        KMS actions.
-    context
-        Encryption context by condition key, with wildcards.
+    sid: Name of the statement.
+    service: Service that uses the key, such as ``s3``.
+    actions: KMS actions.
+    context: Encryption context by condition key, with wildcards.
     """
     return {
         "Sid": sid,

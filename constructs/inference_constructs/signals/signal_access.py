@@ -18,25 +18,6 @@ from inference_contracts.signal_rows import HISTORY_PREFIX
 class SignalAccess:
     """Access of programs to the signal store: to its cache and to the history of its values.
 
-    Parameters
-    ----------
-    host, port
-        Endpoint of the cache.
-    cache_name
-        Name of the cache.
-    reader, writer
-        Names of the cache's users.
-    history_bucket_name
-        Name of the bucket of the history.
-    encryption_key
-        KMS key of the history. Cache and history are in the key's account and region.
-    vpc
-        VPC of the cache.
-    vpc_cidr
-        IPv4 range of the VPC.
-    stream_writers
-        Names of the users of streaming jobs, by job.
-
     Examples
     --------
     >>> signals.grant_read(service_role)  # doctest: +SKIP
@@ -44,14 +25,22 @@ class SignalAccess:
 
     host: str
     port: str
+    """`host`, `port`: Endpoint of the cache."""
     cache_name: str
+    """Name of the cache."""
     reader: str
     writer: str
+    """`reader`, `writer`: Names of the cache's users."""
     history_bucket_name: str
+    """Name of the bucket of the history."""
     encryption_key: kms.IKey
+    """KMS key of the history. Cache and history are in the key's account and region."""
     vpc: ec2.IVpc
+    """VPC of the cache."""
     vpc_cidr: str
+    """IPv4 range of the VPC."""
     stream_writers: Mapping[str, str] = field(default_factory=dict)
+    """Names of the users of streaming jobs, by job."""
 
     @classmethod
     def from_cache(

@@ -154,13 +154,7 @@ class SignalCache(Construct):
 
 
 def stream_access(signal: str) -> str:
-    """Return the permissions of a streaming job's user, as a Valkey access list.
-
-    Parameters
-    ----------
-    signal
-        Name of its signal.
-    """
+    """Return the permissions of a streaming job's user, as a Valkey access list."""
     return f"on ~signal:{signal}:* -@all {_CONNECT} {_WRITE}"
 
 

@@ -25,14 +25,9 @@ _ANY_JOB: Final = JobKeys("*")
 class SignalPublisher(Construct):
     """A Lambda function in the VPC that writes signals and their history, and reads neither.
 
-    Parameters
-    ----------
-    code
-        Code of the function.
-    signals
-        Access to the signal store.
-    store
-        Tables and bucket of batch jobs.
+    code: Code of the function.
+    signals: Access to the signal store.
+    store: Tables and bucket of batch jobs.
     """
 
     def __init__(

@@ -13,13 +13,7 @@ from inference_contracts import batch_names
 
 
 def text_attribute(name: str) -> dynamodb.Attribute:
-    """Return a key attribute that holds text.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    """
+    """Return a key attribute that holds text."""
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
 
 

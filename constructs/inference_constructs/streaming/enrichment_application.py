@@ -35,32 +35,21 @@ _LOG_STREAM: Final = "job"
 
 @dataclass(frozen=True)
 class JobTopics:
-    """Topics of a job, which is their consumer group too.
-
-    Parameters
-    ----------
-    events, dead_letters
-        Names of the topics.
-    """
+    """Topics of a job, which is their consumer group too."""
 
     events: str
     dead_letters: str
+    """`events`, `dead_letters`: Names of the topics."""
 
 
 @dataclass(frozen=True)
 class ApplicationSize:
-    """Size of an application.
-
-    Parameters
-    ----------
-    parallelism
-        Subtasks at the start. Autoscaling changes the number while the job runs.
-    parallelism_per_kpu
-        Subtasks per Kinesis Processing Unit (one vCPU and 4 GiB).
-    """
+    """Size of an application."""
 
     parallelism: int
+    """Subtasks at the start. Autoscaling changes the number while the job runs."""
     parallelism_per_kpu: int
+    """Subtasks per Kinesis Processing Unit (one vCPU and 4 GiB)."""
 
 
 class EnrichmentApplication(Construct):

@@ -15,18 +15,12 @@ from inference_contracts.streaming_names import STREAMING_HISTORY_PREFIX, stream
 
 @dataclass(frozen=True)
 class OwnedHistory:
-    """The history of a job, and who owns it.
-
-    Parameters
-    ----------
-    job
-        Name of the job.
-    principals
-        ARNs of the IAM roles and users of its team.
-    """
+    """The history of a job, and who owns it."""
 
     job: str
+    """Name of the job."""
     principals: Sequence[str]
+    """ARNs of the IAM roles and users of its team."""
 
 
 def isolate_histories(bucket: s3.Bucket, *, platform: str, histories: Sequence[OwnedHistory]) -> None:

@@ -59,12 +59,8 @@ _LEFT_OUT: Final = frozenset({"target", "test"})
 def copy_sources(maven_build: Path, folder: Path) -> None:
     """Copy everything that the build of the jar reads, in the places of a checkout.
 
-    Parameters
-    ----------
-    maven_build
-        Folder of the Maven build.
-    folder
-        Where the copies go.
+    maven_build: Folder of the Maven build.
+    folder: Where the copies go.
     """
     files = {_MAVEN_FOLDER / each: maven_build / each for each in _program_files(maven_build)}
     for relative, file in (files | _SHARED).items():
@@ -82,13 +78,7 @@ def _program_files(maven_build: Path) -> Iterator[Path]:
 
 @jsii.implements(cdk.ILocalBundling)
 class _Sources:
-    """Copies the files of the program.
-
-    Parameters
-    ----------
-    maven_build
-        Folder of the Maven build.
-    """
+    """Copies the files of the program."""
 
     def __init__(self, maven_build: Path) -> None:
         self._maven_build = maven_build

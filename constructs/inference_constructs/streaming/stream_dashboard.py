@@ -24,21 +24,14 @@ _WIDTH: Final = _ALL // 3
 
 @dataclass(frozen=True, slots=True)
 class ShownStream:
-    """A job on the dashboard.
-
-    Parameters
-    ----------
-    job
-        Name of the job.
-    metrics
-        Its metrics.
-    alarms
-        Its alarms.
-    """
+    """A job on the dashboard."""
 
     job: str
+    """Name of the job."""
     metrics: StreamMetrics
+    """Its metrics."""
     alarms: Sequence[cloudwatch.IAlarm]
+    """Its alarms."""
 
 
 class StreamDashboard(Construct):

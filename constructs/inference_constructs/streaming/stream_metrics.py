@@ -17,22 +17,15 @@ _KAFKA: Final = "AWS/Kafka"
 
 @dataclass(frozen=True, slots=True)
 class StreamMetrics:
-    """Metrics of a job, one value per minute.
-
-    Parameters
-    ----------
-    application
-        Name of the application.
-    job
-        Name of the job, which is its consumer group.
-    cluster, topic
-        Names of the Kafka cluster and of the topic of events.
-    """
+    """Metrics of a job, one value per minute."""
 
     application: str
+    """Name of the application."""
     job: str
+    """Name of the job, which is its consumer group."""
     cluster: str
     topic: str
+    """`cluster`, `topic`: Names of the Kafka cluster and of the topic of events."""
 
     def metric_lag(self) -> cloudwatch.Metric:
         """Return how long the job needs for the events that it has not read, in seconds."""

@@ -20,18 +20,12 @@ from inference_contracts.streaming_names import (
 
 @dataclass(frozen=True)
 class StreamingStore:
-    """The bucket of the signals' history, for references from other stacks.
-
-    Parameters
-    ----------
-    bucket_name
-        Name of the bucket.
-    encryption_key
-        KMS key of its objects, in the account and region of the bucket.
-    """
+    """The bucket of the signals' history, for references from other stacks."""
 
     bucket_name: str
+    """Name of the bucket."""
     encryption_key: kms.IKey
+    """KMS key of its objects, in the account and region of the bucket."""
 
     @property
     def bucket_arn(self) -> str:

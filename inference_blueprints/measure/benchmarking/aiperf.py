@@ -33,43 +33,28 @@ _PREFIX = "records "
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request to send.
-
-    Parameters
-    ----------
-    arrival_seconds
-        Time of sending, in seconds since the start.
-    blocks
-        Blocks of the user's message: number of words and random seed.
-    output_tokens
-        Exact length of the answer to ask for.
-    """
+    """One request to send."""
 
     arrival_seconds: float
+    """Time of sending, in seconds since the start."""
     blocks: tuple[tuple[int, int], ...]
+    """Blocks of the user's message: number of words and random seed."""
     output_tokens: int
+    """Exact length of the answer to ask for."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTest:
-    """All requests of a benchmark and where they go.
-
-    Parameters
-    ----------
-    base_url
-        Endpoint without ``/v1``, as seen from the load generator.
-    model
-        Name of the model under the OpenAI API.
-    words
-        Vocabulary of the prompts.
-    questions
-        The requests in order of arrival; at least one.
-    """
+    """All requests of a benchmark and where they go."""
 
     base_url: str
+    """Endpoint without ``/v1``, as seen from the load generator."""
     model: str
+    """Name of the model under the OpenAI API."""
     words: Sequence[str]
+    """Vocabulary of the prompts."""
     questions: Sequence[Question]
+    """The requests in order of arrival; at least one."""
 
     @property
     def seconds(self) -> float:
@@ -79,10 +64,7 @@ class LoadTest:
     def packed(self, tokenizer: str) -> bytes:
         """Return the document that the program reads.
 
-        Parameters
-        ----------
-        tokenizer
-            Name or folder of any tokenizer: aiperf loads one although the endpoint counts the tokens.
+        tokenizer: Name or folder of any tokenizer: aiperf loads one although the endpoint counts the tokens.
         """
         document = {
             "words": list(self.words),
@@ -125,20 +107,9 @@ def program() -> Path:
 def outcomes(said: str) -> list[RequestOutcome]:
     """Return the outcome of each request.
 
-    Parameters
-    ----------
-    said
-        Output of the program. Other lines in it are ignored.
-
-    Returns
-    -------
-    list of RequestOutcome
-        In order of sending; times are seconds on the clock of the sending machine.
-
-    Raises
-    ------
-    UserError
-        If records are missing, incomplete or not in the format of aiperf.
+    said: Output of the program. Other lines in it are ignored.
+    Returns: In order of sending; times are seconds on the clock of the sending machine.
+    Raises UserError if records are missing, incomplete or not in the format of aiperf.
     """
     packed = "".join(
         line.removeprefix(_PREFIX).strip() for line in said.splitlines() if line.startswith(_PREFIX)

@@ -46,50 +46,36 @@ _SEED_BITS = 31
 class TokenCounts:
     """How many tokens an endpoint's tokenizer counts.
 
-    Parameters
-    ----------
-    a_word
-        Mean number of tokens per word.
-    template
-        Number of tokens that the chat template adds.
+    a_word: Mean number of tokens per word.
     """
 
     per_word: float
     template: int
+    """Number of tokens that the chat template adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """The result of a benchmark.
-
-    Parameters
-    ----------
-    blueprint, model_index
-        The measured model.
-    simulated
-        Whether the endpoint reports simulated engines.
-    measurement
-        The measured figures. Prices are those of the blueprint's nodes, divided by the tokens.
-    capacity
-        The model's accelerators and their price.
-    limits
-        The objectives, or the defaults of the checks if the blueprint states none.
-    replayed
-        Simulated offline replay of the same requests on the blueprint's workers. None if it is not possible.
-    notes
-        What was left out.
-    """
+    """The result of a benchmark."""
 
     blueprint: Blueprint
     model_index: int
+    """`blueprint`, `model_index`: The measured model."""
     url: str
     simulated: bool
+    """Whether the endpoint reports simulated engines."""
     questions: Questions
     measurement: Measurement
+    """The measured figures. Prices are those of the blueprint's nodes, divided by the tokens."""
     capacity: ServingCapacity
+    """The model's accelerators and their price."""
     limits: LatencyLimits
+    """The objectives, or the defaults of the checks if the blueprint states none."""
     replayed: SimulatedReplay | None
+    """Simulated offline replay of the same requests on the blueprint's workers. None if it is not
+    possible."""
     notes: tuple[str, ...]
+    """What was left out."""
 
 
 def benchmark(
@@ -104,25 +90,13 @@ def benchmark(
 ) -> Benchmark:
     """Measure an endpoint and compare it with an offline replay.
 
-    Parameters
-    ----------
-    blueprint, model_index
-        The model, its workload and its workers.
-    url
-        The endpoint, with or without ``/v1``.
-    load_generator
-        Sends the requests.
-    say
-        Shows a line of progress.
-    access
-        API key and certificates for the endpoint.
-    questions
-        The requests, as `prepare` returns them.
-
-    Raises
-    ------
-    UserError
-        If the endpoint does not serve the model, or aiperf fails.
+    blueprint, model_index: The model, its workload and its workers.
+    url: The endpoint, with or without ``/v1``.
+    load_generator: Sends the requests.
+    say: Shows a line of progress.
+    access: API key and certificates for the endpoint.
+    questions: The requests, as `prepare` returns them.
+    Raises UserError if the endpoint does not serve the model, or aiperf fails.
     """
     model = blueprint.spec.models[model_index]
     plan = build_plan(blueprint)
@@ -151,15 +125,8 @@ def benchmark(
 def endpoint(url: str) -> str:
     """Return an endpoint without ``/v1``.
 
-    Parameters
-    ----------
-    url
-        The address that the user gives.
-
-    Raises
-    ------
-    UserError
-        If it is not an HTTP address.
+    url: The address that the user gives.
+    Raises UserError if it is not an HTTP address.
     """
     if not url.startswith(("http://", "https://")):
         raise UserError(f"got {url!r}, expected an address such as http://127.0.0.1:8000")
@@ -171,17 +138,9 @@ def prepare(
 ) -> Questions:
     """Return the requests for a model. Nothing is sent.
 
-    Parameters
-    ----------
-    trace
-        File with requests to send instead of the `workload` section.
-    seconds, requests
-        Maximum duration of the arrivals and maximum number of requests.
-
-    Raises
-    ------
-    UserError
-        If the trace cannot be used.
+    trace: File with requests to send instead of the `workload` section.
+    seconds, requests: Maximum duration of the arrivals and maximum number of requests.
+    Raises UserError if the trace cannot be used.
     """
     contexts = [
         process.engine.max_model_len
@@ -196,12 +155,8 @@ def prepare(
 def load_test(base_url: str, model: str, questions: Questions, tokens: TokenCounts) -> aiperf.LoadTest:
     """Return a load test with random prompts of the wanted token lengths, different for each call.
 
-    Parameters
-    ----------
-    model
-        Name of the model to ask.
-    tokens
-        Token counts of the endpoint.
+    model: Name of the model to ask.
+    tokens: Token counts of the endpoint.
     """
     seed = secrets.randbits(_SEED_BITS)
     asked = [

@@ -34,10 +34,7 @@ def title(found: Benchmark) -> str:
 def comparison(found: Benchmark, tuned: Tuned | None = None) -> TextTable:
     """Return the measured, replayed and tuned figures in the columns of `blueprints tune`.
 
-    Parameters
-    ----------
-    tuned
-        What `blueprints tune` promised; None where it is not compared with.
+    tuned: What `blueprints tune` promised; None where it is not compared with.
     """
     model = found.blueprint.spec.models[found.model_index]
     rows = [
@@ -92,10 +89,7 @@ def latencies(found: Benchmark) -> TextTable:
 def as_dict(found: Benchmark, tuned: Tuned | None = None) -> dict[str, Any]:
     """Return a benchmark as JSON values.
 
-    Parameters
-    ----------
-    tuned
-        What `blueprints tune` promised; None where it is not compared with.
+    tuned: What `blueprints tune` promised; None where it is not compared with.
     """
     measured, replayed = _measured(found), _replayed(found)
     measurement = found.measurement

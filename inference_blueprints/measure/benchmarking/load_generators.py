@@ -29,18 +29,12 @@ _ERROR_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """API key and certificates for an endpoint.
-
-    Parameters
-    ----------
-    api_key
-        Sent as a bearer token, if the endpoint needs one. Left out of the representation.
-    authority
-        File with trusted certificates in PEM format. None for those of this machine.
-    """
+    """API key and certificates for an endpoint."""
 
     api_key: str | None = field(default=None, repr=False)
+    """Sent as a bearer token, if the endpoint needs one. Left out of the representation."""
     authority: Path | None = None
+    """File with trusted certificates in PEM format. None for those of this machine."""
 
     def session(self) -> aiohttp.ClientSession:
         """Open an HTTP session with the key and the certificates. The caller closes it."""
@@ -52,17 +46,9 @@ class Access:
 def access(key_variable: str | None, authority: Path | None, environment: Mapping[str, str]) -> Access:
     """Return the access that the user gives for an endpoint.
 
-    Parameters
-    ----------
-    key_variable
-        Name of the environment variable with the API key.
-    authority
-        File with certificates in PEM form.
-
-    Raises
-    ------
-    UserError
-        If the variable is unset or empty, or the file has no certificates.
+    key_variable: Name of the environment variable with the API key.
+    authority: File with certificates in PEM form.
+    Raises UserError if the variable is unset or empty, or the file has no certificates.
     """
     key = environment.get(key_variable) if key_variable else None
     if key_variable and not key:
@@ -87,18 +73,12 @@ class LoadGenerator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalLoadGenerator:
-    """Sends requests from this machine. uv creates a separate environment for aiperf.
-
-    Parameters
-    ----------
-    access
-        API key and certificates for the endpoint.
-    shape
-        Any model of the catalogue; aiperf needs its tokenizer.
-    """
+    """Sends requests from this machine. uv creates a separate environment for aiperf."""
 
     access: Access
+    """API key and certificates for the endpoint."""
     shape: Model
+    """Any model of the catalogue; aiperf needs its tokenizer."""
 
     def open_address(self, base_url: str) -> AbstractContextManager[str]:
         """Return the endpoint itself."""
@@ -107,10 +87,7 @@ class LocalLoadGenerator:
     def ask(self, load_test: LoadTest) -> str:
         """Send the requests and return the output of the program.
 
-        Raises
-        ------
-        UserError
-            If aiperf cannot be installed, times out or fails.
+        Raises UserError if aiperf cannot be installed, times out or fails.
         """
         uv = tools.uv()
         if uv is None:

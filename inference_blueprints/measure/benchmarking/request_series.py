@@ -22,55 +22,34 @@ from inference_contracts.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a benchmark.
-
-    Parameters
-    ----------
-    seconds
-        Maximum duration of the arrivals.
-    context_length
-        Maximum tokens of a prompt and its answer together; longer requests are left out.
-    """
+    """Limits of a benchmark."""
 
     seconds: float
+    """Maximum duration of the arrivals."""
     requests: int
     context_length: int
+    """Maximum tokens of a prompt and its answer together; longer requests are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The requests of a benchmark.
-
-    Parameters
-    ----------
-    demand
-        The same requests in the form that the offline replay needs.
-    requests
-        The requests in order of arrival, with prompts as blocks of tokens.
-    trace
-        Name of the trace; empty for the `workload` section.
-    notes
-        What was left out.
-    """
+    """The requests of a benchmark."""
 
     demand: Demand
+    """The same requests in the form that the offline replay needs."""
     requests: tuple[ScaledRequest, ...]
+    """The requests in order of arrival, with prompts as blocks of tokens."""
     trace: str
+    """Name of the trace; empty for the `workload` section."""
     notes: tuple[str, ...]
+    """What was left out."""
 
 
 def stated(workload: Workload, bounds: Bounds) -> Questions:
     """Return requests of the workload's mean lengths at random times, at its peak rate.
 
-    Parameters
-    ----------
-    bounds
-        Limits of the benchmark.
-
-    Raises
-    ------
-    UserError
-        If no request arrives within the bounds.
+    bounds: Limits of the benchmark.
+    Raises UserError if no request arrives within the bounds.
     """
     chance = random.Random(0)  # noqa: S311 - no secret is made
     shared = round(workload.input_tokens * workload.shared_prefix_ratio)
@@ -87,17 +66,8 @@ def stated(workload: Workload, bounds: Bounds) -> Questions:
 def recorded(path: Path, bounds: Bounds) -> Questions:
     """Return the busiest part of a trace, within the bounds.
 
-    Parameters
-    ----------
-    path
-        A trace in a format of `blueprints tune`.
-    bounds
-        Limits of the benchmark.
-
-    Raises
-    ------
-    UserError
-        If the trace cannot be read, or fewer than two of its requests are within the bounds.
+    path: A trace in a format of `blueprints tune`.
+    Raises UserError if the trace cannot be read, or fewer than two of its requests are within the bounds.
     """
     trace = read_trace(path)
     part = [each for each in busiest(trace.requests) if each.arrival_seconds < bounds.seconds]
@@ -130,14 +100,9 @@ def blocks_in_words(
 ) -> list[ScaledRequest]:
     """Convert blocks of tokens to blocks of words that have about as many tokens.
 
-    Parameters
-    ----------
-    requests
-        Requests with blocks of tokens.
-    tokens_per_word
-        Mean number of tokens per word, as the endpoint counts them.
-    template_tokens
-        Number of tokens that the chat template adds. The last block is shortened by it.
+    requests: Requests with blocks of tokens.
+    tokens_per_word: Mean number of tokens per word, as the endpoint counts them.
+    template_tokens: Number of tokens that the chat template adds. The last block is shortened by it.
     """
     return [
         _blocks_in_words(request, tokens_per_word, template_tokens, number)

@@ -17,42 +17,28 @@ _HOW = "write it with: blueprints tune FILE --output json > FILE"
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The best configuration of a search.
-
-    Parameters
-    ----------
-    accelerators
-        Number of accelerators of all its workers.
-    usd_per_hour, usd_per_million_tokens
-        Its cost. None if the price is unknown.
-    notes
-        Differences from the measured configuration and workload.
-    """
+    """The best configuration of a search."""
 
     engine: str
     deployments: tuple[Deployment, ...]
     accelerators: int
+    """Number of accelerators of all its workers."""
     usd_per_hour: float | None
     usd_per_million_tokens: float | None
+    """`usd_per_hour`, `usd_per_million_tokens`: Its cost. None if the price is unknown."""
     time_to_first_token_p90_ms: float
     time_per_output_token_p90_ms: float
     notes: tuple[str, ...]
+    """Differences from the measured configuration and workload."""
 
 
 def read_tuned(path: Path, model: Model, demand: Workload) -> Tuned:
     """Read the best configuration of a search and note its differences from the measured one.
 
-    Parameters
-    ----------
-    path
-        File with the output of ``blueprints tune --output json``.
-    demand
-        The measured workload.
-
-    Raises
-    ------
-    UserError
-        If the file has another format or is for another model, or if the search found no configuration.
+    path: File with the output of ``blueprints tune --output json``.
+    demand: The measured workload.
+    Raises UserError if the file has another format or is for another model, or if the search found no
+        configuration.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

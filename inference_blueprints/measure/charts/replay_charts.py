@@ -18,19 +18,10 @@ _SENT = "seconds since the start"
 def plots_of(result: ReplayResult, objectives: Objectives, *, name: str, simulated: bool) -> list[Plot]:
     """Return the plots of a model's replay.
 
-    Parameters
-    ----------
-    objectives
-        Latency objectives of the blueprint. They are drawn as limits.
-    name
-        Prefix of the plots' names, unique on the page.
-    simulated
-        Whether the latencies come from a simulated engine. If so, every title is marked.
-
-    Returns
-    -------
-    list of Plot
-        Arrivals, throughput, distributions of both latencies, latency over time and cache hits. Plots
+    objectives: Latency objectives of the blueprint. They are drawn as limits.
+    name: Prefix of the plots' names, unique on the page.
+    simulated: Whether the latencies come from a simulated engine. If so, every title is marked.
+    Returns: Arrivals, throughput, distributions of both latencies, latency over time and cache hits. Plots
         without data are left out.
     """
     seconds = result.elapsed_seconds

@@ -20,18 +20,12 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A linear axis from 0.
-
-    Parameters
-    ----------
-    label
-        Label with its unit.
-    maximum
-        Largest value to show. The axis ends at the next tick.
-    """
+    """A linear axis from 0."""
 
     label: str
+    """Label with its unit."""
     maximum: float
+    """Largest value to show. The axis ends at the next tick."""
 
     @property
     def step(self) -> float:
@@ -62,21 +56,14 @@ class Layer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Bars of one width, from 0 up or on top of others.
-
-    Parameters
-    ----------
-    bars
-        ``(start, bottom, top)`` in the axes' units.
-    width
-        In the horizontal axis' unit.
-    style
-        Class of the page.
-    """
+    """Bars of one width, from 0 up or on top of others."""
 
     bars: Sequence[tuple[float, float, float]]
+    """``(start, bottom, top)`` in the axes' units."""
     width: float
+    """In the horizontal axis' unit."""
     style: str
+    """Class of the page."""
 
     def svg(self, plot: Plot) -> str:
         elements = []
@@ -93,18 +80,12 @@ class Bars:
 
 @dataclass(frozen=True)
 class _Marks:
-    """Marks at points.
-
-    Parameters
-    ----------
-    points
-        In the axes' units.
-    style
-        Class of the page.
-    """
+    """Marks at points."""
 
     points: Sequence[Point]
+    """In the axes' units."""
     style: str
+    """Class of the page."""
 
 
 class Curve(_Marks):
@@ -135,19 +116,13 @@ class Crosses(_Marks):
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A ring around a point, with its name.
-
-    Parameters
-    ----------
-    point
-        In the axes' units.
-    style
-        Class of the page.
-    """
+    """A ring around a point, with its name."""
 
     point: Point
+    """In the axes' units."""
     label: str
     style: str
+    """Class of the page."""
 
     def svg(self, plot: Plot) -> str:
         x, y = plot.x(self.point[0]), plot.y(self.point[1])
@@ -178,24 +153,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Axes with layers of marks.
-
-    Parameters
-    ----------
-    name
-        Unique on the page.
-    title, description
-        Texts for screen readers.
-    layers
-        From back to front.
-    """
+    """Axes with layers of marks."""
 
     name: str
+    """Unique on the page."""
     title: str
     description: str
+    """`title`, `description`: Texts for screen readers."""
     horizontal: Axis
     vertical: Axis
     layers: Sequence[Layer]
+    """From back to front."""
 
     def x(self, value: float) -> float:
         """Return the horizontal position of a value, in pixels."""

@@ -62,16 +62,9 @@ class Stream:
 class CompletionClient:
     """Sends chat completions and times the streams.
 
-    Parameters
-    ----------
-    session
-        Session to use. The caller closes it.
-    model
-        Name of the model.
-    timeout_seconds
-        Maximum time from sending to the end of the stream.
-    clock
-        Returns monotonic seconds for the times of the outcome.
+    session: Session to use. The caller closes it.
+    timeout_seconds: Maximum time from sending to the end of the stream.
+    clock: Returns monotonic seconds for the times of the outcome.
     """
 
     #: Path of the requests.
@@ -103,23 +96,12 @@ class CompletionClient:
     ) -> RequestOutcome:
         """Send one request and read its stream to the end.
 
-        Parameters
-        ----------
-        output_tokens
-            Exact length of the answer. The request uses ``min_tokens`` and ``ignore_eos``, which vLLM and
-            Dynamo
-            add to the API. Without them, the answer lengths of a trace cannot be replayed.
-        due_seconds
-            Planned send time, on the clock.
-        on_first_token
-            Called when the first chunk of the answer arrives.
-        on_event
-            Called with every event of the stream.
-
-        Returns
-        -------
-        RequestOutcome
-            Also for a failed request. This method raises no exception except cancellation.
+        output_tokens: Exact length of the answer. The request uses ``min_tokens`` and ``ignore_eos``, which
+            vLLM and Dynamo add to the API. Without them, the answer lengths of a trace cannot be replayed.
+        due_seconds: Planned send time, on the clock.
+        on_first_token: Called when the first chunk of the answer arrives.
+        on_event: Called with every event of the stream.
+        Returns: Also for a failed request. This method raises no exception except cancellation.
         """
         stream = Stream(on_first_token=on_first_token, on_event=on_event)
         failure: tuple[str | None, str] = (None, "")

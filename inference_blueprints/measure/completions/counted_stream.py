@@ -20,10 +20,7 @@ class CountedStream:
     Every token of the tokenizer of `model_directory` is one word, so words are tokens. A token that is lost
     or sent twice, for example when a stream moves to another worker, changes their number.
 
-    Parameters
-    ----------
-    asked
-        Number of tokens that the request asked for.
+    asked: Number of tokens that the request asked for.
     """
 
     def __init__(self, asked: int) -> None:
@@ -45,13 +42,7 @@ class CountedStream:
                 self._reasons.append(reason)
 
     def fault(self, outcome: RequestOutcome) -> str | None:
-        """Return what is wrong with the stream. None if every token arrived once.
-
-        Parameters
-        ----------
-        outcome
-            Outcome of its request.
-        """
+        """Return what is wrong with the stream. None if every token arrived once."""
         if outcome.failure is not None:
             return f"{outcome.failure} {outcome.failure_detail}".strip()
         if self.tokens != self._asked:

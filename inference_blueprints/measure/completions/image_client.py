@@ -28,12 +28,8 @@ _BEGUN_SECONDS: Final = 0.05
 class ImageClient(CompletionClient):
     """Sends requests for images. They have no first token: they begin a moment after they are sent.
 
-    Parameters
-    ----------
-    session, base_url, model, timeout_seconds, clock
-        As for `CompletionClient`.
-    images
-        What each request asks for.
+    session, base_url, model, timeout_seconds, clock: As for `CompletionClient`.
+    images: What each request asks for.
     """
 
     path = IMAGES_PATH
@@ -80,10 +76,7 @@ class ImageClient(CompletionClient):
 def image_body(model: str, prompt: str, images: ImageRequests) -> dict[str, Any]:
     """Return the body of a request for images.
 
-    Parameters
-    ----------
-    images
-        What it asks for.
+    images: What it asks for.
     """
     return {
         "model": model,
@@ -97,10 +90,7 @@ def image_body(model: str, prompt: str, images: ImageRequests) -> dict[str, Any]
 def count_images(answer: Any) -> int:
     """Return the number of PNG files in an answer.
 
-    Raises
-    ------
-    ValueError
-        If the answer has another layout, or an entry is no PNG file in base64.
+    Raises ValueError if the answer has another layout, or an entry is no PNG file in base64.
     """
     try:
         files = [base64.b64decode(each["b64_json"], validate=True) for each in answer["data"]]

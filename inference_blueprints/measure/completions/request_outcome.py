@@ -9,52 +9,37 @@ from inference_contracts.units import MILLISECONDS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Token counts from ``usage`` in the response.
-
-    Parameters
-    ----------
-    prompt_tokens, completion_tokens
-        Tokens of the prompt including the chat template, and of the answer.
-    cached_tokens
-        Prompt tokens found in the KV cache. None if the endpoint does not report them.
-    """
+    """Token counts from ``usage`` in the response."""
 
     prompt_tokens: int
+    """Tokens of the prompt including the chat template."""
     completion_tokens: int
+    """Tokens of the answer."""
     cached_tokens: int | None
+    """Prompt tokens found in the KV cache. None if the endpoint does not report them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """The outcome of one request. Times are seconds on the client's clock.
-
-    Parameters
-    ----------
-    due_seconds, sent_seconds
-        Planned and actual send time.
-    first_token_seconds, last_token_seconds
-        When the first and the last chunk of the answer arrived. None if none arrived.
-    ended_seconds
-        When the request ended.
-    usage
-        Token counts. None if the endpoint sent none.
-    failure
-        Reason of the failure. The same cause has the same text. None for a complete answer.
-    failure_detail
-        Message of the endpoint or the operating system.
-    images
-        Images in the answer.
-    """
+    """The outcome of one request. Times are seconds on the client's clock."""
 
     due_seconds: float
     sent_seconds: float
+    """`due_seconds`, `sent_seconds`: Planned and actual send time."""
     first_token_seconds: float | None
     last_token_seconds: float | None
+    """`first_token_seconds`, `last_token_seconds`: When the first and the last chunk of the answer arrived.
+    None if none arrived."""
     ended_seconds: float
+    """When the request ended."""
     usage: TokenUsage | None
+    """Token counts. None if the endpoint sent none."""
     failure: str | None = None
+    """Reason of the failure. The same cause has the same text. None for a complete answer."""
     failure_detail: str = ""
+    """Message of the endpoint or the operating system."""
     images: int = 0
+    """Images in the answer."""
 
     @property
     def time_to_first_token_ms(self) -> float | None:

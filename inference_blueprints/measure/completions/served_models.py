@@ -24,12 +24,8 @@ _HTTP_OK = 200
 class ListingFailedError(Exception):
     """An endpoint did not list its models.
 
-    Parameters
-    ----------
-    reason
-        Reason of the failure. The same cause has the same text, as in an outcome.
-    detail
-        Message of the endpoint or the operating system.
+    reason: Reason of the failure. The same cause has the same text, as in an outcome.
+    detail: Message of the endpoint or the operating system.
     """
 
     def __init__(self, reason: str, detail: object = "") -> None:
@@ -39,18 +35,11 @@ class ListingFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServedModels:
-    """The answer to ``GET /v1/models``.
-
-    Parameters
-    ----------
-    names
-        Names of the models.
-    engines
-        Kind of the engines, as local endpoints of this library state it; empty for others.
-    """
+    """The answer to ``GET /v1/models``."""
 
     names: tuple[str, ...]
     engines: str = ""
+    """Kind of the engines, as local endpoints of this library state it; empty for others."""
 
     @property
     def simulated(self) -> bool:
@@ -68,17 +57,9 @@ async def served_models(
 ) -> ServedModels:
     """List the models of an endpoint.
 
-    Parameters
-    ----------
-    session
-        Session to use. The caller closes it.
-    timeout_seconds
-        Maximum time for the response.
-
-    Raises
-    ------
-    ListingFailedError
-        If it does not answer with a list.
+    session: Session to use. The caller closes it.
+    timeout_seconds: Maximum time for the response.
+    Raises ListingFailedError if it does not answer with a list.
     """
     timeout = aiohttp.ClientTimeout(total=timeout_seconds)
     try:

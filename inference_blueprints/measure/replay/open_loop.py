@@ -23,19 +23,14 @@ UNREACHABLE_IN_A_ROW = 5
 
 @dataclass(frozen=True, slots=True)
 class ReplayProgress:
-    """Progress of a replay.
-
-    Parameters
-    ----------
-    done, total
-        Completed requests, and all requests of the replay.
-    in_flight
-        Requests whose answer has not ended.
-    """
+    """Progress of a replay."""
 
     done: int
+    """Completed requests."""
     total: int
+    """All requests of the replay."""
     in_flight: int
+    """Requests whose answer has not ended."""
 
 
 ProgressCallback = Callable[[ReplayProgress], None]
@@ -43,31 +38,21 @@ ProgressCallback = Callable[[ReplayProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """The time source of the replay. Tests replace it.
-
-    Parameters
-    ----------
-    sleep
-        Waits for a number of seconds.
-    """
+    """The time source of the replay. Tests replace it."""
 
     clock: Clock = time.perf_counter
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits for a number of seconds."""
 
 
 class OpenLoop:
     """Sends requests by their arrival times and collects the outcomes.
 
-    Parameters
-    ----------
-    client
-        Sends one request. It uses the same clock.
-    writer
-        Writes the prompt of a request when it is due.
-    in_flight_limit
-        Maximum number of requests in flight. A request above it is not sent and counts as failed.
-    on_progress
-        Called when a request is sent or ends.
+    client: Sends one request. It uses the same clock.
+    writer: Writes the prompt of a request when it is due.
+    in_flight_limit: Maximum number of requests in flight. A request above it is not sent and counts as
+        failed.
+    on_progress: Called when a request is sent or ends.
     """
 
     def __init__(
@@ -92,20 +77,9 @@ class OpenLoop:
     async def send(self, requests: Sequence[ScaledRequest]) -> list[RequestOutcome]:
         """Send every request and wait for the last answer.
 
-        Parameters
-        ----------
-        requests
-            Requests in the order of arrival.
-
-        Returns
-        -------
-        list of RequestOutcome
-            In the order of arrival. Times are relative to the start of this call.
-
-        Raises
-        ------
-        ReplayError
-            If the endpoint stops answering.
+        requests: Requests in the order of arrival.
+        Returns: In the order of arrival. Times are relative to the start of this call.
+        Raises ReplayError if the endpoint stops answering.
         """
         self._total = len(requests)
         start = self._pacing.clock()

@@ -17,13 +17,9 @@ _SEED_BYTES = 8
 class PromptWriter:
     """Writes prompts from prefix blocks.
 
-    Parameters
-    ----------
-    random_text
-        Returns one-token words, each with a space before it, as
+    random_text: Returns one-token words, each with a space before it, as
         ``inference_blueprints.measure.tokenizer.vocabulary.random_text`` does.
-    seed
-        Replays with different seeds share no text, so that none hits the cache of another.
+    seed: Replays with different seeds share no text, so that none hits the cache of another.
     """
 
     def __init__(self, random_text: RandomText, seed: int) -> None:
@@ -33,15 +29,8 @@ class PromptWriter:
     def prompt(self, request: ScaledRequest) -> str:
         """Return the request's text, without the chat template.
 
-        Parameters
-        ----------
-        request
-            The request, with its blocks.
-
-        Returns
-        -------
-        str
-            One one-token word per token of the blocks.
+        request: The request, with its blocks.
+        Returns: One one-token word per token of the blocks.
         """
         return "".join(self._block(block) for block in request.blocks)
 

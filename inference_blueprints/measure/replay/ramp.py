@@ -23,14 +23,9 @@ TWO_RAMPS: RampPoints = tuple(
 def long_enough(trace: Trace, peak: float, seconds: float) -> Trace:
     """Return a trace, repeated if it has too few requests for a ramp.
 
-    Parameters
-    ----------
-    trace
-        Recorded requests.
-    peak
-        Requests per second at the peak.
-    seconds
-        How long they arrive.
+    trace: Recorded requests.
+    peak: Requests per second at the peak.
+    seconds: How long they arrive.
     """
     return trace.repeated(math.ceil(seconds * peak / len(trace.requests)))
 
@@ -40,16 +35,8 @@ def ramped(
 ) -> tuple[ScaledRequest, ...]:
     """Leave out requests at random, so that their rate follows a ramp. The first one stays.
 
-    Parameters
-    ----------
-    requests
-        Requests at the peak rate.
-    seconds
-        How long they arrive.
-    seed
-        Chooses the requests.
-    points
-        The ramp.
+    requests: Requests at the peak rate.
+    seed: Chooses the requests.
     """
     chance = random.Random(seed)  # noqa: S311 - no secret is made
     return tuple(

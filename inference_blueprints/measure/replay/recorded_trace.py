@@ -15,48 +15,34 @@ _DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
-    """One recorded request.
-
-    Parameters
-    ----------
-    timestamp_seconds
-        Arrival time, from the start of the trace.
-    input_tokens, output_tokens
-        Length of its prompt and of its answer.
-    block_ids
-        Its prompt in blocks of `Trace.block_tokens` tokens. The last may be shorter. Equal ids mean equal
-        content.
-    """
+    """One recorded request."""
 
     timestamp_seconds: float
+    """Arrival time, from the start of the trace."""
     input_tokens: int
     output_tokens: int
+    """`input_tokens`, `output_tokens`: Length of its prompt and of its answer."""
     block_ids: tuple[int, ...]
+    """Its prompt in blocks of `Trace.block_tokens` tokens. The last may be shorter. Equal ids mean equal
+    content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Recorded requests and where they come from.
-
-    Parameters
-    ----------
-    name, source, licence, cut
-        Its name, source, licence and the part that is used, for readers of the figures.
-    block_tokens
-        Tokens of a prefix block.
-    timestamp_step_seconds
-        Resolution to which the publisher rounded the arrival times.
-    requests
-        In the order of arrival.
-    """
+    """Recorded requests and where they come from."""
 
     name: str
     source: str
     licence: str
     cut: str
+    """`name`, `source`, `licence`, `cut`: Its name, source, licence and the part that is used, for readers of
+    the figures."""
     block_tokens: int
+    """Tokens of a prefix block."""
     timestamp_step_seconds: float
+    """Resolution to which the publisher rounded the arrival times."""
     requests: tuple[TraceRequest, ...]
+    """In the order of arrival."""
 
     def arrivals_seconds(self) -> list[float]:
         """Return the arrival time of each request in seconds, from the first.
@@ -79,10 +65,7 @@ class Trace:
     def repeated(self, times: int) -> Trace:
         """Return the trace several times in a row.
 
-        Parameters
-        ----------
-        times
-            How often. Each time, prompts are new: none of their blocks is one of an earlier time.
+        times: How often. Each time, prompts are new: none of their blocks is one of an earlier time.
         """
         if times == 1:
             return self
@@ -105,10 +88,7 @@ class Trace:
 def shipped_trace() -> Trace:
     """Return the excerpt in this library.
 
-    Returns
-    -------
-    Trace
-        The first minutes of Mooncake's conversation trace, cut by ``scripts/record_trace_excerpt.py``.
+    Returns: The first minutes of Mooncake's conversation trace, cut by ``scripts/record_trace_excerpt.py``.
     """
     description = json.loads((_DATA / "mooncake_conversation.json").read_text(encoding="utf-8"))
     with gzip.open(_DATA / "mooncake_conversation.jsonl.gz", "rt", encoding="utf-8") as lines:

@@ -13,38 +13,28 @@ from inference_blueprints.spec.types import Workload
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A finished replay of one model.
-
-    Parameters
-    ----------
-    model
-        Name under which the endpoint serves it.
-    trace, workload, scaled
-        The recorded trace, the workload that it was scaled to, and the requests that were sent.
-    outcomes
-        One per request, in the order of sending.
-    template_tokens
-        Tokens that the chat template adds to a prompt, measured before the replay.
-    elapsed_seconds
-        Time from sending the first request to the end of the last.
-    client_cpu_share
-        Share of one processor that the client used. Above 0.8, the client adds to the latencies.
-    lateness_p99_ms
-        99th percentile of the delay between due time and sending, in milliseconds.
-    seed
-        Seed of the text of the prompts.
-    """
+    """A finished replay of one model."""
 
     model: str
+    """Name under which the endpoint serves it."""
     trace: Trace
+    """The recorded trace."""
     workload: Workload
+    """The workload that it was scaled to."""
     scaled: ScaledTrace
+    """The requests that were sent."""
     outcomes: tuple[RequestOutcome, ...]
+    """One per request, in the order of sending."""
     template_tokens: int
+    """Tokens that the chat template adds to a prompt, measured before the replay."""
     elapsed_seconds: float
+    """Time from sending the first request to the end of the last."""
     client_cpu_share: float
+    """Share of one processor that the client used. Above 0.8, the client adds to the latencies."""
     lateness_p99_ms: float
+    """99th percentile of the delay between due time and sending, in milliseconds."""
     seed: int
+    """Seed of the text of the prompts."""
 
     @property
     def answered(self) -> tuple[RequestOutcome, ...]:

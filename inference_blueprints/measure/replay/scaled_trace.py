@@ -24,90 +24,60 @@ class ReplayError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class PrefixBlock:
-    """A run of prompt tokens. Equal identities give equal text, up to the shorter length.
-
-    Parameters
-    ----------
-    identity
-        The trace's block id, or `COMMON_PREFIX`.
-    tokens
-        Its length, 1 or more.
-    """
+    """A run of prompt tokens. Equal identities give equal text, up to the shorter length."""
 
     identity: int
+    """The trace's block id, or `COMMON_PREFIX`."""
     tokens: int
+    """Its length, 1 or more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledRequest:
-    """One request to send.
-
-    Parameters
-    ----------
-    arrival_seconds
-        Send time, from the start of the replay.
-    input_tokens
-        Prompt tokens as the engine counts them, including the chat template.
-    output_tokens
-        Number of tokens to request.
-    blocks
-        The prompt's text. It has `input_tokens` minus the tokens of the chat template.
-    """
+    """One request to send."""
 
     arrival_seconds: float
+    """Send time, from the start of the replay."""
     input_tokens: int
+    """Prompt tokens as the engine counts them, including the chat template."""
     output_tokens: int
+    """Number of tokens to request."""
     blocks: tuple[PrefixBlock, ...]
+    """The prompt's text. It has `input_tokens` minus the tokens of the chat template."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingFactors:
-    """How the replayed requests differ from the recorded ones.
-
-    Parameters
-    ----------
-    time
-        Replayed seconds per recorded second. Above 1, the trace is slowed down.
-    input, output
-        Replayed tokens per recorded token.
-    block_tokens
-        Mean tokens of a prefix block, after scaling like the prompts.
-    common_prefix_tokens
-        Tokens added before every prompt to reach the workload's shared prefix ratio. 0 if none are needed.
-    clipped_inputs, clipped_outputs
-        Requests that were cut to fit the context. The others are lengthened to keep the mean.
-    """
+    """How the replayed requests differ from the recorded ones."""
 
     time: float
+    """Replayed seconds per recorded second. Above 1, the trace is slowed down."""
     input: float
     output: float
+    """`input`, `output`: Replayed tokens per recorded token."""
     block_tokens: float
+    """Mean tokens of a prefix block, after scaling like the prompts."""
     common_prefix_tokens: int
+    """Tokens added before every prompt to reach the workload's shared prefix ratio. 0 if none are needed."""
     clipped_inputs: int
     clipped_outputs: int
+    """`clipped_inputs`, `clipped_outputs`: Requests that were cut to fit the context. The others are
+    lengthened to keep the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledTrace:
-    """The requests of a replay, and how they were scaled.
-
-    Parameters
-    ----------
-    requests
-        In the order of arrival.
-    factors
-        The scaling factors.
-    peak_window_seconds, peak_requests_per_second
-        Rate of requests in the busiest window of this length.
-    recorded_seconds
-        Length of the replayed part of the trace.
-    """
+    """The requests of a replay, and how they were scaled."""
 
     requests: tuple[ScaledRequest, ...]
+    """In the order of arrival."""
     factors: ScalingFactors
     peak_window_seconds: float
     peak_requests_per_second: float
+    """`peak_window_seconds`, `peak_requests_per_second`: Rate of requests in the busiest window of this
+    length."""
     recorded_seconds: float
+    """Length of the replayed part of the trace."""
 
     @property
     def mean_input_tokens(self) -> float:
@@ -130,26 +100,12 @@ def scale(
     factor, so that their means are as stated. Prefix blocks are scaled like the prompts. Requests that exceed
     the context are cut, and the others are lengthened to keep the mean, as far as possible.
 
-    Parameters
-    ----------
-    workload
-        The target rate, lengths and sharing.
-    context_length
-        Maximum length of prompt and answer together, in tokens.
-    seconds
-        Length of the replay. It is shorter if the trace has too few requests.
-    template_tokens
-        Tokens that the chat template adds to each prompt.
-
-    Returns
-    -------
-    ScaledTrace
-        At least one request.
-
-    Raises
-    ------
-    ReplayError
-        If the context has no room for a prompt and an answer.
+    workload: The target rate, lengths and sharing.
+    context_length: Maximum length of prompt and answer together, in tokens.
+    seconds: Length of the replay. It is shorter if the trace has too few requests.
+    template_tokens: Tokens that the chat template adds to each prompt.
+    Returns: At least one request.
+    Raises ReplayError if the context has no room for a prompt and an answer.
     """
     room = context_length - template_tokens
     if room < 2:  # noqa: PLR2004 - one token of prompt, one of answer

@@ -50,40 +50,23 @@ async def replay_async(
 ) -> ReplayResult:
     """Replay a recorded trace, scaled to a workload, against an OpenAI endpoint.
 
-    Parameters
-    ----------
-    endpoint_base_url
-        Base URL such as ``http://127.0.0.1:8000``, with or without ``/v1``.
-    model
-        Name under which the endpoint serves the model.
-    workload
-        Rate, lengths and sharing that the trace is scaled to.
-    context_length
-        The model's limit for prompt and answer together, in tokens.
-    seconds
-        How long requests arrive.
-    on_progress
-        Called when a request is sent or ends.
-    seed
-        Seed of the text of the prompts. By default random, so that an earlier replay did not fill the cache.
-    request_timeout_seconds
-        Maximum time from sending a request to the end of its answer. It also limits the replay.
-    in_flight_limit
-        Maximum number of requests in flight. A request above it is not sent and counts as failed.
-    follows_ramp
-        Whether the rate rises to the peak and falls again, and every token of every stream is counted.
-    ramp
-        How the rate rises and falls.
-
-    Returns
-    -------
-    ReplayResult
-        One outcome per request. Failed requests are counted by reason.
-
-    Raises
-    ------
-    ReplayError
-        If the endpoint does not answer the first request, or stops answering.
+    endpoint_base_url: Base URL such as ``http://127.0.0.1:8000``, with or without ``/v1``.
+    model: Name under which the endpoint serves the model.
+    workload: Rate, lengths and sharing that the trace is scaled to.
+    context_length: The model's limit for prompt and answer together, in tokens.
+    seconds: How long requests arrive.
+    on_progress: Called when a request is sent or ends.
+    seed: Seed of the text of the prompts. By default random, so that an earlier replay did not fill the
+        cache.
+    request_timeout_seconds: Maximum time from sending a request to the end of its answer. It also limits the
+        replay.
+    in_flight_limit: Maximum number of requests in flight. A request above it is not sent and counts as
+        failed.
+    follows_ramp: Whether the rate rises to the peak and falls again, and every token of every stream is
+        counted.
+    ramp: How the rate rises and falls.
+    Returns: One outcome per request. Failed requests are counted by reason.
+    Raises ReplayError if the endpoint does not answer the first request, or stops answering.
     """
     trace = shipped_trace()
     seed = secrets.randbits(_SEED_BITS) if seed is None else seed

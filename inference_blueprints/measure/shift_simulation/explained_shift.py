@@ -19,19 +19,9 @@ def decisions_at(
 ) -> list[DeploymentDecision]:
     """Return the decision about each of the workers at a time of the trace, after all before.
 
-    Parameters
-    ----------
-    traced
-        Elastic workers with their demand.
-    settings
-        Settings of the shift.
-    hour
-        Hours since the start of the trace.
-
-    Raises
-    ------
-    UserError
-        If the trace has no such hour.
+    traced: Elastic workers with their demand.
+    hour: Hours since the start of the trace.
+    Raises UserError if the trace has no such hour.
     """
     longest = len(traced[0].values) * BIN_SECONDS / SECONDS_PER_HOUR
     if not BIN_SECONDS / SECONDS_PER_HOUR <= hour <= longest:
@@ -54,14 +44,8 @@ def explained_settings(
 ) -> Iterator[str]:
     """Yield sentences on what the shift may do with each kind of workers, and how it decides.
 
-    Parameters
-    ----------
-    moved
-        Elastic workers.
-    settings
-        Settings of the shift.
-    start_is_default
-        Whether the blueprint says nothing about the time in which lent workers are back.
+    moved: Elastic workers.
+    start_is_default: Whether the blueprint says nothing about the time in which lent workers are back.
     """
     for each in moved:
         workers = each.workers

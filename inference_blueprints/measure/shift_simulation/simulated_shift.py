@@ -24,30 +24,18 @@ SharingWay = Literal["shift", "schedule only", "reactive only", "oracle"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSharing:
-    """What one way to share the elastic workers of a model came to.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    way
-        The way.
-    pool_hours
-        Hours of all its elastic workers times their accelerators.
-    freed_hours
-        Those that batch had.
-    oracle_hours
-        Those that real time did not need.
-    unmet
-        Share of the demand that was not served, from 0 to 1.
-    """
+    """What one way to share the elastic workers of a model came to."""
 
     model: str
     way: SharingWay
     pool_hours: float
+    """Hours of all its elastic workers times their accelerators."""
     freed_hours: float
+    """Those that batch had."""
     oracle_hours: float
+    """Those that real time did not need."""
     unmet: float
+    """Share of the demand that was not served, from 0 to 1."""
 
     @property
     def freed_percent(self) -> float:
@@ -61,13 +49,7 @@ class ModelSharing:
 
 
 def demand_long_enough(rates: RequestRates, settings: ShiftSettings) -> None:
-    """Check that a trace is longer than what is learnt from.
-
-    Raises
-    ------
-    UserError
-        If it is not.
-    """
+    """Check that a trace is longer than what is learnt from. Raises UserError if it is not."""
     seconds, hour = rates.end_seconds - rates.start_seconds, 3600.0
     if seconds < settings.learn_seconds + hour:
         raise UserError(

@@ -35,60 +35,38 @@ _SEED = 20261123
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedWorkers:
-    """Elastic workers whose floor the shift sets.
-
-    Parameters
-    ----------
-    workers
-        What the shift knows of them.
-    places
-        Most places of batch in them.
-    reason
-        Why a worker carries as many requests as it does, as a clause.
-    peak_requests_per_second
-        Requests per second of their deployment at the peak of the workload.
-    seconds
-        Time of a request on a worker that carries as many (simulated). None without a latency profile.
-    start
-        The longest start of a worker on a new node.
-    """
+    """Elastic workers whose floor the shift sets."""
 
     workers: ShiftedWorkers
+    """What the shift knows of them."""
     places: int
+    """Most places of batch in them."""
     reason: str
+    """Why a worker carries as many requests as it does, as a clause."""
     peak_requests_per_second: float
+    """Requests per second of their deployment at the peak of the workload."""
     seconds: float | None
+    """Time of a request on a worker that carries as many (simulated). None without a latency profile."""
     start: WorkerStart
+    """The longest start of a worker on a new node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedWorkers:
-    """Elastic workers with a trace as their demand.
-
-    Parameters
-    ----------
-    moved
-        The workers.
-    seconds
-        Time of a request that the demand was computed with.
-    is_measured
-        Whether the user gave this time. Otherwise it is that of the latency profile.
-    values
-        Requests in flight in bins of a minute.
-    """
+    """Elastic workers with a trace as their demand."""
 
     moved: MovedWorkers
     seconds: float
+    """Time of a request that the demand was computed with."""
     is_measured: bool
+    """Whether the user gave this time. Otherwise it is that of the latency profile."""
     values: Numbers
+    """Requests in flight in bins of a minute."""
 
     def demand(self, first: int) -> PoolDemand:
         """Return the demand and what serves it.
 
-        Parameters
-        ----------
-        first
-            First minute that counts.
+        first: First minute that counts.
         """
         workers = self.moved.workers
         return PoolDemand(
@@ -102,13 +80,7 @@ class TracedWorkers:
 
 
 def moved_configuration(blueprint: Blueprint, plan: ServingPlan) -> ShiftConfiguration:
-    """Return what the shift of a blueprint moves.
-
-    Raises
-    ------
-    UserError
-        If the blueprint has no capacity shift.
-    """
+    """Return what the shift of a blueprint moves. Raises UserError if the blueprint has no capacity shift."""
     found = shift_configuration_of(blueprint, plan)
     if found is None or not found.workers:
         raise UserError(
@@ -147,19 +119,9 @@ def traced_workers(
 ) -> list[TracedWorkers]:
     """Return elastic workers with the demand of a trace, whose peak is that of their workload.
 
-    Parameters
-    ----------
-    moved
-        The workers.
-    rates
-        The trace.
-    seconds
-        Measured time of a request. None for that of the latency profile.
-
-    Raises
-    ------
-    UserError
-        If the trace has no requests, or the time of a request is not known.
+    rates: The trace.
+    seconds: Measured time of a request. None for that of the latency profile.
+    Raises UserError if the trace has no requests, or the time of a request is not known.
     """
     if not rates.peak:
         raise UserError("all rates of the trace are 0; give a trace with requests")

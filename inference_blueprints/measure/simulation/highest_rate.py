@@ -31,15 +31,10 @@ class LatencyLimits:
 
 @dataclass(frozen=True, slots=True)
 class RateSearch:
-    """Searches that share their measurements.
-
-    Parameters
-    ----------
-    measure
-        Replays at a rate in requests per second.
-    """
+    """Searches that share their measurements."""
 
     measure: Callable[[float], SimulatedReplay]
+    """Replays at a rate in requests per second."""
     _known: dict[int, SimulatedReplay] = field(default_factory=dict)
 
     @property
@@ -53,11 +48,6 @@ class RateSearch:
         The search assumes that latencies grow with the rate. It doubles the rate until a limit is exceeded,
         then
         halves the interval down to one step.
-
-        Parameters
-        ----------
-        limits
-            The limits.
         """
         low, high = -1, 0
         while _rate(high) < _HIGHEST and limits.hold(self._at(high)):

@@ -31,40 +31,26 @@ _WORKER_TYPES = {"worker": "aggregated", "prefill": "prefill", "decode": "decode
 
 @dataclass(frozen=True, slots=True)
 class SyntheticLoad:
-    """Similar requests at random times.
-
-    Parameters
-    ----------
-    shared_prefix_ratio
-        Share of the prompt that the requests of a group have in common.
-    prefix_groups
-        Number of groups.
-    """
+    """Similar requests at random times."""
 
     input_tokens: int
     output_tokens: int
     shared_prefix_ratio: float = 0.0
+    """Share of the prompt that the requests of a group have in common."""
     prefix_groups: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A recorded request.
-
-    Parameters
-    ----------
-    arrival_seconds
-        Arrival time, from the first request.
-    input_tokens, output_tokens
-        Length of its prompt and of its answer.
-    block_ids
-        Its prompt in blocks. The last may be shorter. Equal ids mean equal content.
-    """
+    """A recorded request."""
 
     arrival_seconds: float
+    """Arrival time, from the first request."""
     input_tokens: int
     output_tokens: int
+    """`input_tokens`, `output_tokens`: Length of its prompt and of its answer."""
     block_ids: tuple[int, ...]
+    """Its prompt in blocks. The last may be shorter. Equal ids mean equal content."""
 
     @property
     def tokens(self) -> int:
@@ -83,23 +69,16 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedReplay:
-    """Simulated results of the requests.
-
-    Parameters
-    ----------
-    time_to_first_token, time_per_output_token, end_to_end
-        Latencies of the requests.
-    requests_per_second
-        Completed requests divided by the duration of the replay, including its end.
-    cached_ratio
-        Share of the prompt tokens that were in a cache.
-    """
+    """Simulated results of the requests."""
 
     time_to_first_token: Latencies
     time_per_output_token: Latencies
     end_to_end: Latencies
+    """`time_to_first_token`, `time_per_output_token`, `end_to_end`: Latencies of the requests."""
     requests_per_second: float
+    """Completed requests divided by the duration of the replay, including its end."""
     cached_ratio: float
+    """Share of the prompt tokens that were in a cache."""
 
 
 class MissingProfileError(LookupError):
@@ -117,21 +96,10 @@ def replay_synthetic(
 ) -> SimulatedReplay:
     """Replay requests at a rate against the workers of a deployment.
 
-    Parameters
-    ----------
-    workers
-        Aggregated workers, or prefill and decode workers.
-    requests_per_second
-        Mean rate; arrivals are random.
-    requests
-        Number of requests.
-    router
-        Router that distributes the requests.
-
-    Raises
-    ------
-    MissingProfileError
-        If a worker has no latency profile.
+    workers: Aggregated workers, or prefill and decode workers.
+    requests_per_second: Mean rate; arrivals are random.
+    router: Router that distributes the requests.
+    Raises MissingProfileError if a worker has no latency profile.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = replay_api().run_synthetic_trace_replay(
@@ -157,21 +125,9 @@ def replay_recorded(
 ) -> SimulatedReplay:
     """Replay recorded requests at their recorded times against the workers of a deployment.
 
-    Parameters
-    ----------
-    workers
-        Aggregated workers, or prefill and decode workers.
-    requests
-        In the order of arrival.
-    block_tokens
-        Tokens per prompt block.
-    router
-        Router that distributes the requests.
-
-    Raises
-    ------
-    MissingProfileError
-        If a worker has no latency profile.
+    requests: In the order of arrival.
+    block_tokens: Tokens per prompt block.
+    Raises MissingProfileError if a worker has no latency profile.
     """
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.jsonl"
@@ -199,17 +155,8 @@ def _record(request: RecordedRequest) -> str:
 def engine_options(workers: Sequence[SimulatedWorkers], folder: Path) -> dict[str, Any]:
     """Return the arguments of the replay that describe the workers.
 
-    Parameters
-    ----------
-    workers
-        Aggregated workers, or prefill and decode workers.
-    folder
-        Folder for latency profiles during the replay.
-
-    Raises
-    ------
-    MissingProfileError
-        If a worker has no latency profile.
+    folder: Folder for latency profiles during the replay.
+    Raises MissingProfileError if a worker has no latency profile.
     """
     options: dict[str, Any] = {}
     for each in workers:

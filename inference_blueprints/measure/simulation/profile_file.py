@@ -14,15 +14,7 @@ def write_profile(profile: LatencyProfile, path: Path) -> Path:
 
     A worker that starts at the same time reads the whole file, because an existing one is replaced at once.
 
-    Parameters
-    ----------
-    path
-        The file, which ends in ``.npz``.
-
-    Returns
-    -------
-    Path
-        The file.
+    path: The file, which ends in ``.npz``.
     """
     draft = path.with_name(f"draft of {path.name}")
     numpy.savez(

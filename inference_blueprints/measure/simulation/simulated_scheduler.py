@@ -11,30 +11,20 @@ from inference_blueprints.serving.types import EngineSettings
 
 @dataclass(frozen=True, slots=True)
 class SimulatedScheduler:
-    """One of the simulator's schedulers.
-
-    Parameters
-    ----------
-    name
-        The simulator's name, such as ``sglang``.
-    settings
-        Settings of this scheduler only, by the simulator's names.
-    host_blocks
-        Blocks of KV cache in node memory.
-    """
+    """One of the simulator's schedulers."""
 
     name: str
+    """The simulator's name, such as ``sglang``."""
     settings: Mapping[str, int]
+    """Settings of this scheduler only, by the simulator's names."""
     host_blocks: int = 0
+    """Blocks of KV cache in node memory."""
 
 
 def scheduler_of(engine: EngineSettings) -> SimulatedScheduler:
     """Return the scheduler that matches an engine (``dynamo.mocker`` of ai-dynamo 1.6.1).
 
-    Parameters
-    ----------
-    engine
-        Settings of a worker's engine.
+    engine: Settings of a worker's engine.
     """
     name = STACKS["dynamo"].frameworks[engine.engine]
     # SGLang splits prompts into chunks of this many tokens. Other engines fill a step up to its token limit.

@@ -15,28 +15,17 @@ from inference_catalog import LatencyProfile
 
 @dataclass(frozen=True, slots=True)
 class SimulatedWorkers:
-    """Workers of one role.
-
-    Parameters
-    ----------
-    role
-        Their role.
-    settings
-        Settings of their engines.
-    profile
-        Their latency profile. None if nothing was measured.
-    kv_bytes_per_token
-        KV cache per token on all devices of a worker together, in bytes.
-    transfer_bytes_per_second
-        Transfer rate of KV cache between the roles. None for aggregated workers.
-    """
+    """Workers of one role."""
 
     role: Role
     replicas: int
     settings: EngineSettings
     profile: LatencyProfile | None
+    """Their latency profile. None if nothing was measured."""
     kv_bytes_per_token: int
+    """KV cache per token on all devices of a worker together, in bytes."""
     transfer_bytes_per_second: float | None
+    """Transfer rate of KV cache between the roles. None for aggregated workers."""
 
 
 def simulated_workers(
@@ -46,19 +35,10 @@ def simulated_workers(
 ) -> tuple[SimulatedWorkers, ...]:
     """Return the workers of a deployment.
 
-    Parameters
-    ----------
-    roles
-        Resolved workers of each role.
-    processes
-        Planned processes, in the same order.
-    profile_of
-        Returns the latency profile. By default, that of the catalogue.
-
-    Raises
-    ------
-    ValueError
-        If a process has no engine.
+    roles: Resolved workers of each role.
+    processes: Planned processes, in the same order.
+    profile_of: Returns the latency profile. By default, that of the catalogue.
+    Raises ValueError if a process has no engine.
     """
     find = profile_of or catalog.latency_profile
     rate = transfer_bytes_per_second(*roles) if len(roles) > 1 else None

@@ -9,15 +9,8 @@ from collections.abc import Sequence
 def percentile(values: Sequence[float], percent: float) -> float | None:
     """Return a percentile by linear interpolation between the closest ranks.
 
-    Parameters
-    ----------
-    values
-        Observations in any order.
-
-    Returns
-    -------
-    float or None
-        None if there are no values. Method 7 of Hyndman and Fan, "Sample Quantiles in Statistical
+    values: Observations in any order.
+    Returns: None if there are no values. Method 7 of Hyndman and Fan, "Sample Quantiles in Statistical
         Packages" (1996), the default of numpy and R.
     """
     if not values:

@@ -30,95 +30,63 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class PerTokens:
-    """A figure for all tokens, and for output tokens only.
-
-    Parameters
-    ----------
-    input_and_output
-        Prompt tokens, including cached ones, and output tokens.
-    output
-        Only output tokens. In a price, they carry the whole cost.
-    """
+    """A figure for all tokens, and for output tokens only."""
 
     input_and_output: float
+    """Prompt tokens, including cached ones, and output tokens."""
     output: float
+    """Only output tokens. In a price, they carry the whole cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Figures of the requests of one model, or of all models together.
-
-    Parameters
-    ----------
-    requests, failures, failure_reasons
-        Number of requests, of those without a complete answer, and these per reason.
-    ttft_ms, time_per_output_token_ms, end_to_end_ms
-        Latencies of the answered requests, in milliseconds.
-    prefix_cache_hit_ratio
-        Cached tokens divided by all prompt tokens of the answered requests. None if the endpoint does not
-        report them.
-    throughput_per_gpu_tokens_per_second
-        Tokens per second and accelerator at the replayed load, which is not the maximum.
-    price_per_million_tokens_usd
-        Cost of the used nodes divided by the tokens served at the replayed load.
-    cost_note
-        Basis of the two figures, or why they are left out.
-    images
-        Images in the answers.
-    """
+    """Figures of the requests of one model, or of all models together."""
 
     requests: int
     failures: int
     failure_reasons: Mapping[str, int]
+    """`requests`, `failures`, `failure_reasons`: Number of requests, of those without a complete answer, and
+    these per reason."""
     ttft_ms: Percentiles
     time_per_output_token_ms: Percentiles
     end_to_end_ms: Percentiles
+    """`ttft_ms`, `time_per_output_token_ms`, `end_to_end_ms`: Latencies of the answered requests, in
+    milliseconds."""
     prefix_cache_hit_ratio: float | None
+    """Cached tokens divided by all prompt tokens of the answered requests. None if the endpoint does not
+    report them."""
     throughput_per_gpu_tokens_per_second: PerTokens | None
+    """Tokens per second and accelerator at the replayed load, which is not the maximum."""
     price_per_million_tokens_usd: PerTokens | None
+    """Cost of the used nodes divided by the tokens served at the replayed load."""
     cost_note: str
+    """Basis of the two figures, or why they are left out."""
     images: int = 0
+    """Images in the answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The basis of throughput and price.
-
-    Parameters
-    ----------
-    elapsed_seconds
-        Length of the replay.
-    capacity
-        The accelerators, and their price.
-    simulated
-        Whether the engines were simulated.
-    profiled
-        Whether all simulated latencies come from a profile of the plan's model and accelerator.
-    timed
-        Whether the times of answers say something about the planned hardware.
-    """
+    """The basis of throughput and price."""
 
     elapsed_seconds: float
+    """Length of the replay."""
     capacity: ServingCapacity
+    """The accelerators, and their price."""
     simulated: bool
+    """Whether the engines were simulated."""
     profiled: bool
+    """Whether all simulated latencies come from a profile of the plan's model and accelerator."""
     timed: bool = True
+    """Whether the times of answers say something about the planned hardware."""
 
 
 def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
     """Compute figures from outcomes.
 
-    Parameters
-    ----------
-    outcomes
-        Outcomes of one or more models.
-    basis
-        The basis of throughput and price.
-
-    Returns
-    -------
-    Measurement
-        A figure that cannot be computed is None.
+    outcomes: Outcomes of one or more models.
+    basis: The basis of throughput and price.
+    Returns: A figure that cannot be computed is None.
     """
     answered = [outcome for outcome in outcomes if outcome.failure is None]
     timed = answered if basis.timed else []
@@ -144,10 +112,7 @@ def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
 def percentiles(values: Iterable[float | None]) -> Percentiles:
     """Return the 50th, 90th and 99th percentile of the values.
 
-    Parameters
-    ----------
-    values
-        Milliseconds. None values are left out.
+    values: Milliseconds. None values are left out.
     """
     known = [value for value in values if value is not None]
     return Percentiles(percentile(known, 50), percentile(known, 90), percentile(known, 99))

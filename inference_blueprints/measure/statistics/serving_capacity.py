@@ -13,32 +13,21 @@ from inference_blueprints.report.pricing.deployment_share import share_of
 
 @dataclass(frozen=True, slots=True)
 class ServingCapacity:
-    """The accelerators of some models, and their cost.
-
-    Parameters
-    ----------
-    accelerators
-        Number of accelerators of their workers; a mean if the workers followed the load.
-    usd_per_hour
-        Their share of the price of the used nodes. None if the price of a pool is unknown.
-    price_note
-        Kind of the price, with its date, source and region.
-    at_most
-        Largest number of accelerators of elastic workers. None if their number is fixed.
-    """
+    """The accelerators of some models, and their cost."""
 
     accelerators: float
+    """Number of accelerators of their workers; a mean if the workers followed the load."""
     usd_per_hour: float | None
+    """Their share of the price of the used nodes. None if the price of a pool is unknown."""
     price_note: str
+    """Kind of the price, with its date, source and region."""
     at_most: int | None = None
+    """Largest number of accelerators of elastic workers. None if their number is fixed."""
 
     def without(self, unused: float) -> ServingCapacity:
         """Return what elastic workers held.
 
-        Parameters
-        ----------
-        unused
-            Accelerators of the largest number of workers that no worker held, on average.
+        unused: Accelerators of the largest number of workers that no worker held, on average.
         """
         share = 1 - unused / self.accelerators
         return replace(
@@ -52,17 +41,8 @@ class ServingCapacity:
 def capacity_of(models: Collection[str], summary: PlanSummary) -> ServingCapacity:
     """Return what serves some of a plan's models.
 
-    Parameters
-    ----------
-    models
-        Names of the models.
-    summary
-        The plan in figures.
-
-    Returns
-    -------
-    ServingCapacity
-        Over all pools.
+    summary: The plan in figures.
+    Returns: Over all pools.
     """
     deployments = {
         (process.model, process.deployment) for process in summary[PROCESSES] if process.model in models

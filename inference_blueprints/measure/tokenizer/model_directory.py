@@ -15,17 +15,8 @@ from inference_catalog import Model
 def write_model_directory(model: Model, directory: Path) -> Path:
     """Write tokenizer and configuration of a model.
 
-    Parameters
-    ----------
-    model
-        The catalogue's description of the model.
-    directory
-        Folder for the files. It is created if needed.
-
-    Returns
-    -------
-    Path
-        The directory.
+    model: The catalogue's description of the model.
+    directory: Folder for the files. It is created if needed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for name, content in {**tokenizer_files(CHATML), "config.json": _configuration(model)}.items():

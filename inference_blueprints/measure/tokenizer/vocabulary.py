@@ -34,17 +34,9 @@ def random_text(tokens: int, seed: int) -> str:
 
     Each word has a space before it, so texts can be joined and their lengths add up.
 
-    Parameters
-    ----------
-    tokens
-        Length of the text.
-    seed
-        Chooses the words: equal seeds give equal text, and a longer text begins with the shorter one.
-
-    Returns
-    -------
-    str
-        The text. Empty for no tokens.
+    tokens: Length of the text.
+    seed: Chooses the words: equal seeds give equal text, and a longer text begins with the shorter one.
+    Returns: The text. Empty for no tokens.
     """
     chosen = random.Random(seed).choices(one_token_words(), k=tokens)  # noqa: S311 - no secret is made
     return "".join(f" {word}" for word in chosen)

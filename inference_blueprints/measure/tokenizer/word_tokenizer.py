@@ -20,33 +20,22 @@ _CHAT_TEMPLATE = (
 
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
-    """The tokens with which a family of models marks the parts of a conversation.
-
-    Parameters
-    ----------
-    special_tokens
-        Marks that decoders leave out of text.
-    end_tokens
-        Marks that end an answer, the usual one first.
-    pad_token
-        The mark that fills batches.
-    chat_template
-        The conversation as text, in Jinja.
-    plain_tokens
-        Marks that stay in the text, for parsers to find.
-    begin_token
-        The mark that begins every conversation. None if the family has none.
-    named_tokens
-        Other marks that programs look up by name, such as ``image_token``.
-    """
+    """The tokens with which a family of models marks the parts of a conversation."""
 
     special_tokens: tuple[str, ...]
+    """Marks that decoders leave out of text."""
     end_tokens: tuple[str, ...]
+    """Marks that end an answer, the usual one first."""
     pad_token: str
+    """The mark that fills batches."""
     chat_template: str
+    """The conversation as text, in Jinja."""
     plain_tokens: tuple[str, ...] = ()
+    """Marks that stay in the text, for parsers to find."""
     begin_token: str | None = None
+    """The mark that begins every conversation. None if the family has none."""
     named_tokens: Mapping[str, str] = field(default_factory=dict)
+    """Other marks that programs look up by name, such as ``image_token``."""
 
 
 CHATML = ChatFormat(
@@ -63,10 +52,7 @@ def vocabulary(chat: ChatFormat) -> dict[str, int]:
     The simulated engine answers with random ids between 1,000 and 2,000 (observed with Dynamo 1.6.1), so the
     words with a space before them come first: then its answers read as words.
 
-    Parameters
-    ----------
-    chat
-        The marks, which get the first ids.
+    chat: The marks, which get the first ids.
     """
     spaced = [_SPACE + word for word in one_token_words()]
     parts = ["".join(pair) for pair in _merges() if pair[0] != _SPACE]
@@ -77,10 +63,7 @@ def vocabulary(chat: ChatFormat) -> dict[str, int]:
 def tokenizer_files(chat: ChatFormat) -> dict[str, object]:
     """Return the content of each JSON file of the tokenizer, by file name.
 
-    Parameters
-    ----------
-    chat
-        The marks and the chat template.
+    chat: The marks and the chat template.
     """
     ids = vocabulary(chat)
     marks = {mark: _mark(mark, special=True) for mark in chat.special_tokens}

@@ -45,36 +45,27 @@ _NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class ComparedInstance:
-    """What is known about the model on one family of instances.
-
-    Parameters
-    ----------
-    family
-        Family of the instance type.
-    instance_type
-        The type to which the figures belong. None without a speed.
-    engine
-        The blueprint's key of the engine. None without a speed.
-    least_tokens_per_second, most_tokens_per_second
-        Tokens of answers per second: the same figure for a simulated speed, and a range if the source of a
-        published one states a range. None if it is not known.
-    usd_per_hour
-        Price of what reached that speed: the instance, or the share of its devices that took part. It is the
-        on-demand price, or else that of a Capacity Block. None if neither is known.
-    speed
-        ``simulated``, ``published``, ``too slow`` (a simulated one that misses the objective) or ``no data``.
-    origin
-        Workers of a simulated speed, or conditions and source of a published one. Empty without data.
-    """
+    """What is known about the model on one family of instances."""
 
     family: str
+    """Family of the instance type."""
     instance_type: str | None = None
+    """The type to which the figures belong. None without a speed."""
     engine: str | None = None
+    """The blueprint's key of the engine. None without a speed."""
     least_tokens_per_second: float | None = None
     most_tokens_per_second: float | None = None
+    """`least_tokens_per_second`, `most_tokens_per_second`: Tokens of answers per second: the same figure
+    for a simulated speed, and a range if the source of a published one states a range. None if it is not
+    known."""
     usd_per_hour: float | None = None
+    """Price of what reached that speed: the instance, or the share of its devices that took part. It is the
+    on-demand price, or else that of a Capacity Block. None if neither is known."""
     speed: str = _NO_DATA
+    """``simulated``, ``published``, ``too slow`` (a simulated one that misses the objective) or
+    ``no data``."""
     origin: str = ""
+    """Workers of a simulated speed, or conditions and source of a published one. Empty without data."""
 
     @property
     def least_usd_per_million_output_tokens(self) -> float | None:
@@ -117,21 +108,11 @@ def compare_instances(
 ) -> tuple[ComparedInstance, ...]:
     """Return what is known about a model's price on `FAMILIES`, and on others with a published speed.
 
-    Parameters
-    ----------
-    blueprint, model_index
-        The model, with its workload and objectives.
-    prices
-        Known prices.
-    find
-        Source of latency profiles.
-    published
-        Published speeds; those of the catalogue by default.
-
-    Returns
-    -------
-    tuple of ComparedInstance
-        A published speed is used only without a simulated one. A family without either has no figures.
+    blueprint, model_index: The model, with its workload and objectives.
+    prices: Known prices.
+    find: Source of latency profiles.
+    published: Published speeds; those of the catalogue by default.
+    Returns: A published speed is used only without a simulated one. A family without either has no figures.
     """
     alike = same_shape(catalog_name(blueprint.spec.models[model_index].weights), catalog.models())
     known = published_speeds() if published is None else published
@@ -152,10 +133,7 @@ def compare_instances(
 def comparison_table(found: Sequence[ComparedInstance]) -> TextTable:
     """Return the comparison as a table.
 
-    Parameters
-    ----------
-    found
-        A row for each.
+    found: A row for each.
     """
     return TextTable(
         title=_TITLE,

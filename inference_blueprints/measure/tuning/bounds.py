@@ -19,27 +19,18 @@ _MS = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Workers that a role needs, by arithmetic.
-
-    Parameters
-    ----------
-    likely
-        As many do when requests are alike: where a search begins.
-    """
+    """Workers that a role needs, by arithmetic."""
 
     least: int
     likely: int
+    """As many do when requests are alike: where a search begins."""
 
 
 def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLimits) -> Need | None:
     """Return the number of workers of a role that meet the objectives; None if no number does.
 
-    Parameters
-    ----------
-    workers
-        The role; how many workers it has is of no account. Without speeds, nothing could.
-    limits
-        The objectives.
+    workers: The role; how many workers it has is of no account. Without speeds, nothing could.
+    limits: The objectives.
     """
     profile, means = workers.profile, demand.means
     at_once = _at_once(workers, demand)

@@ -20,29 +20,19 @@ from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cost:
-    """The cost of a configuration. Smaller is better.
-
-    Parameters
-    ----------
-    rank
-        USD per hour for its share of the used nodes, or its number of accelerators if a price is unknown.
-    accelerators
-        Number of accelerators of its workers.
-    usd_per_hour
-        USD per hour. None if a price is unknown.
-    """
+    """The cost of a configuration. Smaller is better."""
 
     rank: float
+    """USD per hour for its share of the used nodes, or its number of accelerators if a price is unknown."""
     accelerators: int
+    """Number of accelerators of its workers."""
     usd_per_hour: float | None = field(compare=False)
+    """USD per hour. None if a price is unknown."""
 
     def usd_per_million_tokens(self, tokens_per_second: float) -> float | None:
         """Return USD per million tokens at a load. None if the price is unknown.
 
-        Parameters
-        ----------
-        tokens_per_second
-            Prompt and answer tokens per second.
+        tokens_per_second: Prompt and answer tokens per second.
         """
         if self.usd_per_hour is None:
             return None
@@ -51,20 +41,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Costing:
-    """Computes costs of the configurations of one model.
-
-    Parameters
-    ----------
-    prices
-        Known prices.
-    most_accelerators
-        Maximum number of accelerators of a configuration. None if only the pools limit it.
-    """
+    """Computes costs of the configurations of one model."""
 
     blueprint: Blueprint
     model_index: int
     prices: Prices
+    """Known prices."""
     most_accelerators: int | None = None
+    """Maximum number of accelerators of a configuration. None if only the pools limit it."""
     _costs: dict[TuningCandidate, Cost] = field(default_factory=dict)
     _findings: dict[TuningCandidate, list[Finding]] = field(default_factory=dict)
 
@@ -80,10 +64,7 @@ class Costing:
     def cost(self, candidate: TuningCandidate) -> Cost:
         """Return the cost of a configuration.
 
-        Parameters
-        ----------
-        candidate
-            A configuration that fits the pools.
+        candidate: A configuration that fits the pools.
         """
         if candidate not in self._costs:
             self._costs[candidate] = self._compute(candidate)

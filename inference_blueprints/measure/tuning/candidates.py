@@ -22,32 +22,21 @@ _EXACT = 32
 
 @dataclass(frozen=True, slots=True, order=True)
 class RoleShape:
-    """Workers of one role, without their number.
-
-    Parameters
-    ----------
-    pool
-        Pool of the workers.
-    """
+    """Workers of one role, without their number."""
 
     pool: str
+    """Pool of the workers."""
     tensor_parallel_size: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class WorkerShape:
-    """A configuration without its numbers of workers.
-
-    Parameters
-    ----------
-    engine
-        The blueprint's key of the engine.
-    roles
-        One role for both phases, or prefill and decode.
-    """
+    """A configuration without its numbers of workers."""
 
     engine: str
+    """The blueprint's key of the engine."""
     roles: tuple[RoleShape, ...]
+    """One role for both phases, or prefill and decode."""
 
     @property
     def is_aggregated(self) -> bool:
@@ -62,18 +51,11 @@ class WorkerShape:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TuningCandidate:
-    """A configuration.
-
-    Parameters
-    ----------
-    shape
-        Shape of its workers.
-    replicas
-        Number of workers per role.
-    """
+    """A configuration."""
 
     shape: WorkerShape
     replicas: tuple[int, ...]
+    """Number of workers per role."""
 
     @property
     def accelerators(self) -> int:
@@ -96,12 +78,8 @@ class TuningCandidate:
     def within(self, blueprint: Blueprint, model_index: int) -> Blueprint:
         """Return the blueprint in which it is the model's one deployment.
 
-        Parameters
-        ----------
-        blueprint
-            What else there is.
-        model_index
-            Which model is meant.
+        blueprint: What else there is.
+        model_index: Which model is meant.
         """
         models = list(blueprint.spec.models)
         model = models[model_index]
@@ -123,10 +101,7 @@ def engines(blueprint: Blueprint, model_index: int) -> tuple[str, ...]:
 def shapes(blueprint: Blueprint, engines_looked_at: Sequence[str]) -> Iterator[WorkerShape]:
     """Yield every shape on the blueprint's pools, whether it fits them or not.
 
-    Parameters
-    ----------
-    blueprint
-        Its pools are the pools to choose from.
+    blueprint: Its pools are the pools to choose from.
     """
     roles = [RoleShape(pool.name, size) for pool in blueprint.spec.pools for size in _sizes(pool)]
     for engine in engines_looked_at:

@@ -62,10 +62,7 @@ def unsuited_arguments(blueprint: Blueprint, model_index: int) -> list[str]:
 def uncovered(missing: Mapping[Speed, str]) -> list[str]:
     """Return one line per missing latency profile, and one for all sizes of an accelerator without any.
 
-    Parameters
-    ----------
-    missing
-        The reason for each missing profile.
+    missing: The reason for each missing profile.
     """
     lines = []
     for speed, reason in sorted(missing.items()):
@@ -82,10 +79,7 @@ def what_is_not_covered(
 ) -> Iterator[str]:
     """Yield assumptions, and effects that the figures do not include.
 
-    Parameters
-    ----------
-    trace
-        The user's trace. None for the `workload` section.
+    trace: The user's trace. None for the `workload` section.
     """
     model = blueprint.spec.models[model_index]
     yield from _objective_notes(model)
@@ -124,10 +118,7 @@ def doubts(blueprint: Blueprint, candidate: TuningCandidate, model_index: int) -
 def narrow_margins(evaluation: Evaluation, limits: LatencyLimits) -> Iterator[str]:
     """Yield the objectives that a configuration meets by less than the spread between replays.
 
-    Parameters
-    ----------
-    evaluation
-        A configuration that meets the objectives.
+    evaluation: A configuration that meets the objectives.
     """
     figures = (
         ("time to first token", evaluation.time_to_first_token_p90_ms / limits.time_to_first_token_p90_ms),
@@ -147,10 +138,7 @@ def narrow_margins(evaluation: Evaluation, limits: LatencyLimits) -> Iterator[st
 def sources(profiles: Sequence[LatencyProfile]) -> Iterator[str]:
     """Yield the tools that recorded the latency profiles.
 
-    Parameters
-    ----------
-    profiles
-        The profiles behind the figures.
+    profiles: The profiles behind the figures.
     """
     for source in sorted({profile.source for profile in profiles}):
         yield f"Latency profiles are from {source}, with a bfloat16 KV cache, which the plan also uses."

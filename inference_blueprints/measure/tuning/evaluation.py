@@ -20,20 +20,14 @@ from inference_blueprints.serving.resolved import resolve
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A configuration that was replayed.
-
-    Parameters
-    ----------
-    results
-        Simulated results: of all replays, or up to the first that missed an objective.
-    keeps
-        Whether every replay met the objectives.
-    """
+    """A configuration that was replayed."""
 
     candidate: TuningCandidate
     cost: Cost
     results: tuple[SimulatedReplay, ...]
+    """Simulated results: of all replays, or up to the first that missed an objective."""
     keeps: bool
+    """Whether every replay met the objectives."""
 
     @property
     def time_to_first_token_p90_ms(self) -> float:
@@ -48,25 +42,17 @@ class Evaluation:
 
 @dataclass(slots=True)
 class Evaluator:
-    """Replays configurations of one model, each once.
-
-    Parameters
-    ----------
-    costing
-        Computes the costs of the model's configurations.
-    profile_of
-        Finds latency profiles.
-    cache
-        Holds the results of earlier replays.
-    on_replay
-        Called with each configuration before it is replayed.
-    """
+    """Replays configurations of one model, each once."""
 
     costing: Costing
+    """Computes the costs of the model's configurations."""
     demand: Demand
     profile_of: ProfileFinder
+    """Finds latency profiles."""
     cache: ReplayCache
+    """Holds the results of earlier replays."""
     on_replay: Callable[[TuningCandidate], None] = field(default=lambda _: None)
+    """Called with each configuration before it is replayed."""
     replays: int = field(default=0, init=False)
     from_cache: int = field(default=0, init=False)
     limits: LatencyLimits = field(init=False)
@@ -94,10 +80,7 @@ class Evaluator:
     def may_keep(self, candidate: TuningCandidate) -> bool:
         """Return whether a configuration has enough workers and meets the objectives in its first replay.
 
-        Parameters
-        ----------
-        candidate
-            A configuration, which need not fit the pools.
+        candidate: A configuration, which need not fit the pools.
         """
         if self.costing.has_too_few(candidate):
             return False

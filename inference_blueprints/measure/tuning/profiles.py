@@ -25,22 +25,15 @@ _LONGEST_SECONDS = 1800
 
 @dataclass(frozen=True, slots=True, order=True)
 class Speed:
-    """What a profile is of.
-
-    Parameters
-    ----------
-    model, accelerator
-        Names in the catalogue.
-    tensor_parallel_size
-        Devices of a worker.
-    engine
-        The blueprint's word for it.
-    """
+    """What a profile is of."""
 
     model: str
     accelerator: str
+    """`model`, `accelerator`: Names in the catalogue."""
     tensor_parallel_size: int
+    """Devices of a worker."""
     engine: str
+    """The blueprint's word for it."""
 
     @property
     def without_size(self) -> str:
@@ -54,15 +47,10 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """The profiles that are known.
-
-    Parameters
-    ----------
-    directory
-        Where recorded ones are kept, laid out like the catalogue.
-    """
+    """The profiles that are known."""
 
     directory: Path = field(default_factory=lambda: tools.cache_directory() / "tuning")
+    """Where recorded ones are kept, laid out like the catalogue."""
 
     def find(
         self, model: str, accelerator: str, tensor_parallel_size: int, engine: str
@@ -74,17 +62,9 @@ class Profiles:
     def record(self, wanted: Iterable[Speed], say: Say) -> dict[Speed, str]:
         """Record those that are missing, and return why others cannot be.
 
-        Parameters
-        ----------
-        wanted
-            What is looked for.
-        say
-            Told what takes a while.
-
-        Returns
-        -------
-        dict
-            Why there is no profile, by what it would be of.
+        wanted: What is looked for.
+        say: Told what takes a while.
+        Returns: Why there is no profile, by what it would be of.
         """
         missing = [
             speed
@@ -130,10 +110,7 @@ class Profiles:
 def has_measurements(accelerator: str) -> bool:
     """Return whether aiconfigurator has measurements of an accelerator. It has none of processors.
 
-    Parameters
-    ----------
-    accelerator
-        Name of an accelerator or processor.
+    accelerator: Name of an accelerator or processor.
     """
     known = catalog.accelerators().get(accelerator)
     return known is not None and known.performance_system is not None

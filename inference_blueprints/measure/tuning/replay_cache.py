@@ -29,10 +29,7 @@ class ReplayCache:
     def get(self, key: str) -> SimulatedReplay | None:
         """Return a replay that was kept; None where there is none.
 
-        Raises
-        ------
-        UserError
-            If its file is damaged.
+        Raises UserError if its file is damaged.
         """
         path = self._path(key)
         try:
@@ -46,15 +43,8 @@ class ReplayCache:
     def put(self, key: str, result: SimulatedReplay) -> None:
         """Keep a replay; nobody ever sees half of its file.
 
-        Parameters
-        ----------
-        key, result
-            What it depends on, and what came of it.
-
-        Raises
-        ------
-        UserError
-            If the folder cannot be written.
+        key, result: What it depends on, and what came of it.
+        Raises UserError if the folder cannot be written.
         """
         path = self._path(key)
         try:
@@ -82,10 +72,7 @@ def demand_digest(demand: Demand) -> str:
 def replay_key(workers: Sequence[SimulatedWorkers], demand: str, router: Router, series: Series) -> str:
     """Return what stands for a replay and everything that it depends on.
 
-    Parameters
-    ----------
-    workers, router, series
-        What is replayed and how.
+    workers, router, series: What is replayed and how.
     """
     described = [asdict(each) for each in workers]
     return _digest(

@@ -69,16 +69,11 @@ class Demand(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StatedWorkload:
-    """The `workload` section: requests that are alike, at random times, at the stated peak.
-
-    Parameters
-    ----------
-    answer_seconds
-        How long a request may take within the objectives.
-    """
+    """The `workload` section: requests that are alike, at random times, at the stated peak."""
 
     means: Workload
     answer_seconds: float = 0.0
+    """How long a request may take within the objectives."""
 
     @property
     def seconds(self) -> float:
@@ -101,10 +96,7 @@ class StatedWorkload:
     def replay(self, workers: Sequence[SimulatedWorkers], router: Router, series: Series) -> SimulatedReplay:
         """Replay it against workers.
 
-        Parameters
-        ----------
-        series
-            How many requests, and the seed of their times.
+        series: How many requests, and the seed of their times.
         """
         load = SyntheticLoad(
             self.means.input_tokens, self.means.output_tokens, self.means.shared_prefix_ratio
@@ -115,21 +107,14 @@ class StatedWorkload:
 
 @dataclass(frozen=True, slots=True)
 class RecordedWorkload:
-    """Recorded requests, at their own times.
-
-    Parameters
-    ----------
-    means
-        Their mean lengths, sharing and rate.
-    requests
-        In the order of arrival.
-    block_tokens
-        Tokens of a block of a prompt.
-    """
+    """Recorded requests, at their own times."""
 
     means: Workload
+    """Their mean lengths, sharing and rate."""
     requests: tuple[RecordedRequest, ...]
+    """In the order of arrival."""
     block_tokens: int
+    """Tokens of a block of a prompt."""
 
     @property
     def seconds(self) -> float:
@@ -152,10 +137,7 @@ class RecordedWorkload:
     def replay(self, workers: Sequence[SimulatedWorkers], router: Router, series: Series) -> SimulatedReplay:
         """Replay it against workers.
 
-        Parameters
-        ----------
-        series
-            How many requests: those that came fastest.
+        series: How many requests: those that came fastest.
         """
         part = busiest(self.requests, series.requests)
         return replay_recorded(workers, part, self.block_tokens, router=router)
@@ -193,12 +175,8 @@ def answer_seconds(model: Model, means: Workload) -> float:
 def long_enough(requests: Sequence[RecordedRequest], model: Model) -> tuple[RecordedRequest, ...]:
     """Return the busiest part of a trace that is long enough to show the workers' steady state.
 
-    Parameters
-    ----------
-    requests
-        In the order of arrival.
-    model
-        Whose objectives say how long answers may take.
+    requests: In the order of arrival.
+    model: Whose objectives say how long answers may take.
     """
     number = _MOST_REQUESTS
     while True:
@@ -214,12 +192,7 @@ def long_enough(requests: Sequence[RecordedRequest], model: Model) -> tuple[Reco
 def busiest(requests: Sequence[RecordedRequest], number: int = _MOST_REQUESTS) -> tuple[RecordedRequest, ...]:
     """Return a part of a trace: all, or so many in a row that came fastest.
 
-    Parameters
-    ----------
-    requests
-        In the order of arrival.
-    number
-        Maximum number.
+    number: Maximum number.
     """
     number = min(number, len(requests))
     starts = range(len(requests) - number + 1)
@@ -236,17 +209,9 @@ def busiest(requests: Sequence[RecordedRequest], number: int = _MOST_REQUESTS) -
 def recorded_workload(requests: Sequence[RecordedRequest], block_tokens: int) -> RecordedWorkload:
     """Return recorded requests with their means.
 
-    Parameters
-    ----------
-    requests
-        In the order of arrival; not all of one time.
-    block_tokens
-        Tokens of a block of a prompt.
-
-    Raises
-    ------
-    UserError
-        If they arrive faster than a blueprint may state.
+    requests: In the order of arrival; not all of one time.
+    block_tokens: Tokens of a block of a prompt.
+    Raises UserError if they arrive faster than a blueprint may state.
     """
     # Their times span one gap fewer than there are requests.
     seconds = requests[-1].arrival_seconds * len(requests) / max(1, len(requests) - 1)

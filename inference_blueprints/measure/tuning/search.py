@@ -24,16 +24,11 @@ _GRID = counts(40_000)
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A shape with the minimum number of workers per role.
-
-    Parameters
-    ----------
-    needs
-        Minimum workers per role, by arithmetic.
-    """
+    """A shape with the minimum number of workers per role."""
 
     shape: WorkerShape
     needs: tuple[Need, ...]
+    """Minimum workers per role, by arithmetic."""
 
     @property
     def corner(self) -> TuningCandidate:
@@ -45,26 +40,18 @@ class Bounded:
 
 @dataclass(slots=True)
 class Search:
-    """Searches the cheapest configuration.
-
-    Parameters
-    ----------
-    on_shape
-        Called with each shape after its search.
-    """
+    """Searches the cheapest configuration."""
 
     evaluator: Evaluator
     on_shape: Callable[[WorkerShape], None] = field(default=lambda _: None)
+    """Called with each shape after its search."""
     best: TuningCandidate | None = field(default=None, init=False)
     left_out: list[Bounded] = field(default_factory=list, init=False)
 
     def run(self, shapes: Sequence[Bounded]) -> TuningCandidate | None:
         """Return the cheapest configuration that meets the objectives; None if there is none.
 
-        Parameters
-        ----------
-        shapes
-            What to look at. Those for whose fewest workers the blueprint has no room are passed over, and
+        shapes: What to look at. Those for whose fewest workers the blueprint has no room are passed over, and
             those that cannot be cheaper are in `left_out`.
         """
         costing = self.evaluator.costing

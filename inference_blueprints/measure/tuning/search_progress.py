@@ -14,18 +14,12 @@ from inference_blueprints.measure.tuning.candidates import TuningCandidate, Work
 
 @dataclass(slots=True)
 class ShownProgress:
-    """A bar over the kinds of configuration.
-
-    Parameters
-    ----------
-    bar
-        The bar; hidden if standard error is not a terminal.
-    task
-        The only line of the bar.
-    """
+    """A bar over the kinds of configuration."""
 
     bar: Progress
+    """The bar; hidden if standard error is not a terminal."""
     task: TaskID
+    """The only line of the bar."""
 
     def say(self, line: str) -> None:
         """Show a line that stays."""
@@ -52,10 +46,7 @@ class ShownProgress:
 def shown_progress() -> Iterator[ShownProgress]:
     """Show progress while the block runs.
 
-    Yields
-    ------
-    ShownProgress
-        Receiver of the progress.
+    Yields: Receiver of the progress.
     """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -45,40 +45,25 @@ _FURTHER_DECIMALS = re.compile(r"(\.\d{6})\d+")
 
 @dataclass(frozen=True, slots=True)
 class UserTrace:
-    """A trace as it was read.
-
-    Parameters
-    ----------
-    requests
-        In the order of arrival, the first at 0.
-    knows_prefixes
-        Whether it says which prompts begin alike.
-    rounded
-        Whether its times were rounded; requests of one time are then spread evenly up to the next.
-    longest, too_long
-        Tokens of prompt and answer together beyond which requests were left out, and how many were; None
-        where none had to be.
-    """
+    """A trace as it was read."""
 
     name: str
     requests: tuple[RecordedRequest, ...]
+    """In the order of arrival, the first at 0."""
     knows_prefixes: bool
+    """Whether it says which prompts begin alike."""
     rounded: bool
+    """Whether its times were rounded; requests of one time are then spread evenly up to the next."""
     longest: int | None = None
     too_long: int = 0
+    """`longest`, `too_long`: Tokens of prompt and answer together beyond which requests were left out, and
+    how many were; None where none had to be."""
 
     def within(self, tokens: int) -> UserTrace:
         """Return the trace without requests that are longer than workers accept.
 
-        Parameters
-        ----------
-        tokens
-            Maximum tokens of prompt and answer together.
-
-        Raises
-        ------
-        UserError
-            If fewer than two times are left, of which no rate follows.
+        tokens: Maximum tokens of prompt and answer together.
+        Raises UserError if fewer than two times are left, of which no rate follows.
         """
         kept = tuple(each for each in self.requests if each.tokens <= tokens)
         if len({each.arrival_seconds for each in kept}) < _FEWEST_TIMES:
@@ -97,18 +82,10 @@ class _FaultError(ValueError):
 def read_trace(path: Path) -> UserTrace:
     """Read a trace, compressed or not.
 
-    Parameters
-    ----------
-    path
-        ``.jsonl`` in Mooncake's form, or ``.csv`` with the columns timestamp, input, output; ``.gz`` behind
+    path: ``.jsonl`` in Mooncake's form, or ``.csv`` with the columns timestamp, input, output; ``.gz`` behind
         either.
-
-    Raises
-    ------
-    UserError
-        If the file cannot be read, is of neither form, or spans no time.
-    BlueprintError
-        If lines of it are wrong, with the number of each of the first 20.
+    Raises UserError if the file cannot be read, is of neither form, or spans no time. Raises BlueprintError
+        if lines of it are wrong, with the number of each of the first 20.
     """
     kind = (path.suffixes[-2:-1] if path.suffix == ".gz" else [path.suffix]) or [""]
     readers: dict[str, Callable[[str, str], list[RecordedRequest]]] = {".jsonl": _json_lines, ".csv": _csv}

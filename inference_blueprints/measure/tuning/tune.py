@@ -60,45 +60,34 @@ class SearchProgress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a search found; every latency and price per token is simulated.
-
-    Parameters
-    ----------
-    blueprint
-        The blueprint that was tuned.
-    model_index
-        Index of the tuned model in ``spec.models``.
-    demand, limits
-        The replayed requests and the latency objectives.
-    trace
-        Name of the trace; empty for the `workload` section.
-    evaluations
-        Every replayed configuration: first those that meet the objectives, then by cost.
-    covered
-        Number of shapes with latency profiles. Nothing was replayed if it is 0.
-    shapes, left_out
-        Number of covered shapes that could serve, and how many of them needed no replay.
-    replays, from_cache
-        Number of replays that were run, and of results that came from the cache.
-    notes
-        Assumptions, and what the data does not cover.
-    others
-        The model's price on other kinds of instances, where a speed is known.
-    """
+    """What a search found; every latency and price per token is simulated."""
 
     blueprint: Blueprint
+    """The blueprint that was tuned."""
     model_index: int
+    """Index of the tuned model in ``spec.models``."""
     demand: Demand
+    """The replayed requests."""
     limits: LatencyLimits
+    """The latency objectives."""
     trace: str
+    """Name of the trace; empty for the `workload` section."""
     evaluations: tuple[Evaluation, ...]
+    """Every replayed configuration: first those that meet the objectives, then by cost."""
     covered: int
+    """Number of shapes with latency profiles. Nothing was replayed if it is 0."""
     shapes: int
+    """Number of covered shapes that could serve."""
     left_out: int
+    """How many of them needed no replay."""
     replays: int
+    """Number of replays that were run."""
     from_cache: int
+    """Number of results that came from the cache."""
     notes: tuple[str, ...]
+    """Assumptions, and what the data does not cover."""
     others: tuple[ComparedInstance, ...]
+    """The model's price on other kinds of instances, where a speed is known."""
 
     @property
     def best(self) -> Evaluation | None:
@@ -118,16 +107,11 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where speeds and replays are kept between searches.
-
-    Parameters
-    ----------
-    profiles, replays
-        In the user's cache folder, unless others are given.
-    """
+    """Where speeds and replays are kept between searches."""
 
     profiles: Profiles
     replays: ReplayCache
+    """`profiles`, `replays`: In the user's cache folder, unless others are given."""
 
 
 def tune(
@@ -143,27 +127,15 @@ def tune(
 ) -> Tuning:
     """Search engine, topology, pools, tensor parallel sizes and numbers of workers.
 
-    Parameters
-    ----------
-    blueprint, model_index
-        The model; its pools are those of the blueprint.
-    progress
-        Told how far the search is.
-    trace
-        Requests to replay in place of the `workload` section.
-    most_accelerators
-        The most that a configuration may have.
-    engines_looked_at
-        Engine names as in the blueprint. If empty: all engines, or the model's engine if it has arguments.
-    rates
-        The user's own prices.
-    stores
-        Where speeds and replays are kept.
-
-    Raises
-    ------
-    UserError
-        If the trace cannot be used, or an engine argument contradicts the data.
+    blueprint, model_index: The model; its pools are those of the blueprint.
+    progress: Told how far the search is.
+    trace: Requests to replay in place of the `workload` section.
+    most_accelerators: The most that a configuration may have.
+    engines_looked_at: Engine names as in the blueprint. If empty: all engines, or the model's engine if it
+        has arguments.
+    rates: The user's own prices.
+    stores: Where speeds and replays are kept.
+    Raises UserError if the trace cannot be used, or an engine argument contradicts the data.
     """
     arguments = unsuited_arguments(blueprint, model_index)
     if arguments:
@@ -211,10 +183,7 @@ def tune(
 def demand_of(blueprint: Blueprint, model_index: int, trace: UserTrace | None) -> Demand:
     """Return the requests to replay: the busiest part of the trace, or the `workload` section at its peak.
 
-    Parameters
-    ----------
-    trace
-        The user's trace. None for the `workload` section.
+    trace: The user's trace. None for the `workload` section.
     """
     model = blueprint.spec.models[model_index]
     if trace is None:
@@ -225,10 +194,7 @@ def demand_of(blueprint: Blueprint, model_index: int, trace: UserTrace | None) -
 def possible_shapes(costing: Costing, engines_looked_at: Sequence[str]) -> list[WorkerShape]:
     """Return the shapes that fit with one worker per role; aggregated ones come first for each engine.
 
-    Parameters
-    ----------
-    costing
-        The model and its pools.
+    costing: The model and its pools.
     """
     every = shapes(costing.blueprint, engines_looked_at)
     return [shape for shape in every if costing.has_room(TuningCandidate(shape, (1,) * len(shape.roles)))]
@@ -237,12 +203,8 @@ def possible_shapes(costing: Costing, engines_looked_at: Sequence[str]) -> list[
 def bounded_shapes(evaluator: Evaluator, covered: Sequence[WorkerShape]) -> list[Bounded]:
     """Return the shapes that can meet the objectives by estimate, with their smallest number of workers.
 
-    Parameters
-    ----------
-    evaluator
-        Holds the requests and the objectives.
-    covered
-        Shapes that have latency profiles.
+    evaluator: Holds the requests and the objectives.
+    covered: Shapes that have latency profiles.
     """
     demand, limits = evaluator.demand, evaluator.limits
     found = []

@@ -34,26 +34,12 @@ def write_configuration(
 ) -> bool:
     """Write a model's deployment into its blueprint file, atomically.
 
-    Parameters
-    ----------
-    tuned
-        The blueprint when it was read, without its lock.
-    model
-        Name of the model.
-    engine
-        The engine that runs it, in the blueprint's word.
-
-    Returns
-    -------
-    bool
-        Whether the file had to be changed.
-
-    Raises
-    ------
-    BlueprintError
-        If the file is invalid, or would be afterwards. The file is unchanged.
-    UserError
-        If the file has changed meanwhile, uses YAML that cannot be edited here, or cannot be written.
+    tuned: The blueprint when it was read, without its lock.
+    engine: The engine that runs it, in the blueprint's word.
+    Returns: Whether the file had to be changed.
+    Raises BlueprintError if the file is invalid, or would be afterwards. The file is unchanged. Raises
+        UserError if the file has changed meanwhile, uses YAML that cannot be edited here, or cannot be
+        written.
     """
     try:
         text = path.read_bytes().decode()
@@ -75,21 +61,9 @@ def write_configuration(
 def with_deployment(text: str, file: str, model: str, deployment: Deployment, engine: str) -> str:
     """Return a blueprint's text with one deployment in place of a model's own.
 
-    Parameters
-    ----------
-    text
-        A blueprint that the loader accepted.
-    file
-        Its name in messages.
-    model
-        Name of the model.
-    engine
-        The engine that runs it, in the blueprint's word.
-
-    Raises
-    ------
-    UserError
-        If the deployment cannot be changed on its own, for example because it is a YAML alias.
+    text: A blueprint that the loader accepted.
+    file: Its name in messages.
+    Raises UserError if the deployment cannot be changed on its own, for example because it is a YAML alias.
     """
     item = _item(text, model)
     section = _section(deployment)

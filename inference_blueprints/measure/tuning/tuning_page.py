@@ -33,10 +33,7 @@ _WIDTH = 3.0
 def tuning_page(tuning: Tuning) -> str:
     """Render a search.
 
-    Returns
-    -------
-    str
-        An HTML document.
+    Returns: An HTML document.
     """
     return render_page(
         _TEMPLATE,
@@ -54,10 +51,7 @@ def tuning_page(tuning: Tuning) -> str:
 def plots(tuning: Tuning) -> list[Plot]:
     """Return two plots, cost against each latency. Empty if nothing was replayed.
 
-    Parameters
-    ----------
-    tuning
-        What a search found.
+    tuning: What a search found.
     """
     if not tuning.evaluations:
         return []
@@ -81,10 +75,7 @@ def plots(tuning: Tuning) -> list[Plot]:
 def frontier(points: Sequence[Point]) -> list[Point]:
     """Return the Pareto-optimal points, in increasing order of the first figure.
 
-    Parameters
-    ----------
-    points
-        Pairs of figures; smaller is better.
+    points: Pairs of figures; smaller is better.
     """
     best: list[Point] = []
     for point in sorted(points):

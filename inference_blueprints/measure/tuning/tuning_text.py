@@ -22,10 +22,7 @@ _TABLE_NOTE = (
 def title(tuning: Tuning) -> str:
     """Return the model and the workload that it was tuned for.
 
-    Parameters
-    ----------
-    tuning
-        What a search found.
+    tuning: What a search found.
     """
     model = tuning.blueprint.spec.models[tuning.model_index]
     means = tuning.demand.means
@@ -37,13 +34,7 @@ def title(tuning: Tuning) -> str:
 
 
 def objective(tuning: Tuning) -> str:
-    """Return the latency objectives.
-
-    Parameters
-    ----------
-    tuning
-        What a search found.
-    """
+    """Return the latency objectives."""
     limits = tuning.limits
     return (
         f"p90 time to first token up to {limits.time_to_first_token_p90_ms:,.0f} ms, "
@@ -61,13 +52,7 @@ def configuration(candidate: TuningCandidate) -> str:
 
 
 def ranking(tuning: Tuning) -> TextTable:
-    """Return the replayed configurations: first those that meet the objectives, then by cost.
-
-    Parameters
-    ----------
-    tuning
-        What a search found.
-    """
+    """Return the replayed configurations: first those that meet the objectives, then by cost."""
     shown = tuning.evaluations[:_MOST_ROWS]
     rows = [
         _row(str(place) if each.keeps else "-", each, tuning) for place, each in enumerate(shown, start=1)
@@ -85,13 +70,7 @@ def ranking(tuning: Tuning) -> TextTable:
 
 
 def effort(tuning: Tuning) -> str:
-    """Return the number of replays, cached replays and skipped shapes.
-
-    Parameters
-    ----------
-    tuning
-        What a search found.
-    """
+    """Return the number of replays, cached replays and skipped shapes."""
     before = f", {tuning.from_cache} results from the cache" if tuning.from_cache else ""
     return (
         f"{tuning.replays} replays{before}; {tuning.left_out} of {tuning.shapes} kinds of configuration "
@@ -100,13 +79,7 @@ def effort(tuning: Tuning) -> str:
 
 
 def explanation(tuning: Tuning) -> str:
-    """Return two sentences that explain the choice, or why no configuration was chosen.
-
-    Parameters
-    ----------
-    tuning
-        What a search found.
-    """
+    """Return two sentences that explain the choice, or why no configuration was chosen."""
     best = tuning.best
     if not tuning.covered:
         return (
@@ -128,13 +101,7 @@ def explanation(tuning: Tuning) -> str:
 
 
 def as_dict(tuning: Tuning) -> dict[str, Any]:
-    """Return a search as JSON values.
-
-    Parameters
-    ----------
-    tuning
-        What a search found.
-    """
+    """Return a search as JSON values."""
     limits = tuning.limits
     model = tuning.blueprint.spec.models[tuning.model_index]
     best = tuning.best

@@ -22,10 +22,7 @@ _RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6})
 class SignInError(UserError):
     """There are no valid credentials for AWS.
 
-    Parameters
-    ----------
-    reason
-        What is wrong with them. The message adds how to sign in.
+    reason: What is wrong with them. The message adds how to sign in.
     """
 
     def __init__(self, reason: str) -> None:
@@ -36,15 +33,8 @@ class SignInError(UserError):
 class Account:
     """One account and region, reached with the environment's credentials.
 
-    Parameters
-    ----------
-    profile
-        Profile of the AWS configuration; None for the environment's.
-
-    Raises
-    ------
-    SignInError
-        If the profile does not exist.
+    profile: Profile of the AWS configuration; None for the environment's.
+    Raises SignInError if the profile does not exist.
     """
 
     def __init__(self, region: str, profile: str | None = None) -> None:
@@ -65,23 +55,14 @@ class Account:
     def patient_client(self, service: str, config: Config) -> Any:
         """Return a client of a service with its own limits, for calls that take minutes.
 
-        Parameters
-        ----------
-        config
-            Its limits.
+        config: Its limits.
         """
         with readable_errors():
             return self._session.client(service, config=config)
 
     @property
     def credentials(self) -> Credentials:
-        """The environment's credentials.
-
-        Raises
-        ------
-        SignInError
-            If there are none.
-        """
+        """The environment's credentials. Raises SignInError if there are none."""
         try:
             found = self._session.get_credentials()
         except BotoCoreError as error:
@@ -101,38 +82,19 @@ class Account:
 
     @property
     def number(self) -> str:
-        """The account's number, 12 digits.
-
-        Raises
-        ------
-        SignInError
-            If the credentials are missing or not valid.
-        """
+        """The account's number, 12 digits. Raises SignInError if the credentials are missing or not valid."""
         return str(self._identity["Account"])
 
     @property
     def caller(self) -> str:
-        """ARN of the caller.
-
-        Raises
-        ------
-        SignInError
-            If the credentials are missing or not valid.
-        """
+        """ARN of the caller. Raises SignInError if the credentials are missing or not valid."""
         return str(self._identity["Arn"])
 
     def demand(self, expected: str | None) -> None:
         """Check that this is the blueprint's account.
 
-        Parameters
-        ----------
-        expected
-            ``environment.account``; None if the blueprint allows any account.
-
-        Raises
-        ------
-        UserError
-            If it is another account.
+        expected: ``environment.account``; None if the blueprint allows any account.
+        Raises UserError if it is another account.
         """
         if expected and self.number != expected:
             raise UserError(
@@ -143,13 +105,7 @@ class Account:
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Turn errors of AWS into one line.
-
-    Raises
-    ------
-    UserError
-        With the operation and AWS's message.
-    """
+    """Turn errors of AWS into one line. Raises UserError with the operation and AWS's message."""
     try:
         yield
     except (ClientError, BotoCoreError) as error:
@@ -159,9 +115,6 @@ def readable_errors() -> Iterator[None]:
 def described(error: ClientError | BotoCoreError) -> str:
     """Return an error of AWS as one line.
 
-    Parameters
-    ----------
-    error
-        The client's exception.
+    error: The client's exception.
     """
     return " ".join(str(error).split())

@@ -10,13 +10,7 @@ from inference_contracts.errors import UserError
 
 
 def batch_section(blueprint: Blueprint) -> Batch:
-    """Return the batch section of a blueprint.
-
-    Raises
-    ------
-    UserError
-        If it has none.
-    """
+    """Return the batch section of a blueprint. Raises UserError if it has none."""
     section = blueprint.spec.batch
     if section is None:
         raise UserError(
@@ -29,14 +23,7 @@ def batch_section(blueprint: Blueprint) -> Batch:
 def batch_address(account: Account, platform: str) -> str:
     """Return the address of a platform's batch API, which ends with ``/v1``.
 
-    Parameters
-    ----------
-    account
-        Account of the platform.
-
-    Raises
-    ------
-    UserError
-        If batch is not deployed, or AWS does not answer.
+    account: Account of the platform.
+    Raises UserError if batch is not deployed, or AWS does not answer.
     """
     return stack_outputs(account, f"{platform}-Batch", API_OUTPUT)[API_OUTPUT]

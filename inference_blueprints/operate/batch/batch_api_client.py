@@ -44,10 +44,7 @@ _ADVICE: Final = {
 class BatchApiClient:
     """Client of the API for one caller.
 
-    Parameters
-    ----------
-    address
-        Address of the API, which ends with ``/v1``.
+    address: Address of the API, which ends with ``/v1``.
     """
 
     def __init__(self, address: str, sign: Sign) -> None:
@@ -57,13 +54,7 @@ class BatchApiClient:
         self._pool = urllib3.PoolManager(timeout=_TIMEOUT, retries=_RETRIES)
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return an object of the API.
-
-        Raises
-        ------
-        UserError
-            If it is refused, or the API is not reached.
-        """
+        """Return an object of the API. Raises UserError if it is refused, or the API is not reached."""
         return self._object(self._send("GET", f"{path}?{urlencode(query)}" if query else path))
 
     def post(
@@ -71,15 +62,8 @@ class BatchApiClient:
     ) -> dict[str, Any]:
         """Send an object, and return the API's response.
 
-        Parameters
-        ----------
-        headers
-            Additional headers.
-
-        Raises
-        ------
-        UserError
-            If it is refused, or the API is not reached.
+        headers: Additional headers.
+        Raises UserError if it is refused, or the API is not reached.
         """
         content = json.dumps(body or {}).encode()
         sent = {"Content-Type": "application/json", **(headers or {})}
@@ -88,10 +72,7 @@ class BatchApiClient:
     def post_data(self, path: str, data: bytes) -> dict[str, Any]:
         """Send bytes as the field ``data`` of a form, and return the API's response.
 
-        Raises
-        ------
-        UserError
-            If it is refused, or the API is not reached.
+        Raises UserError if it is refused, or the API is not reached.
         """
         content, content_type = urllib3.encode_multipart_formdata({"data": ("data", data)})
         return self._object(self._send("POST", path, {"Content-Type": content_type}, content))
@@ -99,10 +80,7 @@ class BatchApiClient:
     def content(self, file_id: str) -> Iterator[bytes]:
         """Iterate over the content of a file; after a broken connection, continue from the same byte.
 
-        Raises
-        ------
-        UserError
-            If it is refused, changes, or cannot be read to its end.
+        Raises UserError if it is refused, changes, or cannot be read to its end.
         """
         position, failures = 0, 0
         etag: str | None = None

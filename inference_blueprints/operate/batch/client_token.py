@@ -20,17 +20,10 @@ from inference_contracts.errors import UserError
 def batch_token(session: boto3.Session, *, platform: str, region: str, account: str) -> str:
     """Return a token for a platform's batch API.
 
-    Parameters
-    ----------
-    session
-        Session with the credentials that sign the token.
-    platform, region, account
-        Name, region and AWS account of the platform. No other platform accepts the token.
-
-    Raises
-    ------
-    UserError
-        If there are no credentials.
+    session: Session with the credentials that sign the token.
+    platform, region, account: Name, region and AWS account of the platform. No other platform accepts the
+        token.
+    Raises UserError if there are no credentials.
     """
     credentials = session.get_credentials()
     if credentials is None:

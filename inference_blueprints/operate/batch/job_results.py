@@ -15,15 +15,8 @@ from inference_contracts.errors import UserError
 def results(api: BatchApiClient, job_id: str, *, errors: bool) -> Iterator[bytes]:
     """Iterate over a job's results, or over the lines that failed.
 
-    Parameters
-    ----------
-    errors
-        Whether to read the failed lines.
-
-    Raises
-    ------
-    UserError
-        If there is no such job, or it has none.
+    errors: Whether to read the failed lines.
+    Raises UserError if there is no such job, or it has none.
     """
     job = api.get(path(job_id))
     file_id = job["error_file_id" if errors else "output_file_id"]
@@ -42,15 +35,7 @@ def results(api: BatchApiClient, job_id: str, *, errors: bool) -> Iterator[bytes
 def save(pieces: Iterable[bytes], file: Path) -> int:
     """Write results to a file, which appears only when it is complete, and return its bytes.
 
-    Parameters
-    ----------
-    file
-        The file.
-
-    Raises
-    ------
-    UserError
-        If the file cannot be written.
+    Raises UserError if the file cannot be written.
     """
     partial = file.with_name(f"{file.name}.partial")
     try:
@@ -67,9 +52,6 @@ def save(pieces: Iterable[bytes], file: Path) -> int:
 def copy(pieces: Iterable[bytes], target: BinaryIO) -> int:
     """Write results and return their bytes.
 
-    Parameters
-    ----------
-    target
-        The stream to which they are written.
+    target: The stream to which they are written.
     """
     return sum(map(target.write, pieces))

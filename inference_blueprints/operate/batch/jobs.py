@@ -26,15 +26,8 @@ def path(job_id: str) -> str:
 def newest(api: BatchApiClient, limit: int | None = None) -> Iterator[Job]:
     """Iterate over the team's jobs, the newest first.
 
-    Parameters
-    ----------
-    limit
-        Most jobs; None for all.
-
-    Raises
-    ------
-    UserError
-        If the request is refused, or the API is not reached.
+    limit: Most jobs; None for all.
+    Raises UserError if the request is refused, or the API is not reached.
     """
     return islice(_listed(api, min(limit or MAX_LISTED_JOBS, MAX_LISTED_JOBS)), limit)
 
@@ -55,17 +48,9 @@ def watch(
 ) -> Job:
     """Wait until a job has ended, and return it.
 
-    Parameters
-    ----------
-    show
-        Called with the job after each request.
-    look_seconds
-        Time between two requests.
-
-    Raises
-    ------
-    UserError
-        If there is no such job, or the API is not reached.
+    show: Called with the job after each request.
+    look_seconds: Time between two requests.
+    Raises UserError if there is no such job, or the API is not reached.
     """
     while True:
         job = api.get(path(job_id))

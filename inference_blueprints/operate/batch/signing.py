@@ -20,19 +20,10 @@ Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 def signer(session: boto3.Session, *, region: str, service: str = "execute-api") -> Sign:
     """Return a function that signs requests.
 
-    Parameters
-    ----------
-    session
-        Session with the credentials that sign; temporary ones are renewed in time.
-    region
-        Region of the service.
-    service
-        Its name in signatures; that of API Gateway signs for the batch API.
-
-    Raises
-    ------
-    UserError
-        If there are no credentials.
+    session: Session with the credentials that sign; temporary ones are renewed in time.
+    region: Region of the service.
+    service: Its name in signatures; that of API Gateway signs for the batch API.
+    Raises UserError if there are no credentials.
     """
     credentials = session.get_credentials()
     if credentials is None:

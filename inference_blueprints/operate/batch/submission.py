@@ -20,41 +20,25 @@ _FIRST_LINE_BYTES: Final = 2**24
 
 @dataclass(frozen=True, slots=True)
 class JobSubmission:
-    """A job that is not yet created.
-
-    Parameters
-    ----------
-    file
-        Requests, one JSON object per line.
-    window
-        Time limit, such as ``24h``.
-    queue
-        Queue; None for the model's only queue.
-    budget_usd
-        Maximum cost in dollars; None for the team's monthly budget.
-    signal
-        Signal to which the answers are written; None if they are only in files.
-    """
+    """A job that is not yet created."""
 
     file: Path
+    """Requests, one JSON object per line."""
     window: str
+    """Time limit, such as ``24h``."""
     queue: str | None = None
+    """Queue; None for the model's only queue."""
     budget_usd: float | None = None
+    """Maximum cost in dollars; None for the team's monthly budget."""
     signal: str | None = None
+    """Signal to which the answers are written; None if they are only in files."""
 
 
 def submit(api: BatchApiClient, submission: JobSubmission) -> dict[str, Any]:
     """Upload a file and return the job that is created from it.
 
-    Parameters
-    ----------
-    submission
-        The file and the settings of the job.
-
-    Raises
-    ------
-    UserError
-        If the file cannot be read or is refused.
+    submission: The file and the settings of the job.
+    Raises UserError if the file cannot be read or is refused.
     """
     endpoint = _endpoint(submission.file)
     file_id = _upload(api, submission.file)

@@ -16,15 +16,8 @@ Costs = Mapping[str, Any]
 def costs_of(api: BatchApiClient, month: str | None) -> Costs:
     """Return the cost of the team's jobs in a month, the most expensive model and queue first.
 
-    Parameters
-    ----------
-    month
-        Month in UTC, such as ``2026-11``; None for this month.
-
-    Raises
-    ------
-    UserError
-        If the month is not valid, the API refuses it, or the API is not reached.
+    month: Month in UTC, such as ``2026-11``; None for this month.
+    Raises UserError if the month is not valid, the API refuses it, or the API is not reached.
     """
     if month is not None and not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month, re.ASCII):
         raise UserError(f"got --month {month}; allowed are months such as 2026-11")

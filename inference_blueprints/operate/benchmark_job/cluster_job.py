@@ -40,12 +40,8 @@ class JobCluster(ClusterReader, Protocol):
 def job_settings(load_test: LoadTest, namespace: str, image: str, access: Access) -> JobSettings:
     """Return the settings of a Job for a load test. Each call generates a new name.
 
-    Parameters
-    ----------
-    image
-        Container image with Python and aiperf.
-    access
-        API key and certificates for the endpoint.
+    image: Container image with Python and aiperf.
+    access: API key and certificates for the endpoint.
     """
     return JobSettings(
         name=f"benchmark-{load_test.model[:_NAME_CHARACTERS].rstrip('-.')}-{secrets.token_hex(4)}",
@@ -60,17 +56,7 @@ def job_settings(load_test: LoadTest, namespace: str, image: str, access: Access
 def objects(load_test: LoadTest, namespace: str, image: str, access: Access) -> list[KubernetesObject]:
     """Return all Kubernetes objects of a load test, without the API key and without owner references.
 
-    Parameters
-    ----------
-    image
-        Container image with Python and aiperf.
-    access
-        API key and certificates for the endpoint.
-
-    Raises
-    ------
-    UserError
-        If the requests do not fit a ConfigMap.
+    Raises UserError if the requests do not fit a ConfigMap.
     """
     settings = job_settings(load_test, namespace, image, access)
     authority = access.authority.read_bytes() if access.authority else None
@@ -87,10 +73,7 @@ def models_namespace(deployment: DeploymentPlan) -> str:
 def packed_questions(load_test: LoadTest) -> bytes:
     """Return a load test as a compressed document for a ConfigMap.
 
-    Raises
-    ------
-    UserError
-        If it is too large for a ConfigMap.
+    Raises UserError if it is too large for a ConfigMap.
     """
     questions = load_test.packed(job_objects.TOKENIZER)
     if len(questions) > job_objects.QUESTIONS_BYTES:
@@ -104,30 +87,20 @@ def packed_questions(load_test: LoadTest) -> bytes:
 
 @dataclass(slots=True)
 class ClusterLoadGenerator:
-    """Sends requests from a Job in the namespace of the models.
-
-    Parameters
-    ----------
-    connect
-        Connects to the cluster; called again before its token expires.
-    deployment
-        A deployment of the model, to which this machine sends the first requests.
-    access
-        API key and certificates for the endpoint.
-    image
-        Container image with Python and aiperf.
-    say
-        Shows a line of progress.
-    poll_seconds
-        Time between two status requests.
-    """
+    """Sends requests from a Job in the namespace of the models."""
 
     connect: Callable[[], JobCluster]
+    """Connects to the cluster; called again before its token expires."""
     deployment: DeploymentPlan
+    """A deployment of the model, to which this machine sends the first requests."""
     access: Access
+    """API key and certificates for the endpoint."""
     image: str
+    """Container image with Python and aiperf."""
     say: Callable[[str], None]
+    """Shows a line of progress."""
     poll_seconds: float = _POLL_SECONDS
+    """Time between two status requests."""
     _cluster: JobCluster | None = field(default=None, init=False)
     _connected: float = field(default=0.0, init=False)
 
@@ -135,15 +108,8 @@ class ClusterLoadGenerator:
     def open_address(self, base_url: str) -> Iterator[str]:  # noqa: ARG002 - that is for the Job
         """Forward a local port to a ready frontend of the model.
 
-        Parameters
-        ----------
-        base_url
-            Endpoint of the Job; not used here.
-
-        Raises
-        ------
-        UserError
-            If no frontend is ready or reachable.
+        base_url: Endpoint of the Job; not used here.
+        Raises UserError if no frontend is ready or reachable.
         """
         entry, release = self.deployment.entry_point, self.deployment.release
         namespace = models_namespace(self.deployment)
@@ -163,10 +129,8 @@ class ClusterLoadGenerator:
     def ask(self, load_test: LoadTest) -> str:
         """Run the Job to its end and return its log. The Job is deleted in any case.
 
-        Raises
-        ------
-        UserError
-            If the requests do not fit a ConfigMap, the cluster refuses, or the Job fails or times out.
+        Raises UserError if the requests do not fit a ConfigMap, the cluster refuses, or the Job fails or
+        times out.
         """
         settings = job_settings(load_test, models_namespace(self.deployment), self.image, self.access)
         questions = packed_questions(load_test)

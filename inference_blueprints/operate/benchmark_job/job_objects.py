@@ -35,28 +35,19 @@ _USER = 1000
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """Settings of the Job and its objects.
-
-    Parameters
-    ----------
-    name, namespace
-        Name and namespace of all objects; the name is unique.
-    image
-        Container image with Python and aiperf.
-    seconds
-        Maximum duration of the load test.
-    with_key
-        Whether the endpoint needs an API key.
-    with_authority
-        Whether the ConfigMap holds certificates.
-    """
+    """Settings of the Job and its objects."""
 
     name: str
     namespace: str
+    """`name`, `namespace`: Name and namespace of all objects; the name is unique."""
     image: str
+    """Container image with Python and aiperf."""
     seconds: float
+    """Maximum duration of the load test."""
     with_key: bool
+    """Whether the endpoint needs an API key."""
     with_authority: bool
+    """Whether the ConfigMap holds certificates."""
 
     @property
     def deadline_seconds(self) -> int:
@@ -85,16 +76,10 @@ def supporting_objects(
 ) -> list[KubernetesObject]:
     """Return the ConfigMap and the Secret that the Job's pod waits for and reads.
 
-    Parameters
-    ----------
-    uid
-        UID of the Job, which owns them. None if it does not exist yet.
-    questions
-        The compressed document that the program reads.
-    authority
-        Certificates in PEM format, if any.
-    api_key
-        API key of the endpoint, if it needs one.
+    uid: UID of the Job, which owns them. None if it does not exist yet.
+    questions: The compressed document that the program reads.
+    authority: Certificates in PEM format, if any.
+    api_key: API key of the endpoint, if it needs one.
     """
     metadata = _metadata(settings)
     if uid:

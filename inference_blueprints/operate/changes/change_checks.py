@@ -44,9 +44,6 @@ CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
 def check_change(change: PlatformChange) -> list[Finding]:
     """Return everything that is found.
 
-    Raises
-    ------
-    UserError
-        If AWS refuses a request: what cannot be compared is not deployed.
+    Raises UserError if AWS refuses a request: what cannot be compared is not deployed.
     """
     return [finding for check in CHECKS for finding in check(change)]

@@ -33,26 +33,14 @@ def deploy_in_steps(
     is gone. What is still held after a step that changed nothing of it, such as a role of a running job, is
     left to a later deployment.
 
-    Parameters
-    ----------
-    name_or_path
-        Name of a shipped blueprint, or path of a YAML file.
-    platform
-        `metadata.name`.
-    account
-        Account and region. Only read, apart from what the CDK does.
-    arguments
-        Arguments for ``cdk deploy``.
-    console
-        Console for the findings and the progress.
-    expires_existing
-        Whether the user agrees that objects that exist are deleted by a new rule.
-
-    Raises
-    ------
-    UserError
-        If something is refused, with everything that is, before anything is changed; or if the deployment
-        fails.
+    name_or_path: Name of a shipped blueprint, or path of a YAML file.
+    platform: `metadata.name`.
+    account: Account and region. Only read, apart from what the CDK does.
+    arguments: Arguments for ``cdk deploy``.
+    console: Console for the findings and the progress.
+    expires_existing: Whether the user agrees that objects that exist are deleted by a new rule.
+    Raises UserError if something is refused, with everything that is, before anything is changed; or if the
+        deployment fails.
     """
     assembly = synthesise_for_deploy(name_or_path, arguments)
     steps: list[set[str]] = []
@@ -77,13 +65,7 @@ def deploy_in_steps(
 
 
 def refuse(found: Sequence[Finding]) -> None:
-    """Stop if something must not be deployed.
-
-    Raises
-    ------
-    UserError
-        With every error, one line each.
-    """
+    """Stop if something must not be deployed. Raises UserError with every error, one line each."""
     errors = [str(each) for each in found if isinstance(each, CheckResult) and each.severity == "error"]
     if errors:
         raise UserError("\n".join([*errors, "nothing was changed; fix the errors above, and deploy again"]))

@@ -11,27 +11,18 @@ from inference_blueprints.operate.check_results import CheckResult
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A change that the next step of a deployment makes otherwise, because it would break what runs.
-
-    Parameters
-    ----------
-    check
-        Name of the check that found it.
-    stack
-        Name of the stack whose new template is edited.
-    message
-        What is held, why, and until when.
-    edit
-        Edits the new template for this step.
-    imports
-        Whether CloudFormation takes over resources that exist.
-    """
+    """A change that the next step of a deployment makes otherwise, because it would break what runs."""
 
     check: str
+    """Name of the check that found it."""
     stack: str
+    """Name of the stack whose new template is edited."""
     message: str
+    """What is held, why, and until when."""
     edit: Callable[[dict[str, Any]], None]
+    """Edits the new template for this step."""
     imports: bool = False
+    """Whether CloudFormation takes over resources that exist."""
 
     def __str__(self) -> str:
         """Return check, stack and message on one line."""
@@ -40,24 +31,16 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What `deploy` does before a step, because CloudFormation cannot.
-
-    Parameters
-    ----------
-    check
-        Name of the check that found it.
-    stack
-        Name of the stack whose change needs it.
-    message
-        What is done, and why.
-    act
-        Does it. Raises UserError if it cannot.
-    """
+    """What `deploy` does before a step, because CloudFormation cannot."""
 
     check: str
+    """Name of the check that found it."""
     stack: str
+    """Name of the stack whose change needs it."""
     message: str
+    """What is done, and why."""
     act: Callable[[], None]
+    """Does it. Raises UserError if it cannot."""
 
     def __str__(self) -> str:
         """Return check, stack and message on one line."""

@@ -70,10 +70,7 @@ def _users(account: Account, cluster: str, names: Collection[str]) -> list[str]:
 def _release(account: Account, cluster: str, names: Collection[str], groups: list[str]) -> None:
     """Wait for the end of tasks on hosts, and let the groups end their hosts.
 
-    Raises
-    ------
-    UserError
-        If tasks do not end in time.
+    Raises UserError if tasks do not end in time.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     with readable_errors():

@@ -24,27 +24,18 @@ FAILED_CREATIONS = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 
 @dataclass(frozen=True, slots=True)
 class PlatformChange:
-    """What is deployed of a platform, and what would be.
-
-    Parameters
-    ----------
-    account
-        Account and region. Only read.
-    stacks
-        The deployed stacks by name.
-    deployed
-        Their templates. A stack that was never complete has none.
-    new
-        The new templates, by the name of the stack.
-    expires_existing
-        Whether the user agrees that objects that exist are deleted by a new rule.
-    """
+    """What is deployed of a platform, and what would be."""
 
     account: Account
+    """Account and region. Only read."""
     stacks: Mapping[str, DeployedStack]
+    """The deployed stacks by name."""
     deployed: Mapping[str, Template]
+    """Their templates. A stack that was never complete has none."""
     new: Mapping[str, Template]
+    """The new templates, by the name of the stack."""
     expires_existing: bool = False
+    """Whether the user agrees that objects that exist are deleted by a new rule."""
     # What AWS answered, so that several checks of a deployment share one answer.
     _answers: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -118,19 +109,10 @@ def read_change(
 ) -> PlatformChange:
     """Read the deployed templates of a platform, and those of an assembly.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    assembly
-        The folder that ``cdk synth`` wrote.
-    expires_existing
-        See `PlatformChange`.
-
-    Raises
-    ------
-    UserError
-        If AWS refuses to list the stacks or to return a template.
+    platform: `metadata.name`.
+    assembly: The folder that ``cdk synth`` wrote.
+    expires_existing: See `PlatformChange`.
+    Raises UserError if AWS refuses to list the stacks or to return a template.
     """
     cloudformation = account.client("cloudformation")
     with readable_errors():

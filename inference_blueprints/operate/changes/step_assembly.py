@@ -21,12 +21,8 @@ def write_step(assembly: Path, folder: Path, held: Iterable[Held]) -> None:
     The CDK uploads a template under its hash, and not at all if the bucket has that hash. So an edited
     template gets a new one.
 
-    Parameters
-    ----------
-    assembly
-        The assembly with all changes. It stays as it is.
-    folder
-        A new folder on the same file system.
+    assembly: The assembly with all changes. It stays as it is.
+    folder: A new folder on the same file system.
     """
     shutil.copytree(assembly, folder, copy_function=_link)
     manifest = (folder / _MANIFEST).read_text("utf-8")

@@ -35,22 +35,10 @@ _LINES_KEPT = 3
 def synthesise_for_deploy(name_or_path: str, arguments: Sequence[str]) -> Path:
     """Write the assembly that ``cdk deploy`` would write, with the CDK's own context.
 
-    Parameters
-    ----------
-    name_or_path
-        Name of a shipped blueprint, or path of a YAML file.
-    arguments
-        Arguments for ``cdk deploy``.
-
-    Returns
-    -------
-    Path
-        The folder: that of ``--output``, else ``cdk.out``.
-
-    Raises
-    ------
-    UserError
-        If the app fails, with its messages.
+    name_or_path: Name of a shipped blueprint, or path of a YAML file.
+    arguments: Arguments for ``cdk deploy``.
+    Returns: The folder: that of ``--output``, else ``cdk.out``.
+    Raises UserError if the app fails, with its messages.
     """
     folder = _output_directory(arguments)
     shared = [word for option in _SYNTHESIS_OPTIONS for word in _given(arguments, option)]
@@ -66,21 +54,11 @@ def synthesise_for_deploy(name_or_path: str, arguments: Sequence[str]) -> Path:
 def deploy_assembly(name_or_path: str, assembly: Path, arguments: Sequence[str], console: Console) -> None:
     """Deploy every stack of an assembly.
 
-    Parameters
-    ----------
-    name_or_path
-        The blueprint, for commands in messages.
-    assembly
-        The folder that ``cdk synth`` wrote.
-    arguments
-        Arguments for ``cdk deploy``.
-    console
-        Console for the progress: a bar in a terminal, else the CDK's lines.
-
-    Raises
-    ------
-    UserError
-        If it fails, with each failed resource, the reason and what to do.
+    name_or_path: The blueprint, for commands in messages.
+    assembly: The folder that ``cdk synth`` wrote.
+    arguments: Arguments for ``cdk deploy``.
+    console: Console for the progress: a bar in a terminal, else the CDK's lines.
+    Raises UserError if it fails, with each failed resource, the reason and what to do.
     """
     others = _without(arguments, _OUTPUT_OPTIONS)
     words = ["deploy", "--app", str(assembly.resolve()), "--all", "--progress", "events", *others]
@@ -126,12 +104,9 @@ def _without(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
 class DeploymentProgress:
     """Listens to ``cdk deploy``; a context manager.
 
-    Parameters
-    ----------
-    console
-        Console for the progress.
-    assembly_directory
-        Folder of the CDK's templates, which exist before the first event; the bar counts their resources.
+    console: Console for the progress.
+    assembly_directory: Folder of the CDK's templates, which exist before the first event; the bar counts
+        their resources.
     """
 
     def __init__(self, console: Console, assembly_directory: Path) -> None:
@@ -194,10 +169,7 @@ class DeploymentProgress:
     def explanation(self, name_or_path: str) -> list[str]:
         """Return the failures and what to do, one line each.
 
-        Parameters
-        ----------
-        name_or_path
-            The blueprint, for commands.
+        name_or_path: The blueprint, for commands.
         """
         lines = causes(self._failures) or self._last_errors
         advices = dict.fromkeys(each for line in lines if (each := advice(line, name_or_path)))

@@ -34,19 +34,10 @@ def run_cdk(
 ) -> int:
     """Run the pinned CDK command line to its end.
 
-    Parameters
-    ----------
-    arguments
-        Arguments such as ``["deploy", "--all"]``.
-    listener
-        Receives standard output and standard error.
-    terminal
-        Whether to give the CDK a terminal: it asks for approval only if its output is one.
-
-    Returns
-    -------
-    int
-        Exit code.
+    arguments: Arguments such as ``["deploy", "--all"]``.
+    listener: Receives standard output and standard error.
+    terminal: Whether to give the CDK a terminal: it asks for approval only if its output is one.
+    Returns: Exit code.
     """
     reading, writing = pty.openpty() if terminal else os.pipe()
     if terminal:

@@ -18,20 +18,14 @@ FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Discovery", "Platform", 
 
 @dataclass(frozen=True, slots=True)
 class DeployedStack:
-    """A stack in an account.
-
-    Parameters
-    ----------
-    stack_id
-        ARN, with which a deleted stack can still be described.
-    level
-        Its index in `FOUNDATIONS`; higher than these for all other stacks.
-    """
+    """A stack in an account."""
 
     name: str
     stack_id: str
+    """ARN, with which a deleted stack can still be described."""
     status: str
     level: int
+    """Its index in `FOUNDATIONS`; higher than these for all other stacks."""
 
 
 def level(platform: str, stack: str) -> int:
@@ -57,10 +51,7 @@ def deployed_stacks(cloudformation: Any, platform: str) -> list[DeployedStack]:
 def waves(stacks: Iterable[DeployedStack]) -> list[list[DeployedStack]]:
     """Return stacks in the order of their deletion; the stacks of one wave can be deleted at the same time.
 
-    Parameters
-    ----------
-    stacks
-        Any stacks of one platform.
+    stacks: Any stacks of one platform.
     """
     by_level: dict[int, list[DeployedStack]] = {}
     for stack in stacks:
@@ -83,15 +74,9 @@ def physical_ids(cloudformation: Any, stacks: Iterable[DeployedStack]) -> set[st
 def stack_outputs(account: Account, stack: str, *needed: str) -> dict[str, str]:
     """Return the outputs of a deployed stack.
 
-    Parameters
-    ----------
-    needed
-        Outputs that it must have.
-
-    Raises
-    ------
-    UserError
-        If it is not deployed, was deployed by a release without these outputs, or AWS does not answer.
+    needed: Outputs that it must have.
+    Raises UserError if it is not deployed, was deployed by a release without these outputs, or AWS does not
+        answer.
     """
     absent = UserError(f"{stack}: is not deployed in {account.region}; run `blueprints deploy` first")
     with readable_errors():

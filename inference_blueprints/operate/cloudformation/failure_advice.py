@@ -60,17 +60,9 @@ _ADVICE = (
 def advice(reason: str, name_or_path: str) -> str | None:
     """Return what a user can do about a failure.
 
-    Parameters
-    ----------
-    reason
-        Error message of AWS, Helm or the CDK.
-    name_or_path
-        The blueprint, for commands.
-
-    Returns
-    -------
-    str or None
-        None if no pattern matches.
+    reason: Error message of AWS, Helm or the CDK.
+    name_or_path: The blueprint, for commands.
+    Returns: None if no pattern matches.
     """
     for pattern, what_to_do in _ADVICE:
         if re.search(pattern, reason, re.IGNORECASE):

@@ -23,23 +23,15 @@ _CONSEQUENCE = re.compile(
 
 @dataclass(frozen=True)
 class ResourceEvent:
-    """One line of a deployment's progress.
-
-    Parameters
-    ----------
-    stack
-        Name of the stack.
-    resource
-        Path of the construct, or the logical id.
-    reason
-        Why it failed; empty otherwise.
-    """
+    """One line of a deployment's progress."""
 
     stack: str
     status: str
     resource_type: str
     resource: str
+    """Path of the construct, or the logical id."""
     reason: str
+    """Why it failed; empty otherwise."""
 
     @property
     def is_complete(self) -> bool:
@@ -61,10 +53,7 @@ class ResourceEvent:
 def parse_event(line: str) -> ResourceEvent | None:
     """Read a line of ``cdk deploy --progress events``.
 
-    Returns
-    -------
-    ResourceEvent or None
-        None if the line is not about a resource, such as the summary at the end that repeats failures.
+    Returns: None if the line is not about a resource, such as the summary at the end that repeats failures.
     """
     match = _EVENT.match(line)
     if match is None:
@@ -85,23 +74,14 @@ def finished_stack(line: str) -> str | None:
 
 
 def causes(failures: Sequence[ResourceEvent]) -> list[str]:
-    """Return one line per failure: stack, resource, reason.
-
-    Parameters
-    ----------
-    failures
-        Events that are causes.
-    """
+    """Return one line per failure: stack, resource, reason."""
     return [f"{each.stack}: {each.resource_type} {each.resource}: {each.reason}" for each in failures]
 
 
 def resource_counts(assembly_directory: Path) -> Mapping[str, int]:
     """Return how many resources each stack of a synthesised app has, for a progress bar.
 
-    Parameters
-    ----------
-    assembly_directory
-        The folder that ``cdk synth`` wrote, usually ``cdk.out``.
+    assembly_directory: The folder that ``cdk synth`` wrote, usually ``cdk.out``.
     """
     return {
         file.name.removesuffix(_TEMPLATE): len(json.loads(file.read_text()).get("Resources", {}))

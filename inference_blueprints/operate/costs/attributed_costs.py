@@ -33,44 +33,29 @@ IDLE: Final = "idle"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpricedNodes:
-    """Nodes that ran and whose price is not known. Their cost is in no sum.
-
-    Parameters
-    ----------
-    pool, instance_type
-        Name of the pool and EC2 instance type.
-    purchase
-        Karpenter's capacity type: ``on-demand``, ``spot`` or ``reserved``.
-    node_hours
-        Nodes times hours.
-    """
+    """Nodes that ran and whose price is not known. Their cost is in no sum."""
 
     pool: str
     instance_type: str
+    """`pool`, `instance_type`: Name of the pool and EC2 instance type."""
     purchase: str
+    """Karpenter's capacity type: ``on-demand``, ``spot`` or ``reserved``."""
     node_hours: float
+    """Nodes times hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCosts:
-    """The cost of the nodes with a known price, and the nodes without one.
-
-    Parameters
-    ----------
-    usd_by_model
-        US dollars by model, and under ``unattributed`` those of GPUs that no worker held.
-    nodes_usd
-        US dollars of the nodes with a known price.
-    hours_with_nodes
-        Hours in which CloudWatch has a cost of nodes.
-    unpriced
-        Nodes without a known price.
-    """
+    """The cost of the nodes with a known price, and the nodes without one."""
 
     usd_by_model: Mapping[str, float]
+    """US dollars by model, and under ``unattributed`` those of GPUs that no worker held."""
     nodes_usd: float
+    """US dollars of the nodes with a known price."""
     hours_with_nodes: float
+    """Hours in which CloudWatch has a cost of nodes."""
     unpriced: tuple[UnpricedNodes, ...]
+    """Nodes without a known price."""
 
 
 def recorded_node_costs(recorded: RecordedValues) -> NodeCosts:
@@ -93,12 +78,8 @@ def recorded_node_costs(recorded: RecordedValues) -> NodeCosts:
 def rated_node_costs(recorded: RecordedValues, rate: RateOfNode) -> NodeCosts:
     """Return the cost at the user's own rates.
 
-    Parameters
-    ----------
-    recorded
-        The recorded series of the platform.
-    rate
-        The price of a node.
+    recorded: The recorded series of the platform.
+    rate: The price of a node.
     """
     here = recorded.selector
     nodes = recorded.by(f"sum by ({', '.join(_NODE_LABELS)}) (pool_nodes{here})", *_NODE_LABELS)
@@ -136,24 +117,16 @@ def _unpriced(nodes: Mapping[tuple[str, ...], Values]) -> Iterator[UnpricedNodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow:
-    """What a team's share of a model cost.
-
-    Parameters
-    ----------
-    model
-        Name of the model; `IDLE` for GPUs that no worker held.
-    team
-        Name of the team; `UNATTRIBUTED` for callers that are not known. Empty for `IDLE`.
-    output_tokens
-        Tokens that were generated.
-    usd
-        US dollars.
-    """
+    """What a team's share of a model cost."""
 
     model: str
+    """Name of the model; `IDLE` for GPUs that no worker held."""
     team: str
+    """Name of the team; `UNATTRIBUTED` for callers that are not known. Empty for `IDLE`."""
     output_tokens: float
+    """Tokens that were generated."""
     usd: float
+    """US dollars."""
 
     @property
     def usd_per_million_tokens(self) -> float | None:
@@ -163,27 +136,18 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributedCosts:
-    """The cost of nodes, and whose it is.
-
-    Parameters
-    ----------
-    rows
-        Shares, whose sum is the cost.
-    nodes_usd
-        Cost of the nodes with a known price, in US dollars.
-    hours
-        Hours of the time.
-    hours_with_nodes
-        Hours of them in which CloudWatch has a cost of nodes.
-    unpriced
-        Nodes without a known price, whose cost is unattributed and in no sum.
-    """
+    """The cost of nodes, and whose it is."""
 
     rows: tuple[CostRow, ...]
+    """Shares, whose sum is the cost."""
     nodes_usd: float
+    """Cost of the nodes with a known price, in US dollars."""
     hours: float
+    """Hours of the time."""
     hours_with_nodes: float
+    """Hours of them in which CloudWatch has a cost of nodes."""
     unpriced: tuple[UnpricedNodes, ...] = ()
+    """Nodes without a known price, whose cost is unattributed and in no sum."""
 
     @property
     def rows_usd(self) -> float:
@@ -204,18 +168,11 @@ def attributed_costs(
 
     A model's cost is divided by the output tokens of the whole time. Only batch jobs have a team.
 
-    Parameters
-    ----------
-    ask
-        Asks for recorded series.
-    platform
-        `metadata.name`.
-    batch
-        Output tokens of batch jobs by model and team.
-    start, end
-        The time.
-    rate
-        The price of a node at the user's own rates. Without it, nodes cost what Prometheus recorded.
+    ask: Asks for recorded series.
+    platform: `metadata.name`.
+    batch: Output tokens of batch jobs by model and team.
+    start, end: The time.
+    rate: The price of a node at the user's own rates. Without it, nodes cost what Prometheus recorded.
     """
     recorded = RecordedValues(ask=ask, platform=platform, start=start, end=end)
     nodes = recorded_node_costs(recorded) if rate is None else rated_node_costs(recorded, rate)

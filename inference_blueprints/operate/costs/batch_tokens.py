@@ -27,21 +27,11 @@ def batch_tokens(
 ) -> Mapping[str, Mapping[str, float]]:
     """Return the answer tokens of jobs that ended in a time, by model and team.
 
-    Parameters
-    ----------
-    account
-        Account of the platform.
-    platform
-        `metadata.name`.
-    teams, models
-        Names of the teams, and of the models of queues.
-    start, end
-        Full hours, which is how CloudWatch keeps old values.
-
-    Raises
-    ------
-    UserError
-        If CloudWatch refuses it.
+    account: Account of the platform.
+    platform: `metadata.name`.
+    teams, models: Names of the teams, and of the models of queues.
+    start, end: Full hours, which is how CloudWatch keeps old values.
+    Raises UserError if CloudWatch refuses it.
     """
     found: dict[str, dict[str, float]] = defaultdict(dict)
     pairs = iter(product(teams, models))

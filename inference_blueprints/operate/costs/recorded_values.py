@@ -23,22 +23,15 @@ _SPAN: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedValues:
-    """The recorded series of a platform in a time.
-
-    Parameters
-    ----------
-    ask
-        Asks for an expression.
-    platform
-        `metadata.name`.
-    start, end
-        The time.
-    """
+    """The recorded series of a platform in a time."""
 
     ask: Ask
+    """Asks for an expression."""
     platform: str
+    """`metadata.name`."""
     start: datetime
     end: datetime
+    """`start`, `end`: The time."""
 
     @property
     def selector(self) -> str:

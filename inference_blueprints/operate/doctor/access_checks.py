@@ -39,10 +39,7 @@ def credentials(context: DoctorContext) -> CheckResult:
 def command_line(_context: DoctorContext) -> Iterator[CheckResult]:
     """Check that the pinned CDK command line runs.
 
-    Parameters
-    ----------
-    _context
-        Not used: the command line belongs to this library.
+    _context: Not used: the command line belongs to this library.
     """
     name = "CDK command line"
     package = json.loads((resources.root() / "package.json").read_text(encoding="utf-8"))

@@ -11,24 +11,15 @@ from inference_blueprints.spec.types import Blueprint, Environment
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """The account and the blueprint that are checked.
-
-    Parameters
-    ----------
-    account
-        Account for the deployment.
-    blueprint
-        The blueprint.
-    name_or_path
-        Name or path of the blueprint, for commands.
-    now
-        Time of the check, with a time zone.
-    """
+    """The account and the blueprint that are checked."""
 
     account: Account
+    """Account for the deployment."""
     blueprint: Blueprint
     name_or_path: str
+    """Name or path of the blueprint, for commands."""
     now: datetime
+    """Time of the check, with a time zone."""
 
     @property
     def environment(self) -> Environment:

@@ -15,29 +15,13 @@ _SERVICES, _HOSTS, _TASKS = 10, 100, 100
 
 
 def cluster_exists(account: Account, cluster: str) -> bool:
-    """Return whether the cluster is active.
-
-    Parameters
-    ----------
-    account
-        The account.
-    cluster
-        Name of the cluster.
-    """
+    """Return whether the cluster is active."""
     found = account.client("ecs").describe_clusters(clusters=[cluster])["clusters"]
     return any(each["status"] == "ACTIVE" for each in found)
 
 
 def services(account: Account, cluster: str) -> list[EcsObject]:
-    """Return the active services with their tags, by name.
-
-    Parameters
-    ----------
-    account
-        The account.
-    cluster
-        Name of the cluster.
-    """
+    """Return the active services with their tags, by name."""
     client = account.client("ecs")
     pages = client.get_paginator("list_services").paginate(cluster=cluster)
     arns = [arn for page in pages for arn in page["serviceArns"]]
@@ -51,15 +35,7 @@ def services(account: Account, cluster: str) -> list[EcsObject]:
 
 
 def hosts(account: Account, cluster: str) -> list[EcsObject]:
-    """Return the container instances with their health.
-
-    Parameters
-    ----------
-    account
-        The account.
-    cluster
-        Name of the cluster.
-    """
+    """Return the container instances with their health."""
     client = account.client("ecs")
     pages = client.get_paginator("list_container_instances").paginate(cluster=cluster)
     arns = [arn for page in pages for arn in page["containerInstanceArns"]]
@@ -73,15 +49,7 @@ def hosts(account: Account, cluster: str) -> list[EcsObject]:
 
 
 def tasks(account: Account, cluster: str) -> list[EcsObject]:
-    """Return the tasks that have not stopped. One that drains is wanted as STOPPED.
-
-    Parameters
-    ----------
-    account
-        The account.
-    cluster
-        Name of the cluster.
-    """
+    """Return the tasks that have not stopped. One that drains is wanted as STOPPED."""
     client = account.client("ecs")
     arns = [
         arn

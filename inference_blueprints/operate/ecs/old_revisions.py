@@ -22,14 +22,8 @@ _AT_ONCE = 10
 def old_revisions(account: Account, platform: str, *, tag: str) -> list[str]:
     """Return the ARNs of inactive revisions that no service uses, without the newest of each family.
 
-    Parameters
-    ----------
-    account
-        The account.
-    platform
-        Name of the platform: its families begin with it.
-    tag
-        Key of the tag that its task definitions have. Families of a platform with a longer name have another
+    platform: Name of the platform: its families begin with it.
+    tag: Key of the tag that its task definitions have. Families of a platform with a longer name have another
         value.
     """
     client = account.client("ecs")
@@ -48,12 +42,7 @@ def delete_revisions(account: Account, arns: Sequence[str]) -> list[str]:
     A revision that tasks still have stays until they end, in the state ``DELETE_IN_PROGRESS``
     (Amazon ECS API Reference, DeleteTaskDefinitions).
 
-    Parameters
-    ----------
-    account
-        The account.
-    arns
-        The revisions.
+    arns: The revisions.
     """
     deleted: list[str] = []
     for start in range(0, len(arns), _AT_ONCE):

@@ -29,16 +29,9 @@ def end_services(
     Their range is set to nothing first, because Application Auto Scaling would start tasks again. The
     discovery store and the metrics stay until their stacks are deleted: workers that drain need the store.
 
-    Parameters
-    ----------
-    account
-        The account.
-    platform
-        Name of the platform, and of its cluster.
-    patience_seconds
-        How long tasks may drain. Deleting the stack then stops them.
-    say
-        Called with each line for the user.
+    platform: Name of the platform, and of its cluster.
+    patience_seconds: How long tasks may drain. Deleting the stack then stops them.
+    say: Called with each line for the user.
     """
     if not cluster_exists(account, platform):
         return
@@ -98,14 +91,7 @@ def unprotect_hosts(account: Account, platform: str, *, tag: str) -> None:
     (https://docs.aws.amazon.com/AmazonECS/latest/developerguide/managed-termination-protection.html), and a
     group with protected hosts cannot be emptied, so CloudFormation would wait for it until it gives up.
 
-    Parameters
-    ----------
-    account
-        The account.
-    platform
-        Name of the platform.
-    tag
-        Key of the tag of its resources.
+    tag: Key of the tag of its resources.
     """
     client = account.client("autoscaling")
     filters = [{"Name": f"tag:{tag}", "Values": [platform]}]
@@ -118,17 +104,7 @@ def unprotect_hosts(account: Account, platform: str, *, tag: str) -> None:
 def unprotect_groups(account: Account, names: Sequence[str]) -> None:
     """Take scale-in protection from the hosts of some Auto Scaling groups, see `unprotect_hosts`.
 
-    Parameters
-    ----------
-    account
-        The account.
-    names
-        Names of the groups.
-
-    Raises
-    ------
-    UserError
-        If hosts stay protected.
+    Raises UserError if hosts stay protected.
     """
     client = account.client("autoscaling")
     for name in names:

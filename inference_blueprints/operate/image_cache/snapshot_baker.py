@@ -36,35 +36,20 @@ STEPS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Baked:
-    """Result of a bake.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
-    snapshot_id
-        The snapshot; None if there is none.
-    failure
-        Reason if there is no snapshot, else empty.
-    """
+    """Result of a bake."""
 
     pool: str
     snapshot_id: str | None
+    """The snapshot; None if there is none."""
     failure: str = ""
+    """Reason if there is no snapshot, else empty."""
 
 
 class Baker:
     """Client of the deployed state machine of a platform.
 
-    Parameters
-    ----------
-    blueprint
-        Name or path, for commands in messages.
-
-    Raises
-    ------
-    UserError
-        If the state machine is not deployed.
+    blueprint: Name or path, for commands in messages.
+    Raises UserError if the state machine is not deployed.
     """
 
     def __init__(self, account: Account, platform: str, *, blueprint: str) -> None:
@@ -77,13 +62,7 @@ class Baker:
         self._bottlerocket = outputs[image_cache.BOTTLEROCKET_OUTPUT]
 
     def running(self, pool: str) -> list[str]:
-        """Return the ARNs of the running executions for a pool.
-
-        Parameters
-        ----------
-        pool
-            Name of the pool.
-        """
+        """Return the ARNs of the running executions for a pool."""
         pages = self._states.get_paginator("list_executions").paginate(
             stateMachineArn=self._state_machine, statusFilter=_RUNNING
         )
@@ -100,15 +79,8 @@ class Baker:
 
         A running bake with the same images is followed and not started again.
 
-        Parameters
-        ----------
-        say
-            Called with a line for each step.
-
-        Raises
-        ------
-        UserError
-            If the deployed Bottlerocket version differs, a pool has no image, or AWS refuses.
+        say: Called with a line for each step.
+        Raises UserError if the deployed Bottlerocket version differs, a pool has no image, or AWS refuses.
         """
         for each in snapshots:
             self._demand_sense(each)

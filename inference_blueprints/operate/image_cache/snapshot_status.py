@@ -24,36 +24,22 @@ _MISSING = frozenset({"InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed"}
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """A pool's snapshot.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
-    snapshot_id
-        Id in the blueprint; None if there is none.
-    state
-        State of the snapshot.
-    remarks
-        Reasons for the state, and what to do.
-    taken
-        Creation time in ISO 8601; None if there is no snapshot.
-    age_days
-        Age in whole days; None if there is no snapshot.
-    size_gib
-        Size of the volume; None if there is no snapshot.
-    others
-        Other complete snapshots of this pool, the newest first.
-    """
+    """A pool's snapshot."""
 
     pool: str
     snapshot_id: str | None
+    """Id in the blueprint; None if there is none."""
     state: State
     remarks: tuple[str, ...] = ()
+    """Reasons for the state, and what to do."""
     taken: str | None = None
+    """Creation time in ISO 8601; None if there is no snapshot."""
     age_days: int | None = None
+    """Age in whole days; None if there is no snapshot."""
     size_gib: int | None = None
+    """Size of the volume; None if there is no snapshot."""
     others: tuple[str, ...] = ()
+    """Other complete snapshots of this pool, the newest first."""
 
     def __str__(self) -> str:
         """Return pool, state, snapshot, age and remarks on one line."""
@@ -69,17 +55,9 @@ def snapshot_status(
 ) -> SnapshotStatus:
     """Compare the snapshot of a pool with the plan.
 
-    Parameters
-    ----------
-    wanted
-        The pool, and the required content of its snapshot.
-    now
-        Current time, with its time zone.
-
-    Raises
-    ------
-    botocore.exceptions.ClientError
-        If AWS does not answer.
+    wanted: The pool, and the required content of its snapshot.
+    now: Current time, with its time zone.
+    Raises botocore.exceptions.ClientError if AWS does not answer.
     """
     ec2 = account.client("ec2")
     others = tuple(_others(ec2, platform, wanted))

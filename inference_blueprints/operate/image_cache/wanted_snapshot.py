@@ -16,28 +16,18 @@ from inference_contracts.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class WantedSnapshot:
-    """A pool with ``ebsSnapshot``, and the required content of its snapshot.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
-    named
-        Id in the blueprint; None if there is none yet.
-    architecture
-        Architecture of the pool's instance types.
-    size_gib
-        Size of the nodes' data volume.
-    bottlerocket
-        Variant and release of the nodes, such as ``aws-k8s-1.35/v1.66.0``.
-    """
+    """A pool with ``ebsSnapshot``, and the required content of its snapshot."""
 
     pool: str
     named: str | None
+    """Id in the blueprint; None if there is none yet."""
     architecture: str
+    """Architecture of the pool's instance types."""
     images: tuple[str, ...]
     size_gib: int
+    """Size of the nodes' data volume."""
     bottlerocket: str
+    """Variant and release of the nodes, such as ``aws-k8s-1.35/v1.66.0``."""
 
     @property
     def images_digest(self) -> str:
@@ -50,15 +40,8 @@ def wanted_snapshots(
 ) -> list[WantedSnapshot]:
     """Return the pools with ``ebsSnapshot``, in the blueprint's order.
 
-    Parameters
-    ----------
-    only
-        Names of the pools to return; empty for all.
-
-    Raises
-    ------
-    UserError
-        If one of ``only`` is not a pool, or has no ``ebsSnapshot``.
+    only: Names of the pools to return; empty for all.
+    Raises UserError if one of ``only`` is not a pool, or has no ``ebsSnapshot``.
     """
     pools = {pool.name: pool for pool in blueprint.spec.pools}
     for name in only:

@@ -15,17 +15,9 @@ from inference_contracts.errors import UserError
 def connect(account: Account, cluster: str, directory: Path) -> Kubectl:
     """Return kubectl for a cluster, with the permissions of the environment's credentials.
 
-    Parameters
-    ----------
-    account
-        Account of the cluster.
-    directory
-        A private folder for the token.
-
-    Raises
-    ------
-    UserError
-        If there is no such cluster, or AWS refuses to describe it.
+    account: Account of the cluster.
+    directory: A private folder for the token.
+    Raises UserError if there is no such cluster, or AWS refuses to describe it.
     """
     description = describe(account, cluster)
     if "endpoint" not in description:
@@ -39,15 +31,8 @@ def connect(account: Account, cluster: str, directory: Path) -> Kubectl:
 def describe(account: Account, cluster: str) -> dict[str, Any]:
     """Return EKS's description of a cluster.
 
-    Parameters
-    ----------
-    account
-        Where the cluster is.
-
-    Raises
-    ------
-    UserError
-        If there is no such cluster, or AWS refuses to describe it.
+    account: Where the cluster is.
+    Raises UserError if there is no such cluster, or AWS refuses to describe it.
     """
     eks = account.client("eks")
     with readable_errors():

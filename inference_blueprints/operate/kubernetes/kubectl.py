@@ -27,10 +27,7 @@ class KubectlFailed(Exception):  # noqa: N818 - the name says what happened
 class Kubectl:
     """Runs kubectl against one API server.
 
-    Parameters
-    ----------
-    kubeconfig
-        File with the server and the credentials.
+    kubeconfig: File with the server and the credentials.
     """
 
     def __init__(self, kubeconfig: Path) -> None:
@@ -39,17 +36,9 @@ class Kubectl:
     def run(self, *arguments: str, document: Mapping[str, Any] | None = None) -> str:
         """Run kubectl and return its output.
 
-        Parameters
-        ----------
-        arguments
-            Arguments such as ``get``, ``nodes``.
-        document
-            Standard input, for arguments with ``--filename -``.
-
-        Raises
-        ------
-        KubectlFailed
-            If kubectl exits with an error.
+        arguments: Arguments such as ``get``, ``nodes``.
+        document: Standard input, for arguments with ``--filename -``.
+        Raises KubectlFailed if kubectl exits with an error.
         """
         try:
             result = subprocess.run(
@@ -70,10 +59,7 @@ class Kubectl:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command that keeps running, such as ``port-forward``; the caller stops it.
 
-        Returns
-        -------
-        subprocess.Popen
-            Standard output includes the errors.
+        Returns: Standard output includes the errors.
         """
         return subprocess.Popen(
             self._command(*arguments),
@@ -87,15 +73,8 @@ class Kubectl:
     def get(self, *arguments: str) -> list[dict[str, Any]]:
         """Return objects from the server.
 
-        Parameters
-        ----------
-        arguments
-            What follows ``kubectl get`` for a list, such as ``pods``, ``--all-namespaces``.
-
-        Raises
-        ------
-        KubectlFailed
-            If kubectl exits with an error.
+        arguments: What follows ``kubectl get`` for a list, such as ``pods``, ``--all-namespaces``.
+        Raises KubectlFailed if kubectl exits with an error.
         """
         items: list[dict[str, Any]] = json.loads(self.run("get", *arguments, "--output", "json"))["items"]
         return items
@@ -103,15 +82,8 @@ class Kubectl:
     def apply(self, objects: Sequence[KubernetesObject]) -> None:
         """Create or change objects by server-side apply; unknown fields are errors.
 
-        Parameters
-        ----------
-        objects
-            Objects to apply, all in one call.
-
-        Raises
-        ------
-        KubectlFailed
-            With the server's message on every object that it refuses.
+        objects: Objects to apply, all in one call.
+        Raises KubectlFailed with the server's message on every object that it refuses.
         """
         self._apply(objects)
 
@@ -121,34 +93,18 @@ class Kubectl:
         This includes schemas, enumerations, CEL rules, admission plug-ins and webhooks. The namespaces and
         the definitions of custom resources must exist.
 
-        Parameters
-        ----------
-        objects
-            Objects to check, all in one call.
-
-        Raises
-        ------
-        KubectlFailed
-            With the server's message on every object that it refuses.
+        objects: Objects to check, all in one call.
+        Raises KubectlFailed with the server's message on every object that it refuses.
         """
         self._apply(objects, "--dry-run=server")
 
     def wait_until(self, condition: Callable[[], bool], what: str, *, timeout_seconds: float = 240) -> None:
         """Wait until a condition holds.
 
-        Parameters
-        ----------
-        condition
-            Called after increasing pauses of at most a second; an error of kubectl counts as False.
-        what
-            Description for the error message.
-        timeout_seconds
-            Maximum time; long enough for a busy machine.
-
-        Raises
-        ------
-        TimeoutError
-            If the condition does not hold in time; the last error of kubectl is added.
+        condition: Called after increasing pauses of at most a second; an error of kubectl counts as False.
+        what: Description for the error message.
+        timeout_seconds: Maximum time; long enough for a busy machine.
+        Raises TimeoutError if the condition does not hold in time; the last error of kubectl is added.
         """
         deadline = time.monotonic() + timeout_seconds
         reason = ""

@@ -31,20 +31,9 @@ class Starter(Protocol):
 def forwarded(kubectl: Starter, namespace: str, pod: str, port: int) -> Iterator[str]:
     """Forward a free port of the loopback interface to a pod.
 
-    Parameters
-    ----------
-    port
-        TCP port of the pod.
-
-    Yields
-    ------
-    str
-        Address such as ``http://127.0.0.1:40123``.
-
-    Raises
-    ------
-    KubectlFailed
-        If the port does not open, with kubectl's message.
+    port: TCP port of the pod.
+    Yields: Address such as ``http://127.0.0.1:40123``.
+    Raises KubectlFailed if the port does not open, with kubectl's message.
     """
     target = ("--namespace", namespace, f"pod/{pod}", f":{port}")
     with kubectl.start("port-forward", "--address", _LOOPBACK, *target) as process:

@@ -43,17 +43,8 @@ def file_identity(account: Account, path: Path, lock: Lock | None) -> str | None
 
     A shipped blueprint has no lock. What somebody deploys from it belongs to this caller.
 
-    Parameters
-    ----------
-    path
-        The blueprint's file.
-    lock
-        Its lock.
-
-    Raises
-    ------
-    SignInError
-        If the blueprint is a shipped one and the credentials are not valid.
+    path: The blueprint's file.
+    Raises SignInError if the blueprint is a shipped one and the credentials are not valid.
     """
     if is_shipped(path):
         return f"{path.stem} of {account.caller}"
@@ -63,15 +54,8 @@ def file_identity(account: Account, path: Path, lock: Lock | None) -> str | None
 def demand_owner(account: Account, platform: str, *, file: Path, identity: str | None) -> None:
     """Refuse a file to which the platform does not belong.
 
-    Parameters
-    ----------
-    file, identity
-        The operator's blueprint.
-
-    Raises
-    ------
-    UserError
-        If the platform belongs to another file, or AWS cannot be asked.
+    file, identity: The operator's blueprint.
+    Raises UserError if the platform belongs to another file, or AWS cannot be asked.
     """
     owner = PlatformTable(account).read(platform).owner
     if owner is not None and owner.identity != identity:
@@ -81,14 +65,8 @@ def demand_owner(account: Account, platform: str, *, file: Path, identity: str |
 class PlatformOperation:
     """A running operation.
 
-    Parameters
-    ----------
-    table
-        The account's table.
-    operator
-        Who runs it.
-    file, identity
-        The operator's blueprint.
+    table: The account's table.
+    operator: Who runs it.
     """
 
     def __init__(
@@ -112,19 +90,11 @@ class PlatformOperation:
     def begin(self, *, owns: bool, takes_over: bool, say: Callable[[str], None]) -> None:
         """Begin, or refuse.
 
-        Parameters
-        ----------
-        owns
-            Whether the platform belongs to this file from now on, if it has no owner.
-        takes_over
-            Whether it does so whoever is its owner.
-        say
-            Called with a line if another operation may run, before it is watched.
-
-        Raises
-        ------
-        UserError
-            If the platform belongs to another file, another operation runs, or AWS refuses a call.
+        owns: Whether the platform belongs to this file from now on, if it has no owner.
+        takes_over: Whether it does so whoever is its owner.
+        say: Called with a line if another operation may run, before it is watched.
+        Raises UserError if the platform belongs to another file, another operation runs, or AWS refuses a
+            call.
         """
         owner = None
         if (owns or takes_over) and self._identity is not None:
@@ -168,10 +138,7 @@ class PlatformOperation:
     def renew(self) -> bool:
         """Show that this operation runs; return whether it is still the one that may.
 
-        Raises
-        ------
-        UserError
-            If AWS refuses the call.
+        Raises UserError if AWS refuses the call.
         """
         following = secrets.token_hex(_BEAT_BYTES)
         try:
@@ -188,10 +155,7 @@ class PlatformOperation:
     def end(self) -> None:
         """End. The entry stays only if the platform has an owner.
 
-        Raises
-        ------
-        UserError
-            If AWS refuses the call.
+        Raises UserError if AWS refuses the call.
         """
         forget = self._forgets or self._table.read(self._platform).owner is None
         self._table.end(self._platform, self._note.beat, forget=forget)
@@ -211,23 +175,11 @@ def platform_operation(
 ) -> Iterator[PlatformOperation]:
     """Change a platform alone. If another operator replaces this operation, the main thread is interrupted.
 
-    Parameters
-    ----------
-    command
-        Name of the command, for other operators.
-    file, identity
-        The operator's blueprint.
-    say
-        Called with a line while it waits for the end of a killed operation.
-    owns
-        Whether a platform without an owner belongs to this file from now on.
-    takes_over
-        Whether it belongs to this file from now on whoever is its owner.
-
-    Raises
-    ------
-    UserError
-        If the platform belongs to another file, another operation runs, or AWS refuses a call.
+    command: Name of the command, for other operators.
+    say: Called with a line while it waits for the end of a killed operation.
+    owns: Whether a platform without an owner belongs to this file from now on.
+    takes_over: Whether it belongs to this file from now on whoever is its owner.
+    Raises UserError if the platform belongs to another file, another operation runs, or AWS refuses a call.
     """
     operator = f"{account.caller} on {socket.gethostname()}"
     running = PlatformOperation(

@@ -28,62 +28,40 @@ _OWNER_NAMES = {"#file": "file", "#operator": "operator", "#since": "since"}
 
 @dataclass(frozen=True, slots=True)
 class RunningOperation:
-    """An operation that changes a platform, as its operator wrote it.
-
-    Parameters
-    ----------
-    command
-        Such as ``deploy``.
-    operator
-        ARN of the caller, and the name of the machine.
-    since
-        When it began, by the operator's clock.
-    beat
-        Random text that the operator changes for as long as the operation runs.
-    """
+    """An operation that changes a platform, as its operator wrote it."""
 
     command: str
+    """Such as ``deploy``."""
     operator: str
+    """ARN of the caller, and the name of the machine."""
     since: str
+    """When it began, by the operator's clock."""
     beat: str
+    """Random text that the operator changes for as long as the operation runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformOwner:
-    """The file to which a platform belongs.
-
-    Parameters
-    ----------
-    identity
-        Identity of the blueprint, from its lock.
-    file
-        Name of the blueprint's file, without its folder, for messages.
-    operator
-        Who deployed it first, or took it over.
-    since
-        When, by the operator's clock.
-    """
+    """The file to which a platform belongs."""
 
     identity: str
+    """Identity of the blueprint, from its lock."""
     file: str
+    """Name of the blueprint's file, without its folder, for messages."""
     operator: str
+    """Who deployed it first, or took it over."""
     since: str
+    """When, by the operator's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformRecord:
-    """The entry of a platform.
-
-    Parameters
-    ----------
-    owner
-        None for a platform that no release with this table has deployed yet.
-    operation
-        None if no operation runs.
-    """
+    """The entry of a platform."""
 
     owner: PlatformOwner | None = None
+    """None for a platform that no release with this table has deployed yet."""
     operation: RunningOperation | None = None
+    """None if no operation runs."""
 
 
 class ConditionFailedError(Exception):
@@ -91,13 +69,7 @@ class ConditionFailedError(Exception):
 
 
 class PlatformTable:
-    """The table in one account and region.
-
-    Parameters
-    ----------
-    account
-        The account.
-    """
+    """The table in one account and region."""
 
     def __init__(self, account: Account) -> None:
         self._client = account.patient_client("dynamodb", _LIMITS)
@@ -106,10 +78,7 @@ class PlatformTable:
     def ensure(self) -> bool:
         """Create the table if the account does not have it; return whether it was created.
 
-        Raises
-        ------
-        UserError
-            If AWS refuses it.
+        Raises UserError if AWS refuses it.
         """
         try:
             self._client.create_table(
@@ -132,13 +101,7 @@ class PlatformTable:
         return created
 
     def read(self, platform: str) -> PlatformRecord:
-        """Return the entry of a platform; an empty one if it has none.
-
-        Raises
-        ------
-        UserError
-            If AWS refuses it.
-        """
+        """Return the entry of a platform; an empty one if it has none. Raises UserError if AWS refuses it."""
         try:
             answer = self._client.get_item(TableName=TABLE, Key=_key(platform), ConsistentRead=True)
         except ClientError as error:
@@ -165,23 +128,12 @@ class PlatformTable:
     ) -> None:
         """Note an operation, if the platform has no owner or this one, and if no other operation runs.
 
-        Parameters
-        ----------
-        identity
-            Identity of the operator's file; None if it has none.
-        owner
-            Becomes the owner of a platform that has none. None leaves it without.
-        takes_over
-            Whether `owner` becomes the owner whoever it was before.
-        dead_beat
-            Beat of an operation that no longer runs, which this one replaces.
-
-        Raises
-        ------
-        ConditionFailedError
-            If the platform belongs to another file, or another operation runs.
-        UserError
-            If AWS refuses it.
+        identity: Identity of the operator's file; None if it has none.
+        owner: Becomes the owner of a platform that has none. None leaves it without.
+        takes_over: Whether `owner` becomes the owner whoever it was before.
+        dead_beat: Beat of an operation that no longer runs, which this one replaces.
+        Raises ConditionFailedError if the platform belongs to another file, or another operation runs. Raises
+            UserError if AWS refuses it.
         """
         values: dict[str, Any] = {":operation": {"M": _strings(asdict(operation))}}
         free = "attribute_not_exists(#operation)"
@@ -218,12 +170,8 @@ class PlatformTable:
     def renew(self, platform: str, beat: str, following: str) -> None:
         """Change the beat of a running operation, which shows that it still runs.
 
-        Raises
-        ------
-        ConditionFailedError
-            If this operation is no longer the one that runs.
-        UserError
-            If AWS refuses it.
+        Raises ConditionFailedError if this operation is no longer the one that runs. Raises UserError if AWS
+        refuses it.
         """
         self._change(
             platform,
@@ -237,15 +185,8 @@ class PlatformTable:
     def end(self, platform: str, beat: str, *, forget: bool) -> None:
         """Remove the note of an operation; do nothing if another one has replaced it.
 
-        Parameters
-        ----------
-        forget
-            Whether the entry is deleted, with the owner.
-
-        Raises
-        ------
-        UserError
-            If AWS refuses it.
+        forget: Whether the entry is deleted, with the owner.
+        Raises UserError if AWS refuses it.
         """
         condition = {
             "ConditionExpression": "#operation.#beat = :beat",

@@ -25,49 +25,32 @@ Tags = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A billable resource, or one that keeps a network from being deleted.
-
-    Parameters
-    ----------
-    kind
-        Key of `EC2_KINDS`, ``load balancer`` or ``log group``.
-    identifier
-        Id, ARN or name.
-    """
+    """A billable resource, or one that keeps a network from being deleted."""
 
     kind: str
+    """Key of `EC2_KINDS`, ``load balancer`` or ``log group``."""
     identifier: str
+    """Id, ARN or name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ec2Kind:
-    """How EC2 lists and deletes one kind of resource.
-
-    Parameters
-    ----------
-    describe
-        Operation that lists it.
-    answers
-        Keys that lead to the resources in its answer.
-    identifier
-        Key of a resource's id.
-    delete
-        Operation that deletes it, and the parameter for the id; a list if its name is plural.
-    state
-        Key of its state; None if a listed resource always exists.
-    gone
-        States without cost.
-    tags
-        Key of its tags.
-    """
+    """How EC2 lists and deletes one kind of resource."""
 
     describe: str
+    """Operation that lists it."""
     answers: tuple[str, ...]
+    """Keys that lead to the resources in its answer."""
     identifier: str
+    """Key of a resource's id."""
     delete: tuple[str, str]
+    """Operation that deletes it, and the parameter for the id; a list if its name is plural."""
     state: str | None = None
+    """Key of its state; None if a listed resource always exists."""
     gone: tuple[str, ...] = ()
+    """States without cost."""
     tags: str = "Tags"
+    """Key of its tags."""
 
 
 #: In the order of deletion. The operations are those of the Amazon EC2 API Reference.
@@ -108,10 +91,7 @@ EC2_KINDS: Mapping[str, Ec2Kind] = {
 def owner_tags(platform: str) -> Tags:
     """Return the tags of a platform's resources; one of them is enough.
 
-    Parameters
-    ----------
-    platform
-        ``metadata.name``, which is also the cluster's.
+    platform: ``metadata.name``, which is also the cluster's.
     """
     return {
         PLATFORM_TAG: platform,
@@ -149,14 +129,10 @@ def sweep(
 ) -> None:
     """Delete resources that no stack owns, and retry until they are gone or the time is over.
 
-    Parameters
-    ----------
-    owned
-        Physical ids of the stacks' resources, which are not deleted here.
-    patience_seconds
-        Maximum time; instances need some to end, and hold volumes and network interfaces until then.
-    say
-        Called with a line for each resource that is deleted.
+    owned: Physical ids of the stacks' resources, which are not deleted here.
+    patience_seconds: Maximum time; instances need some to end, and hold volumes and network interfaces until
+        then.
+    say: Called with a line for each resource that is deleted.
     """
     deadline = time.monotonic() + patience_seconds
     told: set[Leftover] = set()

@@ -34,14 +34,9 @@ _CLUSTER, _PLATFORM, _CAPACITY = (FOUNDATIONS.index(kind) for kind in ("Cluster"
 class Removal:
     """Implements `destroy` and `prune` for one platform.
 
-    Parameters
-    ----------
-    blueprint
-        Name or path, for commands in messages.
-    say
-        Called with each line for the user.
-    on_ecs
-        Whether its models run on Amazon ECS.
+    blueprint: Name or path, for commands in messages.
+    say: Called with each line for the user.
+    on_ecs: Whether its models run on Amazon ECS.
     """
 
     def __init__(
@@ -60,23 +55,14 @@ class Removal:
         self._on_ecs = on_ecs
 
     def stacks(self) -> list[DeployedStack]:
-        """Return the platform's stacks in the account.
-
-        Raises
-        ------
-        UserError
-            If AWS cannot be asked.
-        """
+        """Return the platform's stacks in the account. Raises UserError if AWS cannot be asked."""
         with readable_errors():
             return deployed_stacks(self._account.client("cloudformation"), self._platform)
 
     def unnamed_stacks(self) -> list[DeployedStack]:
         """Return the platform's stacks that are no longer in the blueprint.
 
-        Raises
-        ------
-        UserError
-            If the blueprint cannot be synthesised or AWS cannot be asked.
+        Raises UserError if the blueprint cannot be synthesised or AWS cannot be asked.
         """
         with tempfile.TemporaryDirectory() as directory:
             synthesise(self._blueprint, Path(directory))
@@ -86,10 +72,7 @@ class Removal:
     def prune(self, stacks: Sequence[DeployedStack]) -> list[Retained]:
         """Delete some stacks, in the order of their dependencies.
 
-        Raises
-        ------
-        UserError
-            If one cannot be deleted.
+        Raises UserError if one cannot be deleted.
         """
         retained: list[Retained] = []
         for wave in waves(stacks):
@@ -99,15 +82,9 @@ class Removal:
     def destroy(self) -> list[Retained]:
         """Delete everything: models, then pools with their nodes, then the stacks on which they depend.
 
-        Returns
-        -------
-        list of Retained
-            Data that the blueprint keeps.
-
-        Raises
-        ------
-        UserError
-            If something cannot be deleted, or something billable is left. Another run continues from there.
+        Returns: Data that the blueprint keeps.
+        Raises UserError if something cannot be deleted, or something billable is left. Another run continues
+            from there.
         """
         if self._on_ecs:
             self._end_tasks()
@@ -122,10 +99,7 @@ class Removal:
     def old_revisions(self) -> list[str]:
         """Return inactive revisions of task definitions. None are on EKS.
 
-        Raises
-        ------
-        UserError
-            If AWS cannot be asked.
+        Raises UserError if AWS cannot be asked.
         """
         if not self._on_ecs:
             return []
@@ -135,10 +109,7 @@ class Removal:
     def delete_revisions(self, arns: Sequence[str]) -> list[str]:
         """Delete revisions of task definitions, and return the names of those that AWS accepted.
 
-        Raises
-        ------
-        UserError
-            If AWS cannot be asked.
+        Raises UserError if AWS cannot be asked.
         """
         with readable_errors():
             return delete_revisions(self._account, arns)

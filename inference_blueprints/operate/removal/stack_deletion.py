@@ -18,19 +18,12 @@ _NESTED_TYPE = "AWS::CloudFormation::Stack"
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A resource that a deleted stack left behind because of its deletion policy.
-
-    Parameters
-    ----------
-    stack
-        Name of the stack.
-    resource_type, physical_id
-        Such as ``AWS::S3::Bucket`` and the bucket's name.
-    """
+    """A resource that a deleted stack left behind because of its deletion policy."""
 
     stack: str
     resource_type: str
     physical_id: str
+    """`resource_type`, `physical_id`: Such as ``AWS::S3::Bucket`` and the bucket's name."""
 
 
 def delete_stacks(
@@ -38,24 +31,11 @@ def delete_stacks(
 ) -> list[Retained]:
     """Delete stacks at the same time, including protected ones.
 
-    Parameters
-    ----------
-    stacks
-        Stacks that do not depend on one another.
-    blueprint
-        Name or path, for commands in messages.
-    say
-        Called with a line at the start and the end of each deletion.
-
-    Returns
-    -------
-    list of Retained
-        Resources that CloudFormation kept.
-
-    Raises
-    ------
-    UserError
-        If a stack cannot be deleted, with the failed resources, the reasons and what to do.
+    stacks: Stacks that do not depend on one another.
+    blueprint: Name or path, for commands in messages.
+    say: Called with a line at the start and the end of each deletion.
+    Returns: Resources that CloudFormation kept.
+    Raises UserError if a stack cannot be deleted, with the failed resources, the reasons and what to do.
     """
     busy = [f"{stack.name} is {stack.status}" for stack in stacks if _is_changing(stack.status)]
     if busy:

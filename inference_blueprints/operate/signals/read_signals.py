@@ -34,19 +34,8 @@ def read_signals(
 ) -> dict[str, Record]:
     """Return the records of keys, by key; one without a value is left out.
 
-    Parameters
-    ----------
-    address
-        Address of the store.
-    name
-        Name of the signal.
-    keys
-        Keys, which must not be empty or have line breaks.
-
-    Raises
-    ------
-    UserError
-        If the store does not answer or refuses, or a key is not valid.
+    keys: Keys, which must not be empty or have line breaks.
+    Raises UserError if the store does not answer or refuses, or a key is not valid.
     """
     for key in keys:
         if not key or "\n" in key:

@@ -19,27 +19,18 @@ STORE_OUTPUTS: Final = (_HOST, _PORT, _CACHE, _READER)
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """Address of a signal store.
-
-    Parameters
-    ----------
-    cache
-        Name of the cache.
-    user
-        User of the cache with read permission.
-    authority
-        File with the certificate of the authority; None for those that the system trusts.
-    tunnel
-        ``host:port`` of a tunnel to the endpoint; None for a direct connection.
-    """
+    """Address of a signal store."""
 
     host: str
     port: str
     cache: str
     user: str
+    """User of the cache with read permission."""
     region: str
     authority: str | None = None
+    """File with the certificate of the authority; None for those that the system trusts."""
     tunnel: str | None = None
+    """``host:port`` of a tunnel to the endpoint; None for a direct connection."""
 
     def environment(self) -> dict[str, str]:
         """Return the address as the variables of `runtime/signals/connection.py`."""
@@ -65,12 +56,8 @@ def store_address(
 ) -> StoreAddress:
     """Return the address from the stack's outputs.
 
-    Parameters
-    ----------
-    outputs
-        Outputs of the stack, including `STORE_OUTPUTS`.
-    authority, tunnel
-        Fields of `StoreAddress`.
+    outputs: Outputs of the stack, including `STORE_OUTPUTS`.
+    authority, tunnel: Fields of `StoreAddress`.
     """
     return StoreAddress(
         outputs[_HOST], outputs[_PORT], outputs[_CACHE], outputs[_READER], region, authority, tunnel
@@ -80,15 +67,7 @@ def store_address(
 def demand_signal(blueprint: Blueprint, signal: str) -> None:
     """Check that a blueprint has a signal store with this signal.
 
-    Parameters
-    ----------
-    signal
-        Name of a signal.
-
-    Raises
-    ------
-    UserError
-        If it has no store, or not this signal.
+    Raises UserError if it has no store, or not this signal.
     """
     section = blueprint.spec.signal_store
     if section is None:

@@ -13,49 +13,32 @@ Call = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class LetterChoice:
-    """Which dead letters are redriven, and how.
-
-    Parameters
-    ----------
-    reasons
-        Reasons of the dead letters; empty for all.
-    events
-        Whether events that the job could not read are sent again.
-    dry_run
-        Only count.
-    per_second
-        Most requests per second.
-    since_milliseconds
-        Leave out dead letters of before; milliseconds since 1970.
-    limit
-        Most dead letters to look at; None for all.
-    """
+    """Which dead letters are redriven, and how."""
 
     reasons: tuple[str, ...]
+    """Reasons of the dead letters; empty for all."""
     events: bool
+    """Whether events that the job could not read are sent again."""
     dry_run: bool
+    """Only count."""
     per_second: float
+    """Most requests per second."""
     since_milliseconds: int
+    """Leave out dead letters of before; milliseconds since 1970."""
     limit: int | None
+    """Most dead letters to look at; None for all."""
 
 
 @dataclass(slots=True)
 class RedriveReport:
-    """What became of dead letters.
-
-    Parameters
-    ----------
-    seen
-        Dead letters that were looked at.
-    counts
-        Number by reason and outcome.
-    failures
-        Messages of the first that failed.
-    """
+    """What became of dead letters."""
 
     seen: int = 0
+    """Dead letters that were looked at."""
     counts: dict[str, Counter[str]] = field(default_factory=dict)
+    """Number by reason and outcome."""
     failures: list[str] = field(default_factory=list)
+    """Messages of the first that failed."""
 
     @property
     def failed(self) -> int:
@@ -65,10 +48,7 @@ class RedriveReport:
     def document(self, *, dry_run: bool) -> dict[str, Any]:
         """Return the report as JSON.
 
-        Parameters
-        ----------
-        dry_run
-            Whether it only counted.
+        dry_run: Whether it only counted.
         """
         return {
             "dryRun": dry_run,
@@ -83,14 +63,9 @@ def redrive_letters(
 ) -> RedriveReport:
     """Redrive until all dead letters of now have been seen, or the limit is reached.
 
-    Parameters
-    ----------
-    call
-        Calls the function.
-    choice
-        Which dead letters.
-    progress
-        Told after each call.
+    call: Calls the function.
+    choice: Which dead letters.
+    progress: Told after each call.
     """
     report = RedriveReport()
     places: dict[str, Any] = {}

@@ -19,18 +19,7 @@ CALL_CONFIG: Final = Config(read_timeout=910, retries={"mode": "standard", "tota
 
 
 def streaming_job(blueprint: Blueprint, name: str) -> StreamingJob:
-    """Return a job of a blueprint.
-
-    Parameters
-    ----------
-    name
-        Name of the job.
-
-    Raises
-    ------
-    UserError
-        If the blueprint has no such job.
-    """
+    """Return a job of a blueprint. Raises UserError if the blueprint has no such job."""
     jobs = {job.name: job for job in blueprint.spec.streaming}
     if name not in jobs:
         allowed = ", ".join(jobs) or "none: the blueprint has no section `streaming`"
@@ -41,15 +30,8 @@ def streaming_job(blueprint: Blueprint, name: str) -> StreamingJob:
 def function_names(account: Account, platform: str) -> Mapping[str, Mapping[str, str]]:
     """Return the names of the functions of each job.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-
-    Raises
-    ------
-    UserError
-        If the stack is not deployed.
+    platform: `metadata.name`.
+    Raises UserError if the stack is not deployed.
     """
     outputs = stack_outputs(account, f"{platform}-Streaming", JOB_FUNCTIONS_OUTPUT)
     names: Mapping[str, Mapping[str, str]] = json.loads(outputs[JOB_FUNCTIONS_OUTPUT])
@@ -59,17 +41,8 @@ def function_names(account: Account, platform: str) -> Mapping[str, Mapping[str,
 def call_function(account: Account, name: str, event: Mapping[str, Any]) -> dict[str, Any]:
     """Call a function and return its answer.
 
-    Parameters
-    ----------
-    name
-        Name of the function.
-    event
-        What it is called with.
-
-    Raises
-    ------
-    UserError
-        If the function fails or AWS refuses the call. The message has the reason.
+    event: What it is called with.
+    Raises UserError if the function fails or AWS refuses the call. The message has the reason.
     """
     with readable_errors():
         answer = account.patient_client("lambda", CALL_CONFIG).invoke(

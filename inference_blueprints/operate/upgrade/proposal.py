@@ -27,62 +27,36 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class ClusterComponent:
-    """An add-on or a managed node group.
-
-    Parameters
-    ----------
-    version
-        Version of the add-on; Kubernetes version of nodes.
-    status
-        EKS's status, such as ``ACTIVE``.
-    """
+    """An add-on or a managed node group."""
 
     version: str
+    """Version of the add-on; Kubernetes version of nodes."""
     status: str
+    """EKS's status, such as ``ACTIVE``."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedCluster:
-    """A deployed cluster.
-
-    Parameters
-    ----------
-    name
-        Name of the cluster and of its platform.
-    version
-        Kubernetes version, such as ``1.35``.
-    status
-        EKS's status, such as ``ACTIVE``.
-    add_ons
-        Add-ons by name, of those that a platform can have.
-    nodegroups
-        Managed node groups by name.
-    """
+    """A deployed cluster."""
 
     name: str
+    """Name of the cluster and of its platform."""
     version: str
+    """Kubernetes version, such as ``1.35``."""
     status: str
+    """EKS's status, such as ``ACTIVE``."""
     add_ons: Mapping[str, ClusterComponent]
+    """Add-ons by name, of those that a platform can have."""
     nodegroups: Mapping[str, ClusterComponent]
+    """Managed node groups by name."""
 
 
 def deployed_cluster(account: Account, name: str, add_on_names: Collection[str]) -> DeployedCluster | None:
     """Describe the cluster of a platform.
 
-    Parameters
-    ----------
-    add_on_names
-        Add-ons that the platform has. Others of the cluster are left out.
-
-    Returns
-    -------
-    DeployedCluster or None
-        None if the platform has not been deployed.
-
-    Raises
-    ------
-    UserError
-        If AWS refuses to describe it, or the credentials are missing.
+    add_on_names: Add-ons that the platform has. Others of the cluster are left out.
+    Returns: None if the platform has not been deployed.
+    Raises UserError if AWS refuses to describe it, or the credentials are missing.
     """
     eks = account.client("eks")
     with readable_errors():
@@ -108,23 +82,11 @@ def deployed_cluster(account: Account, name: str, add_on_names: Collection[str])
 def compatible_add_on(account: Account, name: str, kubernetes: str, installed: str) -> str | None:
     """Return the version of an add-on for a version of Kubernetes.
 
-    Parameters
-    ----------
-    account
-        Account with the region of the platform.
-    installed
-        Installed version; it stays if it is compatible and newer than EKS's default.
-
-    Returns
-    -------
-    str or None
-        The newer one of EKS's default and the installed version; without either, the newest compatible one;
-        None if no version is compatible.
-
-    Raises
-    ------
-    UserError
-        If AWS refuses the request.
+    account: Account with the region of the platform.
+    installed: Installed version; it stays if it is compatible and newer than EKS's default.
+    Returns: The newer one of EKS's default and the installed version; without either, the newest compatible
+        one; None if no version is compatible.
+    Raises UserError if AWS refuses the request.
     """
     compatible: dict[str, bool] = {}
     with readable_errors():
@@ -143,38 +105,26 @@ def compatible_add_on(account: Account, name: str, kubernetes: str, installed: s
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An upgrade that has not been made.
-
-    Parameters
-    ----------
-    text
-        New text of the blueprint.
-    blueprint
-        The new blueprint with its releases.
-    account
-        Account of the platform.
-    cluster
-        Deployed cluster; None if there is none.
-    old_version
-        Present Kubernetes version: of the cluster, else of the lock, else of the blueprint.
-    add_ons
-        New version by deployed add-on; None if no version is compatible.
-    pools
-        Pools whose nodes are replaced if their image changes.
-    old, new
-        The present lock, None if there is none, and the new one.
-    """
+    """An upgrade that has not been made."""
 
     path: Path
     text: str
+    """New text of the blueprint."""
     blueprint: Blueprint
+    """The new blueprint with its releases."""
     account: Account
+    """Account of the platform."""
     cluster: DeployedCluster | None
+    """Deployed cluster; None if there is none."""
     old_version: str
+    """Present Kubernetes version: of the cluster, else of the lock, else of the blueprint."""
     add_ons: Mapping[str, str | None]
+    """New version by deployed add-on; None if no version is compatible."""
     pools: Sequence[str]
+    """Pools whose nodes are replaced if their image changes."""
     old: Lock | None
     new: Lock
+    """`old`, `new`: The present lock, None if there is none, and the new one."""
 
     @property
     def new_version(self) -> str:
@@ -194,13 +144,7 @@ class Proposal:
         return differences(running, self.new)
 
     def write(self) -> None:
-        """Write blueprint and lock.
-
-        Raises
-        ------
-        UserError
-            If a file cannot be written.
-        """
+        """Write blueprint and lock. Raises UserError if a file cannot be written."""
         write_text(self.path, self.text)
         write_text(lock_path(self.path), lock_text(self.new))
 
@@ -208,21 +152,11 @@ class Proposal:
 def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
     """Plan an upgrade; nothing is written.
 
-    Parameters
-    ----------
-    file
-        The user's own blueprint.
-    to
-        Kubernetes version; None for the one in the blueprint.
-    pools
-        Pools whose nodes are upgraded; the others are held. Empty for all.
-
-    Raises
-    ------
-    UserError
-        If the file is a shipped blueprint, or AWS refuses a request.
-    BlueprintError
-        If the blueprint or the lock has errors, or the new releases do not support the blueprint.
+    file: The user's own blueprint.
+    to: Kubernetes version; None for the one in the blueprint.
+    pools: Pools whose nodes are upgraded; the others are held. Empty for all.
+    Raises UserError if the file is a shipped blueprint, or AWS refuses a request. Raises BlueprintError if
+        the blueprint or the lock has errors, or the new releases do not support the blueprint.
     """
     path = own_file(file)
     locked = read_lock(lock_path(path))

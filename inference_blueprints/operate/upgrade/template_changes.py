@@ -21,10 +21,7 @@ CHECK = "templates"
 def template_changes(proposal: Proposal) -> Iterator[CheckResult]:
     """Compare the deployed templates with the proposed ones.
 
-    Raises
-    ------
-    UserError
-        If AWS refuses to return a template, or the proposed blueprint cannot be synthesised.
+    Raises UserError if AWS refuses to return a template, or the proposed blueprint cannot be synthesised.
     """
     if proposal.cluster is None:
         return

@@ -142,10 +142,7 @@ def held_pools(proposal: Proposal) -> Iterator[CheckResult]:
 def cluster_objects(proposal: Proposal) -> Iterator[CheckResult]:
     """Check for nodes that are too old, and for disruption budgets that block draining.
 
-    Raises
-    ------
-    KubectlFailed
-        If the API server does not answer, for example from outside a private network.
+    Raises KubectlFailed if the API server does not answer, for example from outside a private network.
     """
     if proposal.cluster is None:
         return

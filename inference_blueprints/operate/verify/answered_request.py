@@ -29,21 +29,11 @@ async def answered(
 ) -> Answer:
     """Send a request, and return what is read of its answer.
 
-    Parameters
-    ----------
-    base_url
-        Address of the endpoint, without ``/v1``.
-    path
-        Path of the request, such as ``/v1/embeddings``.
-    timeout_seconds
-        Maximum time of the answer.
-    read
-        Takes what is needed from the JSON of the answer. It may raise any error about its layout.
-
-    Raises
-    ------
-    ModelUnansweredError
-        If there is no answer, if its status is an error, or if ``read`` fails.
+    base_url: Address of the endpoint, without ``/v1``.
+    path: Path of the request, such as ``/v1/embeddings``.
+    timeout_seconds: Maximum time of the answer.
+    read: Takes what is needed from the JSON of the answer. It may raise any error about its layout.
+    Raises ModelUnansweredError if there is no answer, if its status is an error, or if ``read`` fails.
     """
     timeout = aiohttp.ClientTimeout(total=timeout_seconds)
     try:

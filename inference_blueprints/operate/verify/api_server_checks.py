@@ -19,15 +19,9 @@ _ASSUMED = ":assumed-role/"
 def look_in(platform: VerifiedPlatform, kubectl: ClusterReader) -> CheckResult:
     """Check access to the API server with a simple request.
 
-    Parameters
-    ----------
-    kubectl
-        Client of the cluster with the user's permissions.
-
-    Returns
-    -------
-    CheckResult
-        ``ok``, or an error with the missing access entry or permissions, or with where to run the command.
+    kubectl: Client of the cluster with the user's permissions.
+    Returns: ``ok``, or an error with the missing access entry or permissions, or with where to run the
+        command.
     """
     try:
         kubectl.run("get", "namespaces", _PATIENCE, "--output", "name")

@@ -29,21 +29,13 @@ _INSTANCE, _COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/compone
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """The pods of a platform's cluster.
-
-    Parameters
-    ----------
-    platform
-        The platform.
-    kubectl
-        Client of the cluster.
-    answer_seconds
-        Longest time of one answer.
-    """
+    """The pods of a platform's cluster."""
 
     platform: VerifiedPlatform
     kubectl: ClusterReader
+    """Client of the cluster."""
     answer_seconds: float = ANSWER_SECONDS
+    """Longest time of one answer."""
 
     def instances(self, deployment: DeploymentPlan) -> Instances:
         """Return the pods of a deployment by the name of their process."""

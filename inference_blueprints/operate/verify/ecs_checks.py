@@ -55,10 +55,7 @@ def steady_services(platform: VerifiedPlatform) -> Iterator[CheckResult]:
 def problem_of(service: EcsObject) -> str:
     """Return what is wrong with a service; empty if nothing is.
 
-    Parameters
-    ----------
-    service
-        As ECS describes it.
+    service: As ECS describes it.
     """
     primary = next((each for each in service["deployments"] if each["status"] == "PRIMARY"), None)
     state = primary.get("rolloutState", "COMPLETED") if primary else "COMPLETED"

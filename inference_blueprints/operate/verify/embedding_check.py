@@ -21,14 +21,9 @@ async def embeddings(
 ) -> CheckResult:
     """Check that an endpoint turns two inputs into two different vectors of the same length.
 
-    Parameters
-    ----------
-    base_url
-        Address of the endpoint, without ``/v1``.
-    label
-        Name in the message, such as ``vectors/main``.
-    timeout_seconds
-        Maximum time of the answer.
+    base_url: Address of the endpoint, without ``/v1``.
+    label: Name in the message, such as ``vectors/main``.
+    timeout_seconds: Maximum time of the answer.
     """
     body = {"model": model, "input": list(_INPUTS)}
     try:

@@ -39,32 +39,22 @@ _WORDS = ("river", "stone", "light", "paper", "green", "water", "house", "table"
 
 @dataclass(frozen=True, slots=True)
 class CheckedEndpoint:
-    """The endpoint that is checked.
-
-    Parameters
-    ----------
-    label
-        Name in messages, such as ``qwen3-8b/main``.
-    workers
-        Number of workers that can answer, over all roles that read prompts.
-    timeout_seconds
-        Maximum time of one answer.
-    """
+    """The endpoint that is checked."""
 
     label: str
+    """Name in messages, such as ``qwen3-8b/main``."""
     base_url: str
     model: Model
     workers: int
+    """Number of workers that can answer, over all roles that read prompts."""
     timeout_seconds: float = ANSWER_SECONDS
+    """Maximum time of one answer."""
 
 
 async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
     """Send a few requests to a model, one at a time.
 
-    Yields
-    ------
-    CheckResult
-        Results of the checks ``models``, ``tokens``, ``structured output``, ``prefix cache`` and
+    Yields: Results of the checks ``models``, ``tokens``, ``structured output``, ``prefix cache`` and
         ``objectives``; for an embedding model, of ``models`` and ``embeddings``; for a model that makes
         images, of ``models`` and ``images``.
     """

@@ -25,16 +25,10 @@ async def generated_images(
 ) -> CheckResult:
     """Check that an endpoint answers with as many images as the workload states.
 
-    Parameters
-    ----------
-    base_url
-        Address of the endpoint, without ``/v1``.
-    label
-        Name in the message, such as ``z-image-turbo/main``.
-    timeout_seconds
-        Maximum time of the answer.
-    images
-        The workload of the model.
+    base_url: Address of the endpoint, without ``/v1``.
+    label: Name in the message, such as ``z-image-turbo/main``.
+    timeout_seconds: Maximum time of the answer.
+    images: The workload of the model.
     """
     body = image_body(model, _PROMPT, images)
     try:

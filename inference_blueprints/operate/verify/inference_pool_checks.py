@@ -52,10 +52,7 @@ def members(running: RunningPlatform) -> Iterator[CheckResult]:
 def picks(running: RunningPlatform) -> Iterator[CheckResult]:
     """Check the metrics of each router: the workers in its pool, and the requests that it assigned.
 
-    Parameters
-    ----------
-    running
-        The platform, after requests to its models.
+    running: The platform, after requests to its models.
     """
     for deployment in _routed(running):
         pool = _pool(running, deployment)

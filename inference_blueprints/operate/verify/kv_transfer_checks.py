@@ -47,10 +47,7 @@ _FALL_BACKS: Mapping[KvTransfer, tuple[str, str]] = MappingProxyType(
 def transfer_back_ends(log: str) -> set[str]:
     """Return the NIXL back ends that a worker's log names, such as ``LIBFABRIC``.
 
-    Parameters
-    ----------
-    log
-        The worker's log from its start.
+    log: The worker's log from its start.
     """
     return {name for pattern in _NAMED for name in pattern.findall(log)}
 
@@ -58,12 +55,7 @@ def transfer_back_ends(log: str) -> set[str]:
 def judge(log: str, expected: str) -> Verdict:
     """Return whether a worker transfers KV cache only with the planned back end.
 
-    Parameters
-    ----------
-    log
-        The worker's log from its start.
-    expected
-        Back end such as ``LIBFABRIC``, which is RDMA over EFA; ``UCX`` on AWS is TCP.
+    expected: Back end such as ``LIBFABRIC``, which is RDMA over EFA; ``UCX`` on AWS is TCP.
     """
     found = transfer_back_ends(log)
     if not found:
@@ -92,10 +84,7 @@ def transferred(served: ServedPlatform) -> dict[str, Transferred]:
 def kv_transfer(served: ServedPlatform) -> Iterator[CheckResult]:
     """Check the workers' logs and transfer metrics of disaggregated deployments.
 
-    Parameters
-    ----------
-    served
-        The platform, after requests to its models, which cause the transfers.
+    served: The platform, after requests to its models, which cause the transfers.
     """
     for deployment in deployments_of(served):
         if deployment.kv_transfer is None:

@@ -10,10 +10,7 @@ from inference_blueprints.operate.verify.verified_platform import KubernetesObje
 def unready_reason(pod: KubernetesObject) -> str:
     """Return why a pod is not ready, according to the scheduler, its containers or its readiness gates.
 
-    Parameters
-    ----------
-    pod
-        The pod from the API server.
+    pod: The pod from the API server.
     """
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":

@@ -29,10 +29,7 @@ def answered(served: ServedPlatform) -> Mapping[str, Mapping[str, float]]:
 def requests(served: ServedPlatform) -> Iterator[CheckResult]:
     """Compare what the workers of each role received with the requests of these checks.
 
-    Parameters
-    ----------
-    served
-        The platform, after requests to its models.
+    served: The platform, after requests to its models.
     """
     for deployment in deployments_of(served):
         before, now = served.answered.get(deployment.release, {}), _counts(served, deployment)

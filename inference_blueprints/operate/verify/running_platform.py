@@ -14,18 +14,14 @@ from inference_blueprints.spec.types import Blueprint
 
 @dataclass(frozen=True, slots=True)
 class RunningPlatform:
-    """A platform with its API server.
-
-    Parameters
-    ----------
-    transferred, answered
-        Counters before the requests of the checks, as `ServedPlatform` describes them.
-    """
+    """A platform with its API server."""
 
     platform: VerifiedPlatform
     kubectl: ClusterReader
     transferred: Mapping[str, Transferred] = field(default_factory=dict)
     answered: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """`transferred`, `answered`: Counters before the requests of the checks, as `ServedPlatform` describes
+    them."""
 
     @property
     def blueprint(self) -> Blueprint:

@@ -19,24 +19,16 @@ ANSWER_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One running copy of a process of the plan: a pod, or a process on this machine.
-
-    Parameters
-    ----------
-    name
-        Its name, which is unique in its deployment.
-    process
-        Name of the process in the plan.
-    unready
-        Why it is not ready; empty if it is.
-    restarts
-        What was restarted in it, and why.
-    """
+    """One running copy of a process of the plan: a pod, or a process on this machine."""
 
     name: str
+    """Its name, which is unique in its deployment."""
     process: str
+    """Name of the process in the plan."""
     unready: str = ""
+    """Why it is not ready; empty if it is."""
     restarts: tuple[str, ...] = ()
+    """What was restarted in it, and why."""
 
     @property
     def is_ready(self) -> bool:
@@ -49,21 +41,14 @@ Instances = Mapping[str, Sequence[Instance]]
 
 @dataclass(frozen=True, slots=True)
 class ModelAddress:
-    """The address that callers of a model use.
-
-    Parameters
-    ----------
-    url
-        Base URL of the OpenAI API, ending in ``/v1``.
-    only_in_vpc
-        Whether it is out of reach outside a VPC.
-    command
-        Command that shows what is behind it; None if there is none.
-    """
+    """The address that callers of a model use."""
 
     url: str
+    """Base URL of the OpenAI API, ending in ``/v1``."""
     only_in_vpc: bool
+    """Whether it is out of reach outside a VPC."""
     command: str | None
+    """Command that shows what is behind it; None if there is none."""
 
 
 class ServingAccess(Protocol):
@@ -88,10 +73,7 @@ class ServingAccess(Protocol):
     def open_frontend(self, deployment: DeploymentPlan, instance: Instance) -> AbstractContextManager[str]:
         """Open a way to a frontend, and yield its URL without ``/v1``.
 
-        Raises
-        ------
-        KubectlFailed
-            If it cannot be reached.
+        Raises KubectlFailed if it cannot be reached.
         """
 
     def model_address(self, model: str) -> ModelAddress:
@@ -103,33 +85,23 @@ class ServingAccess(Protocol):
     def log_command(self, deployment: DeploymentPlan, instance: Instance | None, *words: str) -> str:
         """Return the command that shows the lines of a log that contain one of some words.
 
-        Parameters
-        ----------
-        instance
-            Whose log; None for all workers of the deployment.
-        words
-            Words in lower case.
+        instance: Whose log; None for all workers of the deployment.
+        words: Words in lower case.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Metrics of KV transfers of a deployment's workers.
-
-    Parameters
-    ----------
-    moved_bytes
-        Bytes that were transferred since the workers started.
-    failures
-        Failed transfers since then.
-    seconds, transfers
-        Time of all transfers, and their number; 0 if the engine does not report them.
-    """
+    """Metrics of KV transfers of a deployment's workers."""
 
     moved_bytes: float
+    """Bytes that were transferred since the workers started."""
     failures: float
+    """Failed transfers since then."""
     seconds: float = 0.0
     transfers: float = 0.0
+    """`seconds`, `transfers`: Time of all transfers, and their number; 0 if the engine does not report
+    them."""
 
 
 class ServedPlatform(Protocol):

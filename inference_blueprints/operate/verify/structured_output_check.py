@@ -33,14 +33,9 @@ async def structured_output(
 ) -> CheckResult:
     """Check that an answer follows the JSON schema of its request.
 
-    Parameters
-    ----------
-    base_url
-        Address of the endpoint, without ``/v1``.
-    label
-        Name in the message, such as ``qwen3-8b/main``.
-    timeout_seconds
-        Maximum time of the answer.
+    base_url: Address of the endpoint, without ``/v1``.
+    label: Name in the message, such as ``qwen3-8b/main``.
+    timeout_seconds: Maximum time of the answer.
     """
     body = {
         "model": model,

@@ -31,18 +31,12 @@ class ExpectedRelease:
 
 @dataclass(frozen=True, slots=True)
 class SynthesisedPlatform:
-    """All templates of a platform.
-
-    Parameters
-    ----------
-    templates
-        Templates by name of the stack.
-    releases
-        Releases by name.
-    """
+    """All templates of a platform."""
 
     templates: Mapping[str, Template]
+    """Templates by name of the stack."""
     releases: Mapping[str, ExpectedRelease]
+    """Releases by name."""
 
     @property
     def add_ons(self) -> frozenset[str]:
@@ -55,15 +49,8 @@ class SynthesisedPlatform:
 def assemble(name_or_path: str) -> SynthesisedPlatform:
     """Synthesise a blueprint.
 
-    Parameters
-    ----------
-    name_or_path
-        Name of a shipped blueprint, or path of a YAML file.
-
-    Raises
-    ------
-    UserError
-        If the blueprint cannot be synthesised.
+    name_or_path: Name of a shipped blueprint, or path of a YAML file.
+    Raises UserError if the blueprint cannot be synthesised.
     """
     with tempfile.TemporaryDirectory() as folder:
         synthesise(name_or_path, Path(folder))
@@ -73,10 +60,7 @@ def assemble(name_or_path: str) -> SynthesisedPlatform:
 def read_assembly(folder: Path) -> SynthesisedPlatform:
     """Read the output of ``cdk synth``.
 
-    Parameters
-    ----------
-    folder
-        The cloud assembly, including charts.
+    folder: The cloud assembly, including charts.
     """
     templates = {
         file.name.removesuffix(_TEMPLATE): json.loads(file.read_text(encoding="utf-8"))

@@ -65,15 +65,8 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
     Without usable credentials, nothing else is checked. Without the API server, the cluster is not checked,
     and each skipped check has a result.
 
-    Parameters
-    ----------
-    name_or_path
-        Name or path of the blueprint.
-
-    Raises
-    ------
-    UserError
-        If the blueprint cannot be synthesised.
+    name_or_path: Name or path of the blueprint.
+    Raises UserError if the blueprint cannot be synthesised.
     """
     account = Account(blueprint.spec.environment.region)
     now = datetime.now(UTC)
@@ -113,10 +106,7 @@ def _models_not_asked(blueprint: Blueprint) -> Iterator[CheckResult]:
 def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterator[CheckResult]:
     """Iterate over the results of all checks of a platform's cluster.
 
-    Parameters
-    ----------
-    kubectl
-        Client of the cluster with the user's permissions.
+    kubectl: Client of the cluster with the user's permissions.
     """
     opened = api_server_checks.look_in(platform, kubectl)
     yield opened
@@ -135,19 +125,10 @@ def counted(running: RunningPlatform) -> RunningPlatform:
 def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str) -> list[CheckResult]:
     """Check one endpoint at any address: tokens, cache hits and objectives.
 
-    Parameters
-    ----------
-    blueprint
-        Blueprint with the model's workload and objectives.
-    model_name
-        Model of the blueprint; None if it has exactly one.
-    endpoint
-        Address such as ``http://127.0.0.1:8000``, with or without ``/v1``.
-
-    Raises
-    ------
-    UserError
-        If the blueprint has no such model, or several and none is named.
+    blueprint: Blueprint with the model's workload and objectives.
+    model_name: Model of the blueprint; None if it has exactly one.
+    endpoint: Address such as ``http://127.0.0.1:8000``, with or without ``/v1``.
+    Raises UserError if the blueprint has no such model, or several and none is named.
     """
     names = [model.name for model in blueprint.spec.models]
     if model_name is None and len(names) > 1:

@@ -30,26 +30,17 @@ class ClusterReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPlatform:
-    """A platform that was deployed.
-
-    Parameters
-    ----------
-    blueprint, plan
-        The blueprint and its plan.
-    assembly
-        The blueprint's present templates.
-    name_or_path
-        Name or path of the blueprint, for commands.
-    now
-        Time of the checks, with a time zone.
-    """
+    """A platform that was deployed."""
 
     account: Account
     blueprint: Blueprint
     plan: ServingPlan
     assembly: SynthesisedPlatform
+    """The blueprint's present templates."""
     name_or_path: str
+    """Name or path of the blueprint, for commands."""
     now: datetime
+    """Time of the checks, with a time zone."""
 
     @property
     def name(self) -> str:
@@ -73,10 +64,7 @@ class VerifiedPlatform:
 def condition(kubernetes_object: KubernetesObject, name: str) -> KubernetesObject:
     """Return a condition of an object's status; empty if it has none of this name.
 
-    Parameters
-    ----------
-    kubernetes_object
-        The object from the API server.
+    kubernetes_object: The object from the API server.
     """
     conditions = kubernetes_object.get("status", {}).get("conditions", [])
     return next((each for each in conditions if each["type"] == name), {})
@@ -85,9 +73,6 @@ def condition(kubernetes_object: KubernetesObject, name: str) -> KubernetesObjec
 def holds(kubernetes_object: KubernetesObject, name: str) -> bool:
     """Whether a condition is true.
 
-    Parameters
-    ----------
-    kubernetes_object
-        As the API server holds it.
+    kubernetes_object: As the API server holds it.
     """
     return condition(kubernetes_object, name).get("status") == "True"

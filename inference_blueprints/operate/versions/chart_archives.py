@@ -20,42 +20,23 @@ _OCI = "oci://"
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A chart on this machine.
-
-    Parameters
-    ----------
-    digest
-        Digest of the archive.
-    is_new
-        Whether this call downloaded it.
-    """
+    """A chart on this machine."""
 
     chart: Chart
     path: Path
     digest: str
     is_new: bool
+    """Whether this call downloaded it."""
 
 
 def fetch(charts: Mapping[str, Chart], folder: Path) -> list[Archive]:
     """Download charts into a folder; archives with the right digest stay.
 
-    Parameters
-    ----------
-    charts
-        Charts from repositories, by name.
-    folder
-        Folder for the archives; created if it is missing.
-
-    Returns
-    -------
-    list of Archive
-        In the order of the charts.
-
-    Raises
-    ------
-    UserError
-        If charts cannot be downloaded or have another digest than the pinned one. The message names each; the
-        other charts are in the folder.
+    charts: Charts from repositories, by name.
+    folder: Folder for the archives; created if it is missing.
+    Returns: In the order of the charts.
+    Raises UserError if charts cannot be downloaded or have another digest than the pinned one. The message
+        names each; the other charts are in the folder.
     """
     archives, failures = [], []
     for chart in charts.values():

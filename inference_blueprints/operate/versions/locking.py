@@ -21,15 +21,8 @@ _IDENTITY_BYTES = 16
 def own_file(name_or_path: str) -> Path:
     """Return the file of a user's own blueprint, which can have a lock.
 
-    Parameters
-    ----------
-    name_or_path
-        Name or path from the user.
-
-    Raises
-    ------
-    UserError
-        If it is one of the shipped blueprints, which have no locks.
+    name_or_path: Name or path from the user.
+    Raises UserError if it is one of the shipped blueprints, which have no locks.
     """
     path = find(name_or_path)
     if is_shipped(path):
@@ -64,15 +57,8 @@ def keep_lock(loaded: LoadedBlueprint, path: Path) -> list[Change]:
 
     A shipped blueprint has no lock, and nothing is written.
 
-    Returns
-    -------
-    list of Change
-        New pins, and pins that are no longer used; if it is empty, nothing was written.
-
-    Raises
-    ------
-    UserError
-        If the lock cannot be written.
+    Returns: New pins, and pins that are no longer used; if it is empty, nothing was written.
+    Raises UserError if the lock cannot be written.
     """
     if is_shipped(path):
         return []
@@ -86,15 +72,8 @@ def keep_lock(loaded: LoadedBlueprint, path: Path) -> list[Change]:
 def kept_lock(path: Path) -> Lock | None:
     """Return the lock next to a blueprint; None if there is none.
 
-    Parameters
-    ----------
-    path
-        The blueprint's file.
-
-    Raises
-    ------
-    BlueprintError
-        If it does not have the format of a lock.
+    path: The blueprint's file.
+    Raises BlueprintError if it does not have the format of a lock.
     """
     found = read_lock(lock_path(path))
     return found.lock if found else None

@@ -42,12 +42,8 @@ _VOLUME: Final = "artefacts"
 def artefact_containers(process: Process, user: str) -> tuple[RenderedContainer, ...]:
     """Return the containers in the order of their start; none for a worker that keeps nothing.
 
-    Parameters
-    ----------
-    process
-        The worker.
-    user
-        User and group of its engine.
+    process: The worker.
+    user: User and group of its engine.
     """
     kept = process.artefacts
     if kept is None:

@@ -22,30 +22,20 @@ _MOST_PROVIDERS, _FARGATE_PROVIDERS = 20, 2
 
 @dataclass(frozen=True, slots=True)
 class EcsLimit:
-    """Something that ECS refuses, or that has another effect there.
-
-    Parameters
-    ----------
-    name
-        Name for tests and the conformance suite.
-    setting
-        The keys, as the docs name them.
-    reason
-        Why, with the document or issue that says so.
-    instead
-        What to do.
-    places
-        Returns the places in a blueprint that it is about.
-    severity
-        ``error`` refuses the blueprint, ``warning`` says that something differs.
-    """
+    """Something that ECS refuses, or that has another effect there."""
 
     name: str
+    """Name for tests and the conformance suite."""
     setting: str
+    """The keys, as the docs name them."""
     reason: str
+    """Why, with the document or issue that says so."""
     instead: str
+    """What to do."""
     places: Callable[[Blueprint], Iterator[Path]]
+    """Returns the places in a blueprint that it is about."""
     severity: Literal["error", "warning"] = "error"
+    """``error`` refuses the blueprint, ``warning`` says that something differs."""
 
     @property
     def message(self) -> str:

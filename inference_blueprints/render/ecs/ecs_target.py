@@ -46,10 +46,7 @@ _FRONTEND_PATH = "/live"
 def unrenderable_findings(plan: ServingPlan) -> Iterator[Finding]:
     """Yield what cannot be rendered.
 
-    Parameters
-    ----------
-    plan
-        The plan of a blueprint without errors.
+    plan: The plan of a blueprint without errors.
     """
     for index, model in enumerate(plan.models):
         for place, deployment in enumerate(model.deployments):
@@ -61,12 +58,8 @@ def unrenderable_findings(plan: ServingPlan) -> Iterator[Finding]:
 def size_findings(index: int, rendered: RenderedDeployment) -> Iterator[Finding]:
     """Yield a finding for each task definition that is too large.
 
-    Parameters
-    ----------
-    index
-        Index of the model in the blueprint.
-    rendered
-        One of its deployments.
+    index: Index of the model in the blueprint.
+    rendered: One of its deployments.
     """
     for service in rendered.services:
         size = len(json.dumps(to_register(service.task, _REFERENCES)).encode())
@@ -83,14 +76,9 @@ def capacity_findings(
 ) -> Iterator[Finding]:
     """Yield warnings for each pool of Managed Instances.
 
-    Parameters
-    ----------
-    capacities
-        What runs each pool, in the order of the blueprint.
-    observed
-        Whether the blueprint has `observability`.
-    health
-        Whether the blueprint has `gpuHealth`.
+    capacities: What runs each pool, in the order of the blueprint.
+    observed: Whether the blueprint has `observability`.
+    health: Whether the blueprint has `gpuHealth`.
     """
     for place, capacity in enumerate(capacities):
         if capacity.kind == "managed":
@@ -129,12 +117,7 @@ def _floor_findings(process: Process, path: Path) -> Iterator[Finding]:
 class EcsTarget(Target[RenderedDeployment]):
     """Renders deployments as services.
 
-    Parameters
-    ----------
-    blueprint
-        A blueprint for ECS.
-    plan
-        Its serving plan.
+    blueprint: A blueprint for ECS.
     """
 
     def __init__(self, blueprint: Blueprint, plan: ServingPlan) -> None:
@@ -155,10 +138,7 @@ class EcsTarget(Target[RenderedDeployment]):
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
         """Yield a finding for each part of a blueprint that cannot run on ECS, or has no effect there.
 
-        Parameters
-        ----------
-        blueprint
-            A blueprint that may have holes.
+        blueprint: A blueprint that may have holes.
         """
         yield from limits_of(blueprint)
 
@@ -166,10 +146,7 @@ class EcsTarget(Target[RenderedDeployment]):
     def planned_findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
         """Yield a finding for each part of the plan that cannot run on ECS, or differs there.
 
-        Parameters
-        ----------
-        blueprint
-            A blueprint without errors and holes.
+        blueprint: A blueprint without errors and holes.
         """
         plan = build_plan(blueprint)
         found = list(unrenderable_findings(plan))
@@ -187,10 +164,7 @@ class EcsTarget(Target[RenderedDeployment]):
     def render(self, model: ModelPlan) -> tuple[RenderedDeployment, ...]:
         """Return the services of each deployment, in the order of the plan.
 
-        Raises
-        ------
-        ValueError
-            If a process cannot run on ECS: `validate` reports it before.
+        Raises ValueError if a process cannot run on ECS: `validate` reports it before.
         """
         return tuple(self._deployment(each) for each in model.deployments)
 

@@ -30,26 +30,12 @@ _STOP_SECONDS: Final = 15
 
 
 def gpu_metrics_service(pool: str) -> str:
-    """Return the name of the service of a pool.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
-    """
+    """Return the name of the service of a pool."""
     return f"{_SERVICE}-{pool}"
 
 
 def gpu_metrics_tags(platform: str, pool: str) -> Mapping[str, str]:
-    """Return the tags by which Prometheus finds the tasks of a pool.
-
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    pool
-        Name of the pool.
-    """
+    """Return the tags by which Prometheus finds the tasks of a pool."""
     return {
         LABEL_TAGS["platform"]: platform,
         LABEL_TAGS["pool"]: pool,
@@ -61,10 +47,7 @@ def gpu_metrics_tags(platform: str, pool: str) -> Mapping[str, str]:
 def gpu_metrics_task(platform: str) -> RenderedTask:
     """Return the task, which is the same on every pool.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform and of its cluster.
+    platform: Name of the platform and of its cluster.
     """
     container = RenderedContainer(
         name=MAIN_CONTAINER,

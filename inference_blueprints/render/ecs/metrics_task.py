@@ -61,13 +61,7 @@ _STOP_SECONDS: Final = 60
 
 
 def metrics_log_group(platform: str) -> str:
-    """Return the name of the task's log group. The publisher's lines in it become metrics.
-
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    """
+    """Return the name of the task's log group. The publisher's lines in it become metrics."""
     return f"/inference-blueprints/{platform}/metrics"
 
 
@@ -82,20 +76,11 @@ def metrics_task(
 ) -> RenderedTask:
     """Return the task.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform and of its cluster.
-    plan
-        Its serving plan.
-    rules
-        Content of the file of recording rules.
-    gpu_metrics
-        Whether hosts run the exporter of GPU metrics.
-    traces
-        Whether the agent receives the traces of other tasks.
-    region
-        Region of the platform, which may be a reference.
+    platform: Name of the platform and of its cluster.
+    rules: Content of the file of recording rules.
+    gpu_metrics: Whether hosts run the exporter of GPU metrics.
+    traces: Whether the agent receives the traces of other tasks.
+    region: Region of the platform, which may be a reference.
     """
     jobs = (SERVING_JOB, GPU_JOB) if gpu_metrics else (SERVING_JOB,)
     return RenderedTask(

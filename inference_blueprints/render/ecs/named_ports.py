@@ -12,10 +12,7 @@ from inference_contracts.task_start import PORTS_OF_TASK, port_reference
 def port_positions(ports: Sequence[EnginePort]) -> dict[str, int]:
     """Return the position of each port in the block of a task. Ports in a row have positions in a row.
 
-    Raises
-    ------
-    ValueError
-        If they do not fit into a block.
+    Raises ValueError if they do not fit into a block.
     """
     positions: dict[str, int] = {}
     free = 0
@@ -30,10 +27,8 @@ def port_positions(ports: Sequence[EnginePort]) -> dict[str, int]:
 def named_arguments(arguments: Sequence[str], ports: Sequence[EnginePort]) -> tuple[str, ...]:
     """Return the arguments with a name in place of each number.
 
-    Raises
-    ------
-    ValueError
-        If an argument does not have the number that it should: two workers would take the same port.
+    Raises ValueError if an argument does not have the number that it should: two workers would take the same
+    port.
     """
     words = list(arguments)
     for port in ports:

@@ -89,24 +89,16 @@ _NODE, _NODE_PARTS = "/node", ("locks", "complete")
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """Where the tasks of a platform run.
-
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    computes
-        What runs the hosts of each pool.
-    efa_devices
-        EFA interfaces of each host of a pool. 0 without EFA.
-    neuron_hosts
-        The hosts of each pool with Neuron devices.
-    """
+    """Where the tasks of a platform run."""
 
     platform: str
+    """`metadata.name`."""
     computes: Mapping[str, Compute]
+    """What runs the hosts of each pool."""
     efa_devices: Mapping[str, int]
+    """EFA interfaces of each host of a pool. 0 without EFA."""
     neuron_hosts: Mapping[str, NeuronHosts]
+    """The hosts of each pool with Neuron devices."""
 
 
 def deployment_tasks(deployment: DeploymentPlan, place: TaskPlace) -> tuple[RenderedTask, ...]:
@@ -115,10 +107,7 @@ def deployment_tasks(deployment: DeploymentPlan, place: TaskPlace) -> tuple[Rend
     Workers of one configuration find each other under one name, and those of the next one do not mix with
     them: Dynamo's frontend refuses workers whose configuration differs from that of the first.
 
-    Raises
-    ------
-    ValueError
-        If a process cannot run on ECS: `validate` reports it before.
+    Raises ValueError if a process cannot run on ECS: `validate` reports it before.
     """
     tasks = [
         _worker(deployment, process, place) if process.is_worker else _frontend(deployment, process, place)
@@ -280,10 +269,8 @@ def _server_task(deployment: DeploymentPlan, process: Process, place: TaskPlace)
 
     The load balancer reaches and checks it. Its metrics have a fixed port, which a tag of its service names.
 
-    Raises
-    ------
-    ValueError
-        If it needs a program of ours: one that it starts with, or one that prepares its weights.
+    Raises ValueError if it needs a program of ours: one that it starts with, or one that prepares its
+    weights.
     """
     sizes, environment = process.resources, server_environment(process.environment)
     if process is not deployment.entry_point or process.node_cache or process.awaits_weights:

@@ -9,18 +9,12 @@ from inference_blueprints.serving.types import Rollout
 
 @dataclass(frozen=True, slots=True)
 class RolloutPercents:
-    """Limits in percent of the wanted number of tasks.
-
-    Parameters
-    ----------
-    minimum_healthy
-        Tasks that stay. ECS rounds their number up.
-    maximum
-        Tasks that may exist. ECS rounds their number down.
-    """
+    """Limits in percent of the wanted number of tasks."""
 
     minimum_healthy: int
+    """Tasks that stay. ECS rounds their number up."""
     maximum: int
+    """Tasks that may exist. ECS rounds their number down."""
 
 
 def rollout_percents(rollout: Rollout, replicas: int) -> RolloutPercents:
@@ -34,12 +28,8 @@ def rollout_percents(rollout: Rollout, replicas: int) -> RolloutPercents:
     starts others, also on a host that drains (Amazon ECS Developer Guide, "Draining Amazon ECS container
     instances").
 
-    Parameters
-    ----------
-    rollout
-        Tasks that may be missing, and extra ones.
-    replicas
-        Wanted number of tasks.
+    rollout: Tasks that may be missing, and extra ones.
+    replicas: Wanted number of tasks.
     """
     most = replicas + rollout.max_surge
     maximum = -(-100 * most // replicas)

@@ -29,21 +29,14 @@ class FloorScheduleError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledFloor:
-    """A scheduled action that sets the smallest number of tasks.
-
-    Parameters
-    ----------
-    schedule
-        Expression in AWS' form: minute, hour, day of month, month, day of week and year.
-    time_zone
-        IANA name of its time zone.
-    least
-        Smallest number of tasks from then on.
-    """
+    """A scheduled action that sets the smallest number of tasks."""
 
     schedule: str
+    """Expression in AWS' form: minute, hour, day of month, month, day of week and year."""
     time_zone: str
+    """IANA name of its time zone."""
     least: int
+    """Smallest number of tasks from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +49,9 @@ class _Window:
 def scheduled_floors(floors: Sequence[ReplicaFloor], least: int) -> tuple[ScheduledFloor, ...]:
     """Return the actions that keep the highest open floor.
 
-    Parameters
-    ----------
-    floors
-        Floors of a role, whose expressions are valid.
-    least
-        Smallest number of tasks while no floor holds.
-
-    Raises
-    ------
-    FloorScheduleError
-        If scheduled actions cannot do it.
+    floors: Floors of a role, whose expressions are valid.
+    least: Smallest number of tasks while no floor holds.
+    Raises FloorScheduleError if scheduled actions cannot do it.
     """
     if not floors:
         return ()

@@ -24,66 +24,41 @@ _SCALE_OUT_COOLDOWN_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedLoad:
-    """A load that a target tracking policy follows.
-
-    Parameters
-    ----------
-    name
-        Name within the role.
-    dimensions
-        Dimensions of the metric `scale_metrics.LOAD`.
-    target
-        Value to keep.
-    why
-        A sentence that explains it.
-    """
+    """A load that a target tracking policy follows."""
 
     name: str
+    """Name within the role."""
     dimensions: Mapping[str, str]
+    """Dimensions of the metric `scale_metrics.LOAD`."""
     target: float
+    """Value to keep."""
     why: str
+    """A sentence that explains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceScaling:
-    """The range of a service's tasks, and how their number moves within it.
-
-    Parameters
-    ----------
-    least, most
-        Smallest and largest number of tasks.
-    loads
-        Loads that policies follow.
-    floors
-        Smallest numbers by schedule, in the order in which they are defined.
-    scale_in_cooldown_seconds, scale_out_cooldown_seconds
-        Time after which a policy removes, or adds, tasks again.
-    """
+    """The range of a service's tasks, and how their number moves within it."""
 
     least: int
     most: int
+    """`least`, `most`: Smallest and largest number of tasks."""
     loads: tuple[TrackedLoad, ...]
+    """Loads that policies follow."""
     floors: tuple[ScheduledFloor, ...]
+    """Smallest numbers by schedule, in the order in which they are defined."""
     scale_in_cooldown_seconds: int
     scale_out_cooldown_seconds: int
+    """`scale_in_cooldown_seconds`, `scale_out_cooldown_seconds`: Time after which a policy removes, or adds,
+    tasks again."""
 
 
 def service_scaling(platform: str, release: str, process: Process) -> ServiceScaling | None:
     """Return how a process scales. None if its number is fixed.
 
-    Parameters
-    ----------
-    platform
-        Name of the platform.
-    release
-        Name of its release.
-    process
-        A process of the plan.
-
-    Raises
-    ------
-    FloorScheduleError
-        If Application Auto Scaling cannot keep its floors; `validate` reports it before.
+    process: A process of the plan.
+    Raises FloorScheduleError if Application Auto Scaling cannot keep its floors; `validate` reports it
+        before.
     """
     scaling = process.scaling
     if scaling is None:
@@ -108,13 +83,7 @@ def service_scaling(platform: str, release: str, process: Process) -> ServiceSca
 
 
 def published_roles(plan: ServingPlan) -> tuple[PublishedRole, ...]:
-    """Return the elastic roles of a platform, whose loads are published.
-
-    Parameters
-    ----------
-    plan
-        Its serving plan.
-    """
+    """Return the elastic roles of a platform, whose loads are published."""
     return tuple(_roles(plan))
 
 

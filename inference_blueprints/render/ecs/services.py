@@ -13,96 +13,62 @@ from inference_blueprints.serving.types import Role
 
 @dataclass(frozen=True, slots=True)
 class ProviderShare:
-    """A capacity provider of a service, and its part of the tasks.
-
-    Parameters
-    ----------
-    provider
-        Its name.
-    base
-        Tasks that it runs first.
-    weight
-        Its part of all others.
-    """
+    """A capacity provider of a service, and its part of the tasks."""
 
     provider: str
+    """Its name."""
     base: int
+    """Tasks that it runs first."""
     weight: int
+    """Its part of all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedService:
-    """The service of one process.
-
-    Parameters
-    ----------
-    name
-        Name of the service, unique in the cluster.
-    process, role
-        Name and role of the process in the plan.
-    compute
-        What runs its tasks.
-    pool
-        Pool of its hosts. None on Fargate.
-    strategy
-        Capacity providers.
-    tasks
-        Number of tasks. None if it follows the load, so that a deployment does not reset it.
-    scaling
-        How the number follows the load. None if it is fixed.
-    percents
-        Tasks during a deployment.
-    grace_seconds
-        Time for which failed checks of a new task do not count: that of loading the model.
-    drain_seconds
-        Longest time that the load balancer waits for the requests of a task that stops. None for a service
-        that it does not reach.
-    entry_port
-        Port to which the load balancer sends requests. None for a service that it does not reach.
-    health_path
-        Path that the load balancer checks. None for a service that it does not reach.
-    packed
-        Whether tasks fill one host after the other.
-    awaits_weights
-        Release of the copy of the weights that must be complete before a task starts. None if none must.
-    tags
-        Labels of its metrics by tag, which its tasks inherit.
-    task
-        Task definition.
-    """
+    """The service of one process."""
 
     name: str
+    """Name of the service, unique in the cluster."""
     process: str
     role: Role
+    """`process`, `role`: Name and role of the process in the plan."""
     compute: Compute
+    """What runs its tasks."""
     pool: str | None
+    """Pool of its hosts. None on Fargate."""
     strategy: tuple[ProviderShare, ...]
+    """Capacity providers."""
     tasks: int | None
+    """Number of tasks. None if it follows the load, so that a deployment does not reset it."""
     scaling: ServiceScaling | None
+    """How the number follows the load. None if it is fixed."""
     percents: RolloutPercents
+    """Tasks during a deployment."""
     grace_seconds: int
+    """Time for which failed checks of a new task do not count: that of loading the model."""
     drain_seconds: int | None
+    """Longest time that the load balancer waits for the requests of a task that stops. None for a service
+    that it does not reach."""
     entry_port: int | None
+    """Port to which the load balancer sends requests. None for a service that it does not reach."""
     health_path: str | None
+    """Path that the load balancer checks. None for a service that it does not reach."""
     packed: bool
+    """Whether tasks fill one host after the other."""
     awaits_weights: str | None
+    """Release of the copy of the weights that must be complete before a task starts. None if none must."""
     tags: Mapping[str, str]
+    """Labels of its metrics by tag, which its tasks inherit."""
     task: RenderedTask
+    """Task definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedDeployment:
-    """The services of a deployment. The entry point comes first.
-
-    Parameters
-    ----------
-    release
-        Name of the deployment in the platform.
-    services
-        Its services.
-    """
+    """The services of a deployment. The entry point comes first."""
 
     release: str
+    """Name of the deployment in the platform."""
     services: tuple[RenderedService, ...]
 
     @property

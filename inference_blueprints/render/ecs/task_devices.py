@@ -21,24 +21,15 @@ _VOLUME, _LOCKS = "neuron", "/neuron"
 
 @dataclass(frozen=True, slots=True)
 class NeuronHosts:
-    """The hosts of a pool with Neuron devices, which are all alike: `validate` refuses others.
-
-    Parameters
-    ----------
-    devices
-        Devices of a host.
-    cores
-        Logical cores of a device.
-    variable
-        Variable with the cores of a server.
-    vcpus
-        vCPUs of a host.
-    """
+    """The hosts of a pool with Neuron devices, which are all alike: `validate` refuses others."""
 
     devices: int
     cores: int
+    """Logical cores of a device."""
     variable: str
+    """Variable with the cores of a server."""
     vcpus: int
+    """vCPUs of a host."""
 
     def part(self, process: Process) -> NeuronPart | None:
         """Return the part of a host that a worker takes when it starts; None for one without devices."""
@@ -62,10 +53,7 @@ class NeuronHosts:
 def neuron_hosts(pool: Pool) -> NeuronHosts | None:
     """Return the hosts of a pool; None if they have no Neuron devices, or AWS documents no server for them.
 
-    Parameters
-    ----------
-    pool
-        A pool without errors.
+    pool: A pool without errors.
     """
     known = pool.types[0]
     route = neuron_route(known.accelerator) if known.accelerator else None
@@ -82,10 +70,7 @@ def gpus(process: Process) -> int:
 def efa_devices(count: int) -> tuple[str, ...]:
     """Return the devices of the EFA interfaces of a host.
 
-    Parameters
-    ----------
-    count
-        Number of them.
+    count: Number of them.
     """
     return tuple(f"/dev/infiniband/uverbs{index}" for index in range(count))
 

@@ -38,30 +38,20 @@ _CONNECT_SECONDS = 600
 
 @dataclass(frozen=True, slots=True)
 class TaskEnvironment:
-    """The variables of a container.
-
-    Parameters
-    ----------
-    values
-        Variables by name.
-    address
-        Names of variables that get the address of the task.
-    files
-        Files to write, by path.
-    """
+    """The variables of a container."""
 
     values: Mapping[str, TaskValue]
+    """Variables by name."""
     address: tuple[str, ...] = ()
+    """Names of variables that get the address of the task."""
     files: Mapping[str, str] | None = None
+    """Files to write, by path."""
 
 
 def planned_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironment:
     """Return the plan's variables in the form of a task.
 
-    Raises
-    ------
-    ValueError
-        If a variable is the address of another process: Dynamo's processes find each other.
+    Raises ValueError if a variable is the address of another process: Dynamo's processes find each other.
     """
     values: dict[str, TaskValue] = {}
     address: list[str] = []
@@ -86,10 +76,7 @@ def planned_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironm
 def server_environment(planned: Mapping[str, EnvironmentValue]) -> TaskEnvironment:
     """Return the variables of an engine's own server, which discovers nothing.
 
-    Parameters
-    ----------
-    planned
-        The plan's variables.
+    planned: The plan's variables.
     """
     own = planned_environment(planned)
     return TaskEnvironment({**_CACHES, **own.values}, own.address, own.files)
@@ -103,14 +90,8 @@ def serving_environment(
     Its address is also that of the events it publishes. The variables of discovery are those of
     ``lib/runtime`` of ai-dynamo/dynamo 1.6.1 (``transports/etcd``, ``config``).
 
-    Parameters
-    ----------
-    planned
-        The plan's variables.
-    platform
-        `metadata.name`.
-    release
-        Name of the deployment, whose certificate it shows to the discovery store.
+    platform: `metadata.name`.
+    release: Name of the deployment, whose certificate it shows to the discovery store.
     """
     own = planned_environment(planned)
     values: dict[str, TaskValue] = {

@@ -20,10 +20,7 @@ _LOADER = LOADER.format(text=f'os.environ.pop("{TASK_PROGRAM}")')
 def task_program(module: str) -> str:
     """Return the value of the variable: the same for the same files, so that it changes no task needlessly.
 
-    Parameters
-    ----------
-    module
-        The module that the container runs: ``task_start``, also for its health check, or
+    module: The module that the container runs: ``task_start``, also for its health check, or
         ``task_start.node_fill``. ``task_targets`` needs an image with boto3.
     """
     return packed_program(module)
@@ -32,10 +29,7 @@ def task_program(module: str) -> str:
 def program_arguments(module: str, *words: str) -> tuple[str, ...]:
     """Return what follows `PROGRAM_ENTRY_POINT` in a container that runs one of our programs.
 
-    Parameters
-    ----------
-    module, words
-        Those of `program_command`.
+    module, words: Those of `program_command`.
     """
     return tuple(program_command(module, *words)[len(PROGRAM_ENTRY_POINT) :])
 
@@ -43,11 +37,7 @@ def program_arguments(module: str, *words: str) -> tuple[str, ...]:
 def program_command(module: str, *words: str) -> list[str]:
     """Return the words of a process that runs one of our programs.
 
-    Parameters
-    ----------
-    module
-        ``task_start``, ``task_start.live_check`` or ``task_start.node_fill``.
-    words
-        Its arguments.
+    module: ``task_start``, ``task_start.live_check`` or ``task_start.node_fill``.
+    words: Its arguments.
     """
     return [*PROGRAM_ENTRY_POINT, "-c", _LOADER, module, *words]

@@ -27,44 +27,26 @@ _LOG_BUFFER = "25m"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReferences:
-    """What the stacks know, and a rendered task only names.
-
-    Parameters
-    ----------
-    region
-        Region of the logs.
-    task_role_arn
-        Role of the programs. None for programs that call nothing of AWS.
-    execution_role_arn
-        Role with which ECS pulls images, reads secrets and writes logs.
-    discovery_secret
-        Returns ``valueFrom`` of a key of the secret for the discovery store.
-    weights_bucket, kv_cache_bucket
-        Names of the buckets. None if the model has none.
-    """
+    """What the stacks know, and a rendered task only names."""
 
     region: str
+    """Region of the logs."""
     task_role_arn: str | None
+    """Role of the programs. None for programs that call nothing of AWS."""
     execution_role_arn: str
+    """Role with which ECS pulls images, reads secrets and writes logs."""
     discovery_secret: Callable[[str], str]
+    """Returns ``valueFrom`` of a key of the secret for the discovery store."""
     weights_bucket: str | None = None
     kv_cache_bucket: str | None = None
+    """`weights_bucket`, `kv_cache_bucket`: Names of the buckets. None if the model has none."""
 
 
 def to_register(task: RenderedTask, references: TaskReferences) -> dict[str, Any]:
     """Return the request that registers a task definition.
 
-    Parameters
-    ----------
-    task
-        The task.
-    references
-        ARNs and names, which may be references of CloudFormation.
-
-    Raises
-    ------
-    ValueError
-        If a container reads a bucket that the model does not have.
+    references: ARNs and names, which may be references of CloudFormation.
+    Raises ValueError if a container reads a bucket that the model does not have.
     """
     sizes = {"cpu": task.cpu_units, "memory": task.memory_mib}
     storage = {"sizeInGiB": task.ephemeral_storage_gib} if task.ephemeral_storage_gib else None

@@ -27,15 +27,10 @@ Condition = Literal["START", "COMPLETE", "SUCCESS", "HEALTHY"]
 
 @dataclass(frozen=True, slots=True)
 class DiscoverySecret:
-    """A variable with a certificate or the key for the discovery store.
-
-    Parameters
-    ----------
-    key
-        Key in the secret: one of the values of ``discovery_secret_keys``.
-    """
+    """A variable with a certificate or the key for the discovery store."""
 
     key: str
+    """Key in the secret: one of the values of ``discovery_secret_keys``."""
 
 
 TaskValue = str | SecretValue | WeightsBucket | KvCacheBucket | DiscoverySecret
@@ -43,18 +38,12 @@ TaskValue = str | SecretValue | WeightsBucket | KvCacheBucket | DiscoverySecret
 
 @dataclass(frozen=True, slots=True)
 class TaskVolume:
-    """A folder that containers of a task mount.
-
-    Parameters
-    ----------
-    name
-        Name in the task.
-    host_folder
-        Folder of the host. None for a new folder of the task.
-    """
+    """A folder that containers of a task mount."""
 
     name: str
+    """Name in the task."""
     host_folder: str | None = None
+    """Folder of the host. None for a new folder of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +57,18 @@ class TaskMount:
 
 @dataclass(frozen=True, slots=True)
 class TaskHealth:
-    """The health check of a container.
-
-    Parameters
-    ----------
-    command
-        Program that exits with 0 if the container is healthy, with its arguments.
-    interval_seconds, timeout_seconds
-        Time between two checks, 5 to 300, and the longest time of one, 2 to 60.
-    retries
-        Consecutive failures that count as unhealthy, 1 to 10.
-    start_seconds
-        Time after the start in which failures do not count, up to 300.
-    """
+    """The health check of a container."""
 
     command: tuple[str, ...]
+    """Program that exits with 0 if the container is healthy, with its arguments."""
     interval_seconds: int
     timeout_seconds: int
+    """`interval_seconds`, `timeout_seconds`: Time between two checks, 5 to 300, and the longest time of one,
+    2 to 60."""
     retries: int
+    """Consecutive failures that count as unhealthy, 1 to 10."""
     start_seconds: int
+    """Time after the start in which failures do not count, up to 300."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,115 +81,75 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedContainer:
-    """A container of a task.
-
-    Parameters
-    ----------
-    name
-        Name in the task.
-    image
-        Image, by digest if one is known.
-    command
-        Program and arguments.
-    entry_point
-        Program that runs instead of that of the image. Empty for that of the image.
-    essential
-        Whether the task ends with it.
-    cpu_units
-        1024 for a vCPU.
-    memory_mib
-        Most memory that it may use.
-    reservation_mib
-        Memory that placement counts, beside the shared memory. None for all of it.
-    environment
-        Variables by name.
-    user
-        User and group, by number. None for those of the image.
-    port
-        Port that others send requests to. None for a container that nobody reaches.
-    gpus
-        GPUs that belong to it alone.
-    shared_memory_mib
-        Size of /dev/shm. 0 for the default of the container runtime.
-    devices
-        Devices of the host that it may read and write.
-    capabilities
-        Linux capabilities that it has. All others are dropped.
-    locks_memory
-        Whether it may lock memory without a limit, as EFA needs.
-    mounts
-        Folders that it finds.
-    depends_on
-        Containers that it waits for.
-    start_timeout_seconds
-        Longest time that containers which wait for it wait. None for ECS's default.
-    stop_timeout_seconds
-        Time between SIGTERM and SIGKILL.
-    health
-        Health check. None without one.
-    """
+    """A container of a task."""
 
     name: str
+    """Name in the task."""
     image: str
+    """Image, by digest if one is known."""
     command: tuple[str, ...]
+    """Program and arguments."""
     entry_point: tuple[str, ...] = ()
+    """Program that runs instead of that of the image. Empty for that of the image."""
     essential: bool = True
+    """Whether the task ends with it."""
     cpu_units: int
+    """1024 for a vCPU."""
     memory_mib: int
+    """Most memory that it may use."""
     reservation_mib: int | None = None
+    """Memory that placement counts, beside the shared memory. None for all of it."""
     environment: Mapping[str, TaskValue] = field(default_factory=dict)
+    """Variables by name."""
     user: str | None = None
+    """User and group, by number. None for those of the image."""
     port: int | None = None
+    """Port that others send requests to. None for a container that nobody reaches."""
     gpus: int = 0
+    """GPUs that belong to it alone."""
     shared_memory_mib: int = 0
+    """Size of /dev/shm. 0 for the default of the container runtime."""
     devices: tuple[str, ...] = ()
+    """Devices of the host that it may read and write."""
     capabilities: tuple[Capability, ...] = ()
+    """Linux capabilities that it has. All others are dropped."""
     locks_memory: bool = False
+    """Whether it may lock memory without a limit, as EFA needs."""
     mounts: tuple[TaskMount, ...] = ()
+    """Folders that it finds."""
     depends_on: tuple[Dependency, ...] = ()
+    """Containers that it waits for."""
     start_timeout_seconds: int | None = None
+    """Longest time that containers which wait for it wait. None for ECS's default."""
     stop_timeout_seconds: int
+    """Time between SIGTERM and SIGKILL."""
     health: TaskHealth | None = None
+    """Health check. None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedTask:
-    """A task definition.
-
-    Parameters
-    ----------
-    family
-        Name of the task definition: platform, release and process.
-    compute
-        What runs its tasks.
-    network
-        Network mode: an address of its own on Fargate and Managed Instances, that of the host for workers
-        of other hosts, or Docker's bridge for other programs of a host, where the host's port leads to the
-        container's.
-    architecture
-        Processor architecture.
-    cpu_units, memory_mib
-        Size of a task of Fargate. None on hosts, where the containers have sizes.
-    ephemeral_storage_gib
-        Disk of a task of Fargate. None for the 20 GiB that every task has.
-    containers
-        Its containers.
-    volumes
-        Folders that they share.
-    log_group
-        Group of its logs.
-    log_prefix
-        Prefix of its log streams.
-    """
+    """A task definition."""
 
     family: str
+    """Name of the task definition: platform, release and process."""
     compute: Compute
+    """What runs its tasks."""
     network: TaskNetwork | Literal["bridge"]
+    """Network mode: an address of its own on Fargate and Managed Instances, that of the host for workers of
+    other hosts, or Docker's bridge for other programs of a host, where the host's port leads to the
+    container's."""
     architecture: Architecture
+    """Processor architecture."""
     cpu_units: int | None = None
     memory_mib: int | None = None
+    """`cpu_units`, `memory_mib`: Size of a task of Fargate. None on hosts, where the containers have
+    sizes."""
     ephemeral_storage_gib: int | None = None
+    """Disk of a task of Fargate. None for the 20 GiB that every task has."""
     containers: tuple[RenderedContainer, ...]
     volumes: tuple[TaskVolume, ...] = ()
+    """Folders that they share."""
     log_group: str
     log_prefix: str
+    """Prefix of its log streams."""

@@ -16,20 +16,12 @@ from inference_catalog.placement import POOL_LABEL, SYSTEM_ARCHITECTURE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueScaling:
-    """KEDA settings that scale workers by the length of their queue.
-
-    Parameters
-    ----------
-    max, min
-        Maximum and minimum number of workers.
-    messages
-        Messages per worker, waiting or in progress.
-    queue_url, region
-        The queue.
-    """
+    """KEDA settings that scale workers by the length of their queue."""
 
     max: Positive
+    """`max`, `min`: Maximum and minimum number of workers."""
     messages: Positive
+    """Messages per worker, waiting or in progress."""
     min: NotNegative
     queue_url: NonEmpty
     region: NonEmpty

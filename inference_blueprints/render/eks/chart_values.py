@@ -18,24 +18,11 @@ def chart_values(chart: str, **variables: Any) -> dict[str, Any]:
     Each value passes through ``tojson``, so that no string can change the YAML around it. CDK tokens are
     ordinary strings. The CDK drops null values, so a template leaves the key out instead.
 
-    Parameters
-    ----------
-    chart
-        Key of ``helm_values/charts.yaml``, such as ``karpenter``.
-    **variables
-        The variables in the first line of the template.
-
-    Returns
-    -------
-    dict[str, Any]
-        The values for Helm.
-
-    Raises
-    ------
-    jinja2.UndefinedError
-        If a variable of the template is missing.
-    jinja2.TemplateNotFound
-        If the chart has no values template.
+    chart: Key of ``helm_values/charts.yaml``, such as ``karpenter``.
+    **variables: The variables in the first line of the template.
+    Returns: The values for Helm.
+    Raises jinja2.UndefinedError if a variable of the template is missing. Raises jinja2.TemplateNotFound if
+        the chart has no values template.
     """
     values = yaml.load(
         _environment().get_template(f"{chart}/values.yaml.j2").render(variables), yaml.CSafeLoader

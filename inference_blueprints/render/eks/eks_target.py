@@ -15,16 +15,10 @@ from inference_contracts.errors import Finding
 class EksTarget(Target[dict[str, Any]]):
     """Renders deployments as values of their charts.
 
-    Parameters
-    ----------
-    weights_bucket
-        Name of the platform's weights bucket. Models with mirrored weights need it.
-    kv_cache_bucket
-        Name of the model's KV cache bucket. None if its workers share none.
-    observed_platform
-        `metadata.name`, if the pods are scraped; None without observability.
-    shifted
-        Whether the capacity shift sets the floors of elastic processes.
+    weights_bucket: Name of the platform's weights bucket. Models with mirrored weights need it.
+    kv_cache_bucket: Name of the model's KV cache bucket. None if its workers share none.
+    observed_platform: `metadata.name`, if the pods are scraped; None without observability.
+    shifted: Whether the capacity shift sets the floors of elastic processes.
     """
 
     def __init__(
@@ -44,20 +38,14 @@ class EksTarget(Target[dict[str, Any]]):
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
         """Yield a finding for each part of a blueprint that does not fit on EKS.
 
-        Parameters
-        ----------
-        blueprint
-            A blueprint that may have holes.
+        blueprint: A blueprint that may have holes.
         """
         yield from rules_findings(blueprint)
 
     def render(self, model: ModelPlan) -> tuple[dict[str, Any], ...]:
         """Return the values of each deployment's chart, in the order of the plan.
 
-        Raises
-        ------
-        ValueError
-            If a process waits for mirrored weights and there is no weights bucket.
+        Raises ValueError if a process waits for mirrored weights and there is no weights bucket.
         """
         from inference_blueprints.render.eks.model_values import deployment_values
 

@@ -36,18 +36,11 @@ def insights_configuration(
 ) -> dict[str, Any]:
     """Return the configuration values of the add-on.
 
-    Parameters
-    ----------
-    region
-        Region of the platform.
-    cluster_name
-        Name of the cluster, which every metric carries.
-    namespace
-        Namespace of the models.
-    gpu_namespace
-        Namespace of the exporter of GPU metrics. None if no node has NVIDIA accelerators.
-    traces
-        Whether the agent accepts traces, on the ports of OTLP.
+    region: Region of the platform.
+    cluster_name: Name of the cluster, which every metric carries.
+    namespace: Namespace of the models.
+    gpu_namespace: Namespace of the exporter of GPU metrics. None if no node has NVIDIA accelerators.
+    traces: Whether the agent accepts traces, on the ports of OTLP.
     """
     node_jobs = [_serving_job(namespace)]
     if gpu_namespace:

@@ -55,19 +55,9 @@ _ARTEFACT_FILES = ("__init__.py", "attempts.py", "neuron_artefacts.py")
 def metric_labels(deployment: DeploymentPlan, process: Process, platform: str) -> Mapping[str, str]:
     """Return the labels of a process's pods, as the contract on metric labels names them.
 
-    Parameters
-    ----------
-    deployment
-        The deployment of the process.
-    process
-        The process.
-    platform
-        `metadata.name`.
-
-    Raises
-    ------
-    ValueError
-        If a router of llm-d has no port of metrics, or several.
+    deployment: The deployment of the process.
+    platform: `metadata.name`.
+    Raises ValueError if a router of llm-d has no port of metrics, or several.
     """
     labels = {
         "platform": platform,
@@ -196,23 +186,11 @@ def deployment_values(
 ) -> dict[str, Any]:
     """Return the values of a deployment's chart.
 
-    Parameters
-    ----------
-    deployment
-        The deployment.
-    weights_bucket
-        Name of the platform's weights bucket, for a mirrored model.
-    kv_cache_bucket
-        Name of the model's KV cache bucket, if its workers share one.
-    observed_platform
-        `metadata.name`, if pods are scraped: then they have the labels of their metrics.
-    shifted
-        Whether the capacity shift sets the floors of elastic processes.
-
-    Raises
-    ------
-    ValueError
-        If a process reads mirrored weights and there is no weights bucket.
+    weights_bucket: Name of the platform's weights bucket, for a mirrored model.
+    kv_cache_bucket: Name of the model's KV cache bucket, if its workers share one.
+    observed_platform: `metadata.name`, if pods are scraped: then they have the labels of their metrics.
+    shifted: Whether the capacity shift sets the floors of elastic processes.
+    Raises ValueError if a process reads mirrored weights and there is no weights bucket.
     """
     caches = [process.node_cache for process in deployment.processes if process.node_cache]
     environments = [process.environment for process in deployment.processes]

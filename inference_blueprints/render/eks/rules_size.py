@@ -45,10 +45,7 @@ def rules_bytes(blueprint: Blueprint) -> int:
 def rules_findings(blueprint: Blueprint) -> Iterator[Finding]:
     """Yield a finding if the rules of an observed platform are too large.
 
-    Parameters
-    ----------
-    blueprint
-        A blueprint that may have holes.
+    blueprint: A blueprint that may have holes.
     """
     if blueprint.spec.observability is None:
         return

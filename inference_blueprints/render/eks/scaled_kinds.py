@@ -25,12 +25,7 @@ _GROUP: Final = ScaledKind("leaderworkerset.x-k8s.io", "leaderworkersets")
 def scaled_kinds(plan: ServingPlan, batch: Batch | None) -> frozenset[ScaledKind]:
     """Return the kinds of all elastic workers and of batch workers that follow their queue.
 
-    Parameters
-    ----------
-    plan
-        The serving plan.
-    batch
-        Section of the blueprint. None without batch.
+    batch: Section of the blueprint. None without batch.
     """
     kinds = {
         _ADAPTER if deployment.stack == "dynamo" else _GROUP if process.nodes > 1 else DEPLOYMENT

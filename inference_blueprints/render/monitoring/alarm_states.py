@@ -13,33 +13,23 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class ContributorState:
-    """The state of one contributor, from one evaluation to the next.
-
-    Parameters
-    ----------
-    pending_seconds, recovery_seconds
-        The alarm's periods.
-    in_alarm
-        Whether it is in ALARM.
-    breaching_since, well_since
-        First evaluation without a gap that returned the series, and that did not.
-    """
+    """The state of one contributor, from one evaluation to the next."""
 
     pending_seconds: float
     recovery_seconds: float
+    """`pending_seconds`, `recovery_seconds`: The alarm's periods."""
     in_alarm: bool = False
+    """Whether it is in ALARM."""
     breaching_since: float | None = None
     well_since: float | None = None
+    """`breaching_since`, `well_since`: First evaluation without a gap that returned the series, and that did
+    not."""
 
     def evaluate(self, now: float, *, returned: bool) -> bool:
         """Take the result of an evaluation, and return whether the contributor is in ALARM.
 
-        Parameters
-        ----------
-        now
-            Time of the evaluation, in seconds.
-        returned
-            Whether the query returned the series.
+        now: Time of the evaluation, in seconds.
+        returned: Whether the query returned the series.
         """
         if returned:
             self.breaching_since = now if self.breaching_since is None else self.breaching_since
@@ -61,14 +51,9 @@ def in_alarm(
 ) -> tuple[float, ...]:
     """Return the evaluations at which one contributor is in ALARM.
 
-    Parameters
-    ----------
-    breaches
-        Times at which the query returned the series, in seconds.
-    evaluations
-        All times at which it was evaluated, in seconds and in order.
-    pending_seconds, recovery_seconds
-        The alarm's periods.
+    breaches: Times at which the query returned the series, in seconds.
+    evaluations: All times at which it was evaluated, in seconds and in order.
+    pending_seconds, recovery_seconds: The alarm's periods.
     """
     returned = set(breaches)
     contributor = ContributorState(pending_seconds, recovery_seconds)

@@ -48,21 +48,15 @@ class BurnRate:
     Google's SRE workbook, chapter 5, "Multiwindow, Multi-Burn-Rate Alerts": the long window makes the alarm
     significant, the short one, a twelfth of it, ends it soon after the cause.
     https://sre.google/workbook/alerting-on-slos/
-
-    Parameters
-    ----------
-    name
-        End of the alarm's name.
-    rate
-        1 spends the budget in exactly 30 days.
-    long_window, short_window
-        Windows of the recordings.
     """
 
     name: str
+    """End of the alarm's name."""
     rate: float
+    """1 spends the budget in exactly 30 days."""
     long_window: str
     short_window: str
+    """`long_window`, `short_window`: Windows of the recordings."""
 
 
 #: The workbook's pages: 2 % of the budget within one hour, 5 % within six.
@@ -82,27 +76,18 @@ _LATE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurnedObjective:
-    """An objective, and the recorded share of requests that miss it.
-
-    Parameters
-    ----------
-    name
-        Beginning of the alarm's name.
-    recording
-        Name of the recording, without its window.
-    budget
-        Share that may miss it.
-    rates
-        Speeds that raise an alarm.
-    says
-        What happens, for the alarm's description.
-    """
+    """An objective, and the recorded share of requests that miss it."""
 
     name: str
+    """Beginning of the alarm's name."""
     recording: str
+    """Name of the recording, without its window."""
     budget: float
+    """Share that may miss it."""
     rates: tuple[BurnRate, ...]
+    """Speeds that raise an alarm."""
     says: str
+    """What happens, for the alarm's description."""
 
     def query(self, rate: BurnRate) -> str:
         """Return the query of one speed, with ``$labels`` as the selector."""
@@ -171,26 +156,18 @@ class AlarmRow(BaseModel):
 
 
 class PlatformAlarm(BaseModel):
-    """An alarm of one platform.
-
-    Parameters
-    ----------
-    row
-        The row that it comes from.
-    name
-        Name, which is unique in the platform.
-    query
-        PromQL whose answer has one series per breach.
-    contributors
-        Largest possible number of series in the answer.
-    """
+    """An alarm of one platform."""
 
     model_config = ConfigDict(frozen=True)
 
     row: AlarmRow
+    """The row that it comes from."""
     name: str
+    """Name, which is unique in the platform."""
     query: str
+    """PromQL whose answer has one series per breach."""
     contributors: int
+    """Largest possible number of series in the answer."""
 
     @property
     def samples(self) -> int:
@@ -223,15 +200,10 @@ def platform_alarms(platform: str, plan: ServingPlan, *, on_ecs: bool = False) -
 
     Those about elastic workers are left out if it has none, and those about Kubernetes on ECS.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    plan
-        Its serving plan. An alarm about more series than CloudWatch lists becomes several, each about some
+    platform: `metadata.name`.
+    plan: Its serving plan. An alarm about more series than CloudWatch lists becomes several, each about some
         of the models.
-    on_ecs
-        Whether the platform runs on Amazon ECS.
+    on_ecs: Whether the platform runs on Amazon ECS.
     """
     rows = (
         row

@@ -13,21 +13,14 @@ UNATTRIBUTED: Final = "unattributed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolHour:
-    """An hour of a pool.
-
-    Parameters
-    ----------
-    usd
-        Price of its nodes in the hour, in US dollars.
-    gpus
-        GPUs of its nodes.
-    held
-        GPUs that the workers of each model held.
-    """
+    """An hour of a pool."""
 
     usd: float
+    """Price of its nodes in the hour, in US dollars."""
     gpus: float
+    """GPUs of its nodes."""
     held: Mapping[str, float]
+    """GPUs that the workers of each model held."""
 
 
 def model_costs(pools: Sequence[PoolHour]) -> Mapping[str, float]:
@@ -36,10 +29,7 @@ def model_costs(pools: Sequence[PoolHour]) -> Mapping[str, float]:
     The sum is the price of the nodes. If workers hold more GPUs than the exporter counts, as on a new node,
     their shares become smaller, not the sum larger.
 
-    Parameters
-    ----------
-    pools
-        The pools' hours.
+    pools: The pools' hours.
     """
     costs: dict[str, float] = defaultdict(float)
     for pool in pools:
@@ -54,14 +44,10 @@ def model_costs(pools: Sequence[PoolHour]) -> Mapping[str, float]:
 def team_costs(usd: float, all_tokens: float, tokens: Mapping[str, float]) -> Mapping[str, float]:
     """Return US dollars by team, and under `UNATTRIBUTED` those of tokens whose caller is not known.
 
-    Parameters
-    ----------
-    usd
-        Cost of a model.
-    all_tokens
-        Tokens that the model generated.
-    tokens
-        Those of them whose team is known, such as those of batch jobs. Calls of the OpenAI API carry no team.
+    usd: Cost of a model.
+    all_tokens: Tokens that the model generated.
+    tokens: Those of them whose team is known, such as those of batch jobs. Calls of the OpenAI API carry no
+        team.
     """
     total = max(all_tokens, sum(tokens.values()))
     if not total:

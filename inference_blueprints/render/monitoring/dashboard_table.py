@@ -29,10 +29,7 @@ class SeriesPanel(Graph):
     def queries(self, selector: str) -> tuple[str, ...]:
         """Return the PromQL of each series.
 
-        Parameters
-        ----------
-        selector
-            Label matchers, such as ``platform="quickstart"``.
+        selector: Label matchers, such as ``platform="quickstart"``.
         """
         return tuple(f"{name}{{{selector}}}" for name in self.series)
 
@@ -70,10 +67,7 @@ class DashboardRow(BaseModel):
 def dashboard_rows(*, on_ecs: bool = False) -> tuple[DashboardRow, ...]:
     """Return every dashboard.
 
-    Parameters
-    ----------
-    on_ecs
-        Whether to leave out graphs that only a platform on EKS has.
+    on_ecs: Whether to leave out graphs that only a platform on EKS has.
     """
     rows = tuple(DashboardRow.model_validate(row) for row in yaml.safe_load(_FILE.read_text("utf-8")))
     return tuple(_without_kubernetes(row) for row in rows) if on_ecs else rows

@@ -45,8 +45,8 @@ class HardwareAlarm(BaseModel):
     pending_seconds: int
     recovery_seconds: int
     source: str
-    #: CloudWatch's shortest interval is 10 s. Series arrive each minute, so it would find nothing sooner.
     evaluation_seconds: int = 60
+    """CloudWatch's shortest interval is 10 s. Series arrive each minute, so it would find nothing sooner."""
 
     @model_validator(mode="before")
     @classmethod
@@ -62,10 +62,7 @@ class HardwareAlarm(BaseModel):
     def query(self, platform: str) -> str:
         """Return the query whose answer has a series for each node and code.
 
-        Parameters
-        ----------
-        platform
-            `metadata.name`.
+        platform: `metadata.name`.
         """
         if self.cloudwatch_query:
             return Template(self.cloudwatch_query).substitute(platform=platform, most=MOST_CONTRIBUTORS)
@@ -78,10 +75,7 @@ class HardwareAlarm(BaseModel):
     def rules(self, platform: str) -> tuple[RecordingRule, ...]:
         """Return the recording rules of the row.
 
-        Parameters
-        ----------
-        platform
-            `metadata.name`.
+        platform: `metadata.name`.
         """
         selector = f'platform="{platform}",pool!=""'
         return tuple(
@@ -99,10 +93,7 @@ class HardwareAlarm(BaseModel):
 def hardware_alarms(pools: Sequence[Pool]) -> tuple[HardwareAlarm, ...]:
     """Return the alarms that the hardware of some pools can raise.
 
-    Parameters
-    ----------
-    pools
-        Section of the blueprint.
+    pools: Section of the blueprint.
     """
     types = [each for pool in pools for each in pool.types]
     makers = {each.accelerator.manufacturer for each in types if each.accelerator}

@@ -20,14 +20,8 @@ _RESERVED: Final = "reserved"
 def platform_rules(platform: str, plan: ServingPlan, spec: Spec) -> tuple[RecordingRule, ...]:
     """Return every recording rule of a platform.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    plan
-        Its serving plan.
-    spec
-        The blueprint's section.
+    platform: `metadata.name`.
+    spec: The blueprint's section.
     """
     objectives = {model.name: model.objectives for model in spec.models}
     prices = node_prices(spec.pools, spec.environment.region)
@@ -42,14 +36,8 @@ def health_rules(
 ) -> tuple[RecordingRule, ...]:
     """Return the recording rules that GPU health needs; none without it.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    plan
-        Its serving plan.
-    pools, gpu_health
-        Sections of the blueprint.
+    platform: `metadata.name`.
+    pools, gpu_health: Sections of the blueprint.
     """
     if gpu_health is None:
         return ()
@@ -63,12 +51,9 @@ def node_prices(pools: Sequence[Pool], region: str) -> tuple[NodePrice, ...]:
     A reservation costs as much as on demand (Amazon EC2 User Guide, "Capacity Reservation pricing and
     billing"). Spot instances and Capacity Blocks have no known price, nor do types that the catalogue lacks.
 
-    Parameters
-    ----------
-    pools
-        Section of the blueprint.
-    region
-        Region of the platform. If the catalogue has no prices of it, they are those of the reference region.
+    pools: Section of the blueprint.
+    region: Region of the platform. If the catalogue has no prices of it, they are those of the reference
+        region.
     """
     known = catalog.prices(region).usd_per_hour
     return tuple(

@@ -51,18 +51,10 @@ def late_share(metric: str, selector: str, by: str, window: str, *, limit_second
 
     Within a bucket, observations are taken as evenly spread, as `histogram_quantile` does.
 
-    Parameters
-    ----------
-    metric
-        Name of the histogram without its ending, one of `BUCKETS`.
-    selector
-        Label matchers.
-    by
-        Labels of the result.
-    window
-        Range of the rate, such as ``5m``.
-    limit_seconds
-        The limit.
+    metric: Name of the histogram without its ending, one of `BUCKETS`.
+    selector: Label matchers.
+    by: Labels of the result.
+    window: Range of the rate, such as ``5m``.
     """
     bounds = BUCKETS[metric]
     place = bisect_right(bounds, limit_seconds)
@@ -92,46 +84,29 @@ def _le(bound: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePrice:
-    """The price of a node of a pool.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
-    instance_type
-        EC2 instance type.
-    purchase
-        Karpenter's capacity type: ``on-demand``, ``spot`` or ``reserved``.
-    usd_per_hour
-        US dollars per hour.
-    """
+    """The price of a node of a pool."""
 
     pool: str
     instance_type: str
+    """EC2 instance type."""
     purchase: str
+    """Karpenter's capacity type: ``on-demand``, ``spot`` or ``reserved``."""
     usd_per_hour: float
+    """US dollars per hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingRule:
-    """A recording rule.
-
-    Parameters
-    ----------
-    record
-        Name of the series.
-    expression
-        PromQL.
-    labels
-        Labels that the rule adds.
-    series
-        Parts of the plan that the rule is about: its answer has at least one series for each.
-    """
+    """A recording rule."""
 
     record: str
+    """Name of the series."""
     expression: str
+    """PromQL."""
     labels: Mapping[str, str]
+    """Labels that the rule adds."""
     series: int = 1
+    """Parts of the plan that the rule is about: its answer has at least one series for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +133,9 @@ def rules(
     One rule is about all deployments whose program reports the same metrics, so that the rules of a large
     platform fit into the event of a custom resource.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    plan
-        Its serving plan.
-    objectives
-        Objectives by the model's name in the blueprint. Without them, nothing is late.
-    prices
-        Prices of nodes. Nodes without a price have no cost.
+    platform: `metadata.name`.
+    objectives: Objectives by the model's name in the blueprint. Without them, nothing is late.
+    prices: Prices of nodes. Nodes without a price have no cost.
     """
     found: list[RecordingRule] = []
     for recording in recordings():
@@ -275,11 +243,6 @@ def longest_start_seconds(plan: ServingPlan) -> int:
 
     One time for the whole platform keeps the rules small: with a window for each model, a rule would have to
     list the models that it is about.
-
-    Parameters
-    ----------
-    plan
-        The serving plan.
     """
     startups = (
         process.probes.startup

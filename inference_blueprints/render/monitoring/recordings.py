@@ -23,23 +23,12 @@ SCOPE_LABELS: Mapping[Scope, tuple[str, ...]] = {
 
 
 class Recording(BaseModel):
-    """A row of ``recordings.yaml``, which explains its fields.
-
-    Parameters
-    ----------
-    name
-        Name of the recorded series. A window or a percentile is appended to it.
-    elastic
-        Whether only a platform with elastic workers has it.
-    by
-        Labels of the result besides those of the scope.
-    objective
-        The attribute of `Objectives` that it needs. A deployment without it has no such series.
-    """
+    """A row of ``recordings.yaml``, which explains its fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern="^[a-z_]+$")]
+    """Name of the recorded series. A window or a percentile is appended to it."""
     scope: Scope
     unit: str
     says: str
@@ -48,8 +37,11 @@ class Recording(BaseModel):
     windows: tuple[str, ...] = ()
     percentiles: tuple[int, ...] = ()
     objective: str | None = None
+    """The attribute of `Objectives` that it needs. A deployment without it has no such series."""
     elastic: bool = False
+    """Whether only a platform with elastic workers has it."""
     by: tuple[str, ...] = ()
+    """Labels of the result besides those of the scope."""
 
     @property
     def series(self) -> tuple[str, ...]:

@@ -41,12 +41,7 @@ def worker_recordings() -> tuple[WorkerRecording, ...]:
 def worker_rules(platform: str, plan: ServingPlan) -> Iterator[RecordingRule]:
     """Yield a rule for each series and engine.
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    plan
-        The serving plan.
+    platform: `metadata.name`.
     """
     deployments = [each for model in plan.models for each in model.deployments]
     workers: Counter[str] = Counter()

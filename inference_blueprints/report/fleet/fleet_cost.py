@@ -20,12 +20,8 @@ _OF_POOLS = ("pool ", "EBS volumes of pool ")
 def fleet_cost(split: FleetSplit, summary: PlanSummary) -> tuple[CostItem, ...]:
     """Return the parts of a fleet's cost. Parts whose price is not known have none.
 
-    Parameters
-    ----------
-    split
-        How the fleet is split.
-    summary
-        The blueprint's plan, with its prices.
+    split: How the fleet is split.
+    summary: The blueprint's plan, with its prices.
     """
     return (*_nodes(split, summary), *_cells(split, summary), *_signals(split))
 

@@ -32,59 +32,41 @@ _ADDRESSES = "addresses"
 
 @dataclass(frozen=True, slots=True)
 class CellLimit:
-    """What one limit allows a cell.
-
-    Parameters
-    ----------
-    name, limit, unit, source
-        As in `FleetLimit`.
-    per_node
-        What a node of the blueprint's mix uses.
-    value
-        The limit that is reckoned with.
-    is_raised
-        Whether it is more than an account's default, and has to be asked for.
-    nodes
-        Nodes that it allows.
-    gpus
-        Accelerators on them.
-    """
+    """What one limit allows a cell."""
 
     name: str
     limit: str
     unit: str
     source: str
+    """`name`, `limit`, `unit`, `source`: As in `FleetLimit`."""
     per_node: float
+    """What a node of the blueprint's mix uses."""
     value: float
+    """The limit that is reckoned with."""
     is_raised: bool
+    """Whether it is more than an account's default, and has to be asked for."""
     nodes: int
+    """Nodes that it allows."""
     gpus: int
+    """Accelerators on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountLimit:
-    """What one limit means for an account in a region.
-
-    Parameters
-    ----------
-    name, limit, unit, code, source
-        As in `FleetLimit`.
-    used
-        What the cells of one account use.
-    value
-        Default. None if a new account's default is unknown, as of vCPUs.
-    cells
-        Cells that it allows, if nobody can raise it; else None.
-    """
+    """What one limit means for an account in a region."""
 
     name: str
     limit: str
     unit: str
     code: str
     source: str
+    """`name`, `limit`, `unit`, `code`, `source`: As in `FleetLimit`."""
     used: float
+    """What the cells of one account use."""
     value: float | None
+    """Default. None if a new account's default is unknown, as of vCPUs."""
     cells: int | None
+    """Cells that it allows, if nobody can raise it; else None."""
 
     @property
     def is_exceeded(self) -> bool:
@@ -94,54 +76,35 @@ class AccountLimit:
 
 @dataclass(frozen=True, slots=True)
 class FleetSplit:
-    """How a fleet is split.
-
-    Parameters
-    ----------
-    gpus, nodes
-        Size of the fleet.
-    cells, nodes_per_cell, gpus_per_cell
-        Cells, and the size of the largest one.
-    accounts, cells_per_account
-        Pairs of an account and a region, and the most cells of one.
-    decides_cell, decides_account
-        Names of the limits that decide. The second is empty if no limit does.
-    cell_limits, account_limits
-        All limits.
-    use
-        What the whole fleet uses, without the system nodes of the cells.
-    """
+    """How a fleet is split."""
 
     gpus: int
     nodes: int
+    """`gpus`, `nodes`: Size of the fleet."""
     cells: int
     nodes_per_cell: int
     gpus_per_cell: int
+    """`cells`, `nodes_per_cell`, `gpus_per_cell`: Cells, and the size of the largest one."""
     accounts: int
     cells_per_account: int
+    """`accounts`, `cells_per_account`: Pairs of an account and a region, and the most cells of one."""
     decides_cell: str
     decides_account: str
+    """`decides_cell`, `decides_account`: Names of the limits that decide. The second is empty if no limit
+    does."""
     cell_limits: tuple[CellLimit, ...]
     account_limits: tuple[AccountLimit, ...]
+    """`cell_limits`, `account_limits`: All limits."""
     use: FleetUse
+    """What the whole fleet uses, without the system nodes of the cells."""
 
 
 def fleet_split(spec: Spec, summary: PlanSummary, gpus: int) -> FleetSplit:
     """Return how a fleet is split.
 
-    Parameters
-    ----------
-    spec
-        Section of a valid blueprint.
-    summary
-        Its plan.
-    gpus
-        Accelerators of the fleet.
-
-    Raises
-    ------
-    UserError
-        If the blueprint has no accelerator.
+    spec: Section of a valid blueprint.
+    gpus: Accelerators of the fleet.
+    Raises UserError if the blueprint has no accelerator.
     """
     platform, fixed = platform_use(spec, summary), cell_use()
     if not platform.gpus:

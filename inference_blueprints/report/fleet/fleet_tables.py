@@ -16,10 +16,7 @@ _NO_LIMIT = 1_000_000
 def fleet_sentence(split: FleetSplit) -> str:
     """Return the split in a sentence.
 
-    Parameters
-    ----------
-    split
-        How the fleet is split.
+    split: How the fleet is split.
     """
     pairs = "account and region" if split.accounts == 1 else "pairs of an account and a region"
     return (
@@ -33,12 +30,7 @@ def fleet_sentence(split: FleetSplit) -> str:
 def fleet_tables(split: FleetSplit, cost: Sequence[CostItem]) -> tuple[TextTable, ...]:
     """Return the tables: limits of a cell, limits of an account, and the cost.
 
-    Parameters
-    ----------
-    split
-        How the fleet is split.
-    cost
-        Parts of its cost.
+    cost: Parts of its cost.
     """
     known = sum(item.usd_per_month or 0.0 for item in cost)
     return (

@@ -25,42 +25,27 @@ _GIB_PER_TIB = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetUse:
-    """What is used. Quantities are those that a `FleetLimit` counts.
-
-    Parameters
-    ----------
-    gpus
-        Accelerators.
-    nodes
-        Nodes.
-    pods
-        Pods, those of daemon sets included.
-    network_units
-        Units of Network Address Usage: addresses of pods and interfaces, prefixes, further interfaces.
-    ip_addresses
-        IPv4 addresses, with the whole prefixes.
-    interfaces
-        Network interfaces, those of EFA included.
-    vcpus
-        vCPUs.
-    gp3_tib
-        Storage on EBS, in TiB.
-    workers
-        Workers whose metrics are compared.
-    frontends
-        Pods behind the load balancer.
-    """
+    """What is used. Quantities are those that a `FleetLimit` counts."""
 
     gpus: float = 0.0
+    """Accelerators."""
     nodes: float = 0.0
     pods: float = 0.0
+    """Pods, those of daemon sets included."""
     network_units: float = 0.0
+    """Units of Network Address Usage: addresses of pods and interfaces, prefixes, further interfaces."""
     ip_addresses: float = 0.0
+    """IPv4 addresses, with the whole prefixes."""
     interfaces: float = 0.0
+    """Network interfaces, those of EFA included."""
     vcpus: float = 0.0
+    """vCPUs."""
     gp3_tib: float = 0.0
+    """Storage on EBS, in TiB."""
     workers: float = 0.0
+    """Workers whose metrics are compared."""
     frontends: float = 0.0
+    """Pods behind the load balancer."""
 
     @property
     def case_writes_per_second(self) -> float:
@@ -87,12 +72,7 @@ class FleetUse:
 def platform_use(spec: Spec, summary: PlanSummary) -> FleetUse:
     """Return what a blueprint's pools use at their maximum.
 
-    Parameters
-    ----------
-    spec
-        Section of a valid blueprint.
-    summary
-        Its plan.
+    spec: Section of a valid blueprint.
     """
     total = FleetUse()
     for pool, figures in zip(spec.pools, summary[POOLS], strict=True):
@@ -124,13 +104,7 @@ def cell_use() -> FleetUse:
 
 
 def elastic_addresses(spec: Spec) -> int:
-    """Return the elastic addresses of a cell: one per NAT gateway. An existing VPC has its own.
-
-    Parameters
-    ----------
-    spec
-        Section of a valid blueprint.
-    """
+    """Return the elastic addresses of a cell: one per NAT gateway. An existing VPC has its own."""
     return 0 if spec.network.existing else len(platform_zones(spec.environment))
 
 

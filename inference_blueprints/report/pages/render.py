@@ -13,17 +13,9 @@ _SHARED = Path(__file__).parent
 def render_page(template: Path, **values: Any) -> str:
     """Render a template that extends ``base.html.j2``.
 
-    Parameters
-    ----------
-    template
-        The template file, with the blocks ``title``, ``header`` and ``main``.
-    values
-        Values of its variables. Text is escaped. A variable without a value is an error.
-
-    Returns
-    -------
-    str
-        An HTML document.
+    template: The template file, with the blocks ``title``, ``header`` and ``main``.
+    values: Values of its variables. Text is escaped. A variable without a value is an error.
+    Returns: An HTML document.
     """
     environment = Environment(
         loader=FileSystemLoader([template.parent, _SHARED]),

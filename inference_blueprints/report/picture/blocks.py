@@ -61,18 +61,12 @@ class Glyph(Enum):
 
 @dataclass(slots=True)
 class Canvas:
-    """What has been drawn so far.
-
-    Parameters
-    ----------
-    shapes
-        From back to front.
-    anchors
-        Where the named blocks are, for arrows.
-    """
+    """What has been drawn so far."""
 
     shapes: list[SvgShape] = field(default_factory=list)
+    """From back to front."""
     anchors: dict[str, Area] = field(default_factory=dict)
+    """Where the named blocks are, for arrows."""
 
     def text(
         self,
@@ -110,15 +104,10 @@ class Block(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VerticalStack:
-    """Blocks below one another.
-
-    Parameters
-    ----------
-    blocks
-        From top to bottom.
-    """
+    """Blocks below one another."""
 
     blocks: Sequence[Block]
+    """From top to bottom."""
     gap: float = 12
 
     def height(self, width: float) -> float:
@@ -136,18 +125,12 @@ class VerticalStack:
 
 @dataclass(frozen=True, slots=True)
 class HorizontalStack:
-    """Blocks beside one another, all as high as the highest.
-
-    Parameters
-    ----------
-    blocks
-        From left to right.
-    weights
-        Share of the width of each; alike when empty.
-    """
+    """Blocks beside one another, all as high as the highest."""
 
     blocks: Sequence[Block]
+    """From left to right."""
     weights: Sequence[float] = ()
+    """Share of the width of each; alike when empty."""
     gap: float = 12
 
     def height(self, width: float) -> float:
@@ -182,12 +165,8 @@ class Blank:
 def grid(blocks: Sequence[Block], *, columns: int, gap: float = 12) -> VerticalStack:
     """Arrange blocks in rows of equal columns.
 
-    Parameters
-    ----------
-    columns
-        Maximum columns; fewer if there are fewer blocks.
-    gap
-        Pixels between rows and columns.
+    columns: Maximum columns; fewer if there are fewer blocks.
+    gap: Pixels between rows and columns.
     """
     columns = min(columns, len(blocks))
     rows = []
@@ -199,16 +178,11 @@ def grid(blocks: Sequence[Block], *, columns: int, gap: float = 12) -> VerticalS
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A text that wraps.
-
-    Parameters
-    ----------
-    number
-        Shown in a circle before it, when there is one.
-    """
+    """A text that wraps."""
 
     text: str
     number: int | None = None
+    """Shown in a circle before it, when there is one."""
 
     def height(self, width: float) -> float:
         """Return the height of its lines."""
@@ -232,15 +206,10 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines of text, each cut to the width.
-
-    Parameters
-    ----------
-    lines
-        From top to bottom.
-    """
+    """Lines of text, each cut to the width."""
 
     lines: Sequence[str]
+    """From top to bottom."""
 
     def height(self, width: float) -> float:  # noqa: ARG002 - a block's signature
         """Return the height of all lines."""
@@ -254,18 +223,13 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A glyph with a title and lines.
-
-    Parameters
-    ----------
-    anchor
-        Name by which arrows find it; empty when none does.
-    """
+    """A glyph with a title and lines."""
 
     title: str
     lines: Sequence[str]
     glyph: Glyph
     anchor: str = ""
+    """Name by which arrows find it; empty when none does."""
 
     def height(self, width: float) -> float:
         """Return the height of the text or the glyph, whichever is higher."""
@@ -314,23 +278,16 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A titled border around a block.
-
-    Parameters
-    ----------
-    title
-        At the top left.
-    note
-        Beside the title, lighter.
-    anchor
-        Name by which arrows find it; empty when none does.
-    """
+    """A titled border around a block."""
 
     title: str
+    """At the top left."""
     child: Block
     style: Style
     note: str = ""
+    """Beside the title, lighter."""
     anchor: str = ""
+    """Name by which arrows find it; empty when none does."""
 
     def height(self, width: float) -> float:
         """Return the child's height with title and padding."""

@@ -38,17 +38,9 @@ _ASCENT, _DESCENT = 0.76, 0.24
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Estimate how wide a line of text is.
 
-    Parameters
-    ----------
-    size
-        Font size in pixels.
-    bold
-        Whether it is bold.
-
-    Returns
-    -------
-    float
-        Pixels, for Helvetica and the fonts that share its metrics.
+    size: Font size in pixels.
+    bold: Whether it is bold.
+    Returns: Pixels, for Helvetica and the fonts that share its metrics.
     """
     thousandths = sum(_WIDTHS.get(character, _OTHER_WIDTH) for character in text)
     return thousandths * size / 1000 * (_BOLD if bold else 1.0)
@@ -121,22 +113,16 @@ class SvgShape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """A rectangle.
-
-    Parameters
-    ----------
-    dashes
-        SVG dash pattern; empty for a solid line.
-    radius, stroke_width
-        Of the corners and the line, in pixels.
-    """
+    """A rectangle."""
 
     area: Area
     fill: str = "none"
     stroke: str = "none"
     dashes: str = ""
+    """SVG dash pattern; empty for a solid line."""
     radius: float = 0
     stroke_width: float = 1.5
+    """`radius`, `stroke_width`: Of the corners and the line, in pixels."""
 
     def svg(self) -> str:
         """Return the shape as an SVG element."""
@@ -157,30 +143,21 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One line of text.
-
-    Parameters
-    ----------
-    x, y
-        Its anchor on the baseline.
-    text
-        The line as it is shown.
-    size
-        Font size in pixels.
-    anchor
-        Which part of the line is at ``x``.
-    whole
-        The line before it was cut, shown when the pointer rests on it.
-    """
+    """One line of text."""
 
     x: float
     y: float
+    """`x`, `y`: Its anchor on the baseline."""
     text: str
+    """The line as it is shown."""
     size: float = 13
+    """Font size in pixels."""
     bold: bool = False
     colour: str = INK
     anchor: Literal["start", "middle", "end"] = "start"
+    """Which part of the line is at ``x``."""
     whole: str = ""
+    """The line before it was cut, shown when the pointer rests on it."""
 
     @property
     def area(self) -> Area:
@@ -220,21 +197,15 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Lines in a 24 by 24 box, moved and scaled to where they are drawn.
-
-    Parameters
-    ----------
-    size
-        Width and height in pixels.
-    stroke
-        Colour of the lines.
-    """
+    """Lines in a 24 by 24 box, moved and scaled to where they are drawn."""
 
     data: str
     x: float
     y: float
     size: float
+    """Width and height in pixels."""
     stroke: str
+    """Colour of the lines."""
 
     def svg(self) -> str:
         """Return the shape as an SVG element."""
@@ -252,22 +223,15 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A straight arrow.
-
-    Parameters
-    ----------
-    start, end
-        Points ``(x, y)``; the head is at the end.
-    dashed
-        Whether the line is dashed.
-    colour
-        Of line and head.
-    """
+    """A straight arrow."""
 
     start: tuple[float, float]
     end: tuple[float, float]
+    """`start`, `end`: Points ``(x, y)``; the head is at the end."""
     dashed: bool = False
+    """Whether the line is dashed."""
     colour: str = INK
+    """Of line and head."""
 
     def svg(self) -> str:
         """Return the shape as an SVG element."""
@@ -288,17 +252,9 @@ class Arrow:
 def document(shapes: Iterable[SvgShape], *, width: float, height: float, title: str, description: str) -> str:
     """Write shapes as a self-contained SVG document on a light ground of its own.
 
-    Parameters
-    ----------
-    shapes
-        What to draw, from back to front.
-    title, description
-        What a screen reader says.
-
-    Returns
-    -------
-    str
-        The document; the same shapes give the same text.
+    shapes: What to draw, from back to front.
+    title, description: What a screen reader says.
+    Returns: The document; the same shapes give the same text.
     """
     ground = Rectangle(Area(0.5, 0.5, width - 1, height - 1), fill="#ffffff", stroke="#d5dbdb", radius=10)
     lines = [

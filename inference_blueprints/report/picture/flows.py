@@ -16,26 +16,18 @@ from inference_blueprints.serving.types import KvTransfer
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One arrow between two named blocks, straight along a row or a column.
-
-    Parameters
-    ----------
-    start, end
-        Anchors of the blocks; the head is at the end.
-    direction
-        Whether it runs along a row or a column.
-    at
-        Anchor on whose axis it runs, and where on it: 0 is the left or upper edge, 1 the other.
-    dashed
-        Whether it is control rather than a request.
-    """
+    """One arrow between two named blocks, straight along a row or a column."""
 
     start: str
     end: str
+    """`start`, `end`: Anchors of the blocks; the head is at the end."""
     direction: Literal["row", "column"]
+    """Whether it runs along a row or a column."""
     at: tuple[str, float]
+    """Anchor on whose axis it runs, and where on it: 0 is the left or upper edge, 1 the other."""
     sentence: str
     dashed: bool = False
+    """Whether it is control rather than a request."""
 
 
 _NETWORKS: Mapping[KvTransfer, str] = MappingProxyType({"libfabric": "EFA", "ucx": "TCP"})
@@ -44,10 +36,7 @@ _NETWORKS: Mapping[KvTransfer, str] = MappingProxyType({"libfabric": "EFA", "ucx
 def flows(scene: Scene) -> list[Flow]:
     """Return the arrows that a blueprint has, in the order of their numbers.
 
-    Parameters
-    ----------
-    scene
-        The blueprint and its plan.
+    scene: The blueprint and its plan.
     """
     first = scene.plan.models[0].name
     arrows = [
@@ -181,12 +170,8 @@ def _supply(scene: Scene) -> list[Flow]:
 def draw_flows(arrows: Sequence[Flow], canvas: Canvas) -> None:
     """Draw arrows from border to border, each with its number.
 
-    Parameters
-    ----------
-    arrows
-        In the order of their numbers, which start at 1.
-    canvas
-        Where the blocks have been drawn.
+    arrows: In the order of their numbers, which start at 1.
+    canvas: Where the blocks have been drawn.
     """
     for number, flow in enumerate(arrows, start=1):
         arrow = _arrow(flow, canvas.anchors)

@@ -15,10 +15,7 @@ _STREAMING = Style("#8c4fff", fill="#faf7ff")
 def batch_frame(scene: Scene) -> Block | None:
     """Return the services of batch and of the signal store; None if the blueprint has neither.
 
-    Parameters
-    ----------
-    scene
-        The blueprint and its plan.
+    scene: The blueprint and its plan.
     """
     batch, store = scene.blueprint.spec.batch, scene.blueprint.spec.signal_store
     if batch is None:
@@ -70,13 +67,7 @@ def store_card(store: SignalStore) -> Card:
 
 
 def streaming_frame(scene: Scene) -> Block | None:
-    """Return the services of streaming; None if the blueprint has no streaming job.
-
-    Parameters
-    ----------
-    scene
-        The blueprint and its plan.
-    """
+    """Return the services of streaming; None if the blueprint has no streaming job."""
     spec = scene.blueprint.spec
     if not spec.streaming:
         return None

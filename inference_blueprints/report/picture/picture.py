@@ -56,15 +56,10 @@ _GROUP = Style("#49525c", fill="#fafbfc", dashes="5 4")
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """One line with every sign that has no text.
-
-    Parameters
-    ----------
-    decodes
-        Whether there are decode workers.
-    """
+    """One line with every sign that has no text."""
 
     decodes: bool = False
+    """Whether there are decode workers."""
 
     def height(self, width: float) -> float:  # noqa: ARG002 - a block's signature
         """Return the height of one line with room above it."""
@@ -95,15 +90,8 @@ class Legend:
 def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
     """Draw the platform of a blueprint.
 
-    Parameters
-    ----------
-    plan
-        The serving plan computed from it.
-
-    Returns
-    -------
-    str
-        A self-contained SVG, 1000 pixels wide; the same blueprint gives the same text.
+    plan: The serving plan computed from it.
+    Returns: A self-contained SVG, 1000 pixels wide; the same blueprint gives the same text.
     """
     scene = Scene(blueprint, plan)
     canvas, height = draw(scene)
@@ -120,15 +108,8 @@ def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
 def draw(scene: Scene) -> tuple[Canvas, float]:
     """Lay the picture out.
 
-    Parameters
-    ----------
-    scene
-        The blueprint and its plan.
-
-    Returns
-    -------
-    tuple of Canvas and float
-        The shapes with their places, and the height in pixels.
+    scene: The blueprint and its plan.
+    Returns: The shapes with their places, and the height in pixels.
     """
     canvas = Canvas()
     inner = WIDTH - 2 * _MARGIN

@@ -56,16 +56,11 @@ _PURCHASES = {
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """The short name and colour of a model in the picture.
-
-    Parameters
-    ----------
-    colour
-        Its ground; several models share one where there are more than colours.
-    """
+    """The short name and colour of a model in the picture."""
 
     label: str
     colour: str
+    """Its ground; several models share one where there are more than colours."""
 
     @property
     def width(self) -> float:
@@ -84,10 +79,7 @@ class Tag:
 def tags(model_names: Sequence[str]) -> dict[str, Tag]:
     """Return each model's tag.
 
-    Parameters
-    ----------
-    model_names
-        In the blueprint's order.
+    model_names: In the blueprint's order.
     """
     return {
         name: Tag(f"M{index + 1}", _MODEL_COLOURS[index % len(_MODEL_COLOURS)])
@@ -98,16 +90,10 @@ def tags(model_names: Sequence[str]) -> dict[str, Tag]:
 def device(x: float, y: float, size: float, colour: str | None, *, decodes: bool = False) -> list[SvgShape]:
     """Return the sign of an accelerator.
 
-    Parameters
-    ----------
-    x, y
-        Its upper left corner.
-    size
-        Its width and height in pixels.
-    colour
-        Of the model that holds it; None where no worker does.
-    decodes
-        Whether its worker only writes answers, which a dot says.
+    x, y: Its upper left corner.
+    size: Its width and height in pixels.
+    colour: Of the model that holds it; None where no worker does.
+    decodes: Whether its worker only writes answers, which a dot says.
     """
     square = Rectangle(
         Area(x, y, size, size), fill=colour or "#ffffff", stroke=colour or "#8d969e", radius=2, stroke_width=1
@@ -119,19 +105,13 @@ def device(x: float, y: float, size: float, colour: str | None, *, decodes: bool
 
 @dataclass(frozen=True, slots=True)
 class NodeBox:
-    """Nodes that hold the same workers, drawn once.
-
-    Parameters
-    ----------
-    count
-        How many there are.
-    colours
-        Model name to the colour of the devices that it holds.
-    """
+    """Nodes that hold the same workers, drawn once."""
 
     node: PackedNode
     count: int
+    """How many there are."""
     colours: Mapping[str, Tag]
+    """Model name to the colour of the devices that it holds."""
 
     def height(self, width: float) -> float:
         """Return the height of the title and the rows of devices."""
@@ -197,12 +177,8 @@ class TaggedLines:
 def node_boxes(nodes: Sequence[PackedNode], colours: Mapping[str, Tag], *, at_most: int) -> list[NodeBox]:
     """Return the boxes of a pool's nodes: one each where there is room, else one for those that are alike.
 
-    Parameters
-    ----------
-    colours
-        Model name to tag.
-    at_most
-        Boxes up to which every node gets its own.
+    colours: Model name to tag.
+    at_most: Boxes up to which every node gets its own.
     """
     if len(nodes) <= at_most:
         return [NodeBox(node, 1, colours) for node in nodes]
@@ -217,12 +193,8 @@ def node_boxes(nodes: Sequence[PackedNode], colours: Mapping[str, Tag], *, at_mo
 def pools_frame(scene: Scene, tags: Mapping[str, Tag]) -> Block:
     """Return all pools in a grid.
 
-    Parameters
-    ----------
-    scene
-        The blueprint and its plan.
-    tags
-        Model name to tag.
+    scene: The blueprint and its plan.
+    tags: Model name to tag.
     """
     pools = scene.blueprint.spec.pools
     if len(pools) > _MANY:

@@ -15,16 +15,11 @@ OWN_BUCKET = "the platform's bucket"
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A blueprint with its plan, asked for words.
-
-    Parameters
-    ----------
-    plan
-        The serving plan computed from it.
-    """
+    """A blueprint with its plan, asked for words."""
 
     blueprint: Blueprint
     plan: ServingPlan
+    """The serving plan computed from it."""
 
     @property
     def title(self) -> str:
@@ -205,9 +200,6 @@ class Scene:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is one.
 
-    Parameters
-    ----------
-    noun
-        The noun in the singular.
+    noun: The noun in the singular.
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -21,19 +21,10 @@ def plan_page(
 ) -> str:
     """Render a plan with its picture.
 
-    Parameters
-    ----------
-    blueprint, plan
-        The content of the picture.
-    summary
-        Figures of the plan.
-    warnings
-        Warnings about the blueprint, one line each.
-
-    Returns
-    -------
-    str
-        An HTML document; the same plan gives the same text.
+    blueprint, plan: The content of the picture.
+    summary: Figures of the plan.
+    warnings: Warnings about the blueprint, one line each.
+    Returns: An HTML document; the same plan gives the same text.
     """
     svg = base64.b64encode(picture(blueprint, plan).encode()).decode()
     return render_page(

@@ -28,44 +28,29 @@ FiguresT_co = TypeVar("FiguresT_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class PlanSection(Generic[FiguresT_co]):
-    """A section of the plan.
-
-    Parameters
-    ----------
-    key
-        Its key in JSON.
-    summarise
-        Computes its figures: a record, several of them, or None.
-    tables
-        Return its tables. A plan shows those that have rows.
-    computed
-        Properties of each record that JSON shows after the record's fields.
-    """
+    """A section of the plan."""
 
     key: str
+    """Its key in JSON."""
     summarise: Callable[[PlanBasis], FiguresT_co]
+    """Computes its figures: a record, several of them, or None."""
     tables: tuple[Callable[[PlanSummary], TextTable], ...] = ()
+    """Return its tables. A plan shows those that have rows."""
     computed: tuple[str, ...] = ()
+    """Properties of each record that JSON shows after the record's fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """All results of `blueprints plan`: ``summary[SECTION]`` returns the figures of a section.
-
-    Parameters
-    ----------
-    name, region
-        Those of the platform.
-    support
-        The features that the blueprint uses, with their support levels.
-    figures
-        Figures of each section, by its key. A figure without a source is None, never guessed.
-    """
+    """All results of `blueprints plan`: ``summary[SECTION]`` returns the figures of a section."""
 
     name: str
     region: str
+    """`name`, `region`: Those of the platform."""
     support: Support
+    """The features that the blueprint uses, with their support levels."""
     figures: Mapping[str, Any]
+    """Figures of each section, by its key. A figure without a source is None, never guessed."""
 
     def __getitem__(self, section: PlanSection[FiguresT_co]) -> FiguresT_co:
         figures: FiguresT_co = self.figures[section.key]
@@ -75,12 +60,8 @@ class PlanSummary:
 class PlanBasis:
     """What the sections of a plan are computed from: ``basis[SECTION]`` returns the figures of another one.
 
-    Parameters
-    ----------
-    plan
-        The serving plan computed from the blueprint.
-    rates
-        The user's own rates. Without them, only on-demand prices are known.
+    plan: The serving plan computed from the blueprint.
+    rates: The user's own rates. Without them, only on-demand prices are known.
     """
 
     def __init__(self, blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None = None) -> None:

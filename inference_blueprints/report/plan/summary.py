@@ -24,12 +24,8 @@ _FIRST_KEYS = (
 def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None = None) -> PlanSummary:
     """Summarise nodes, memory, prices and limits of a blueprint.
 
-    Parameters
-    ----------
-    plan
-        The serving plan computed from it.
-    rates
-        The user's own rates. Without them, only on-demand prices are known.
+    plan: The serving plan computed from it.
+    rates: The user's own rates. Without them, only on-demand prices are known.
     """
     basis = PlanBasis(blueprint, plan, rates)
     figures = {section.key: basis[section] for section in SECTIONS}

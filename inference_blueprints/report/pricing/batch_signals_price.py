@@ -27,12 +27,7 @@ _DECIMALS = 2
 def batch_signal_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
     """Yield the cost of batch's own signals; nothing without batch.
 
-    Parameters
-    ----------
-    spec
-        The blueprint's section.
-    services
-        Prices of services.
+    spec: The blueprint's section.
     """
     if spec.batch is None:
         return

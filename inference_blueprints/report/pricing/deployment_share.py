@@ -16,15 +16,9 @@ def share_of(
 
     The price of a pool's used nodes is split among its deployments in proportion to their devices.
 
-    Parameters
-    ----------
-    deployments
-        Model and deployment names.
-
-    Returns
-    -------
-    tuple of int and float or None
-        Devices of their workers, and their share of the used nodes' price; None if a pool's price is unknown.
+    deployments: Model and deployment names.
+    Returns: Devices of their workers, and their share of the used nodes' price; None if a pool's price is
+        unknown.
     """
     held = {
         pool.name: sum(

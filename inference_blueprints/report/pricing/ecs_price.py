@@ -28,14 +28,9 @@ _ROLES_VCPU, _ROLES_GIB = 0.25, 0.5
 def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts: bool) -> Iterator[CostItem]:
     """Yield the parts of the cluster. A cluster itself has no price.
 
-    Parameters
-    ----------
-    roles
-        Workers of every role of every deployment.
-    hours
-        Hours of a month.
-    has_managed_hosts
-        Whether Managed Instances run the hosts of any pool.
+    roles: Workers of every role of every deployment.
+    hours: Hours of a month.
+    has_managed_hosts: Whether Managed Instances run the hosts of any pool.
     """
     usd, tasks = 0.0, 0
     routed = {each.release: each for each in roles if not STACKS[each.model.stack.chosen].serves_directly}

@@ -18,12 +18,7 @@ def operations_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
     Prices of AWS Lambda, Amazon DynamoDB and of alarms are not in the catalogue, so they are left out. Its
     series are part of "metrics in CloudWatch".
 
-    Parameters
-    ----------
-    spec
-        The blueprint's section.
-    services
-        Prices of services.
+    spec: The blueprint's section.
     """
     controllers = controllers_of(spec)
     if not controllers:

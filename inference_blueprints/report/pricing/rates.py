@@ -45,36 +45,24 @@ NodeRate = Callable[[str, str, str], float | None]
 
 @dataclass(frozen=True, slots=True)
 class CustomRates:
-    """The rates of one file.
-
-    Parameters
-    ----------
-    region, date, source
-        Description of the rates in the file.
-    usd_per_hour
-        US dollars per hour by instance type and purchase, such as ``("g6e.2xlarge", "spot")``.
-    """
+    """The rates of one file."""
 
     region: str
     date: str
     source: str
+    """`region`, `date`, `source`: Description of the rates in the file."""
     usd_per_hour: Mapping[tuple[str, str], float]
+    """US dollars per hour by instance type and purchase, such as ``("g6e.2xlarge", "spot")``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Known prices for one plan.
-
-    Parameters
-    ----------
-    table
-        On-demand prices of the blueprint's region or of the reference region.
-    rates
-        The user's own rates, which take precedence; None without a file.
-    """
+    """Known prices for one plan."""
 
     table: PriceTable
+    """On-demand prices of the blueprint's region or of the reference region."""
     rates: CustomRates | None = field(default=None)
+    """The user's own rates, which take precedence; None without a file."""
 
     def usd_per_hour(self, instance_type: str, purchase: str) -> float | None:
         """Return the price of an instance type with a purchase option; None if unknown."""
@@ -109,10 +97,7 @@ class Prices:
 def prices_for(region: str, rates: CustomRates | None = None) -> Prices:
     """Return the known prices in a region.
 
-    Parameters
-    ----------
-    region
-        Region of the blueprint.
+    region: Region of the blueprint.
     """
     return Prices(catalog.prices(region), rates)
 
@@ -120,17 +105,9 @@ def prices_for(region: str, rates: CustomRates | None = None) -> Prices:
 def load_rates(path: Path, region: str) -> CustomRates:
     """Read a rates file.
 
-    Parameters
-    ----------
-    path
-        The file, in the format of docs/planning.md.
-    region
-        Region of the blueprint, for which the rates must be.
-
-    Raises
-    ------
-    BlueprintError
-        If the file cannot be used, with every problem and its position.
+    path: The file, in the format of docs/planning.md.
+    region: Region of the blueprint, for which the rates must be.
+    Raises BlueprintError if the file cannot be used, with every problem and its position.
     """
     document = composer.parse(source.read(path, str(path), _FILE), str(path), _FILE)
     problems = [*document.problems, *_problems(document, region)]
@@ -218,12 +195,8 @@ def _purchase_problems(document: Document, instance_type: str) -> Iterator[Probl
 def node_rate(prices: Prices, pools: Sequence[Pool]) -> NodeRate:
     """Return what tells the price of a node.
 
-    Parameters
-    ----------
-    prices
-        Known prices, such as those of the user's rates file.
-    pools
-        Section of the blueprint. Karpenter calls reservations and Capacity Blocks `reserved`; the pool's
+    prices: Known prices, such as those of the user's rates file.
+    pools: Section of the blueprint. Karpenter calls reservations and Capacity Blocks `reserved`; the pool's
         purchase option says which of both it is.
     """
     reserved = {pool.name: pool.purchase.chosen for pool in pools}
@@ -238,12 +211,8 @@ def node_rate(prices: Prices, pools: Sequence[Pool]) -> NodeRate:
 def pools_without_price(prices: Prices, pools: Sequence[Pool]) -> list[str]:
     """Return the names of pools none of whose nodes has a known price.
 
-    Parameters
-    ----------
-    prices
-        Known prices.
-    pools
-        Section of the blueprint.
+    prices: Known prices.
+    pools: Section of the blueprint.
     """
     return [
         pool.name

@@ -22,15 +22,7 @@ _DAYS_A_MONTH: Final = HOURS_PER_MONTH / HOURS_PER_DAY
 
 
 def job_usd_per_day(size: StreamingJobSize, services: ServicePrices) -> float:
-    """Return the price of an application that runs all day at its planned size.
-
-    Parameters
-    ----------
-    size
-        Size of the job.
-    services
-        Prices of services.
-    """
+    """Return the price of an application that runs all day at its planned size."""
     hourly = (size.kpus + 1) * services.usd("flink_kpu")
     storage = size.kpus * KPU_DISK_GB * services.usd("flink_storage") / HOURS_PER_MONTH
     return (hourly + storage) * HOURS_PER_DAY
@@ -41,14 +33,7 @@ def brokers_usd_per_day(
 ) -> float | None:
     """Return the price of Express brokers at the peak all day; None if the price of their size is unknown.
 
-    Parameters
-    ----------
-    brokers, size
-        Number and size of the brokers.
-    load
-        What the jobs demand.
-    services
-        Prices of services.
+    load: What the jobs demand.
     """
     if size.usd_per_hour is None:
         return None

@@ -28,24 +28,16 @@ _CANARY_METRICS = (canary_names.ANSWERED, canary_names.MILLISECONDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoringSize:
-    """What monitors a platform.
-
-    Parameters
-    ----------
-    recorded_series
-        Least number of recorded series, which CloudWatch stores.
-    promql_alarms
-        Alarms on PromQL.
-    samples_per_minute
-        Samples that their evaluations scan in a minute.
-    dashboards
-        CloudWatch dashboards.
-    """
+    """What monitors a platform."""
 
     recorded_series: int
+    """Least number of recorded series, which CloudWatch stores."""
     promql_alarms: int
+    """Alarms on PromQL."""
     samples_per_minute: int
+    """Samples that their evaluations scan in a minute."""
     dashboards: int
+    """CloudWatch dashboards."""
 
 
 def telemetry_items(
@@ -53,14 +45,8 @@ def telemetry_items(
 ) -> Iterator[CostItem]:
     """Yield the cost of each signal; nothing without observability.
 
-    Parameters
-    ----------
-    processes
-        Figures of the processes, with the replicas that are scraped.
-    size
-        What monitors the platform.
-    services
-        Prices of services.
+    processes: Figures of the processes, with the replicas that are scraped.
+    size: What monitors the platform.
     """
     observability = spec.observability
     if observability is None:
@@ -81,10 +67,7 @@ def telemetry_items(
 def serving_series(spec: Spec, processes: Sequence[ProcessSummary]) -> tuple[int, tuple[str, ...]]:
     """Return how many series serving pods have after dropping, and the models whose engine is not counted.
 
-    Parameters
-    ----------
-    processes
-        Figures of the processes.
+    processes: Figures of the processes.
     """
     counted = shipped().serving_metrics.series
     engines = {model.name: model.engine.chosen for model in spec.models}

@@ -18,33 +18,23 @@ _BYTES_BESIDE_AN_ANSWER: Final = 700
 
 @dataclass(frozen=True, slots=True)
 class BatchDay:
-    """A day of one queue.
-
-    Parameters
-    ----------
-    queue, model
-        The queue, and the model that answers its jobs.
-    requests, requests_per_job
-        Requests per day and per job.
-    input_tokens, output_tokens
-        Mean tokens per request.
-    workers
-        Maximum number of workers of the model.
-    publishes
-        Whether answers can go to the signal store.
-    deadline_hours
-        Maximum hours of a job; by default, that of a queue.
-    """
+    """A day of one queue."""
 
     queue: str
     model: str
+    """The model that answers its jobs."""
     requests: int
     requests_per_job: int
+    """`requests`, `requests_per_job`: Requests per day and per job."""
     input_tokens: int
     output_tokens: int
+    """`input_tokens`, `output_tokens`: Mean tokens per request."""
     workers: int
+    """Maximum number of workers of the model."""
     publishes: bool
+    """Whether answers can go to the signal store."""
     deadline_hours: float = BatchQueue.model_fields["deadline_hours"].default
+    """Maximum hours of a job; by default, that of a queue."""
 
     @property
     def deadline_seconds(self) -> float:
@@ -114,10 +104,7 @@ class BatchDay:
 def batch_days(batch: Batch, models: Sequence[Model], *, publishes: bool) -> tuple[BatchDay, ...]:
     """Return the day of each queue that declares a load.
 
-    Parameters
-    ----------
-    publishes
-        Whether there is a signal store.
+    publishes: Whether there is a signal store.
     """
     by_name = {model.name: model for model in models}
     return tuple(

@@ -40,33 +40,24 @@ _BYTES_BESIDE_A_SIGNAL: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class ServiceQuotaUse:
-    """Use of one service quota by batch.
-
-    Parameters
-    ----------
-    name
-        Key of the quota in the catalogue.
-    service, quota_name, unit
-        Service, AWS's name of the quota, and its unit.
-    basis
-        What is counted.
-    used, quota
-        Maximum use, and the default quota of the region.
-    adjustable
-        Whether AWS raises it on request.
-    code
-        Code in Service Quotas; empty if unknown.
-    """
+    """Use of one service quota by batch."""
 
     name: str
+    """Key of the quota in the catalogue."""
     service: str
     quota_name: str
     unit: str
+    """`service`, `quota_name`, `unit`: Service, AWS's name of the quota, and its unit."""
     basis: str
+    """What is counted."""
     used: float
+    """Maximum use."""
     quota: float
+    """The default quota of the region."""
     adjustable: bool
+    """Whether AWS raises it on request."""
     code: str
+    """Code in Service Quotas; empty if unknown."""
 
     @property
     def share(self) -> float:
@@ -82,10 +73,7 @@ class ServiceQuotaUse:
 def service_quota_uses(days: Sequence[BatchDay], region: str) -> tuple[ServiceQuotaUse, ...]:
     """Return the use of each quota, in the order of the services.
 
-    Parameters
-    ----------
-    days
-        Days of all queues of a platform. Without days, no quota is used.
+    days: Days of all queues of a platform. Without days, no quota is used.
     """
     if not days:
         return ()
@@ -109,10 +97,7 @@ def service_quota_uses(days: Sequence[BatchDay], region: str) -> tuple[ServiceQu
 def hard_limits(uses: Iterable[ServiceQuotaUse]) -> list[ServiceQuotaUse]:
     """Return the exceeded quotas that AWS does not raise.
 
-    Parameters
-    ----------
-    uses
-        Use of each quota.
+    uses: Use of each quota.
     """
     return [use for use in uses if use.is_exceeded and not use.adjustable]
 
@@ -120,15 +105,7 @@ def hard_limits(uses: Iterable[ServiceQuotaUse]) -> list[ServiceQuotaUse]:
 def refuse_exceeded(uses: Iterable[ServiceQuotaUse]) -> None:
     """Refuse days that exceed a quota that AWS does not raise.
 
-    Parameters
-    ----------
-    uses
-        Use of each quota.
-
-    Raises
-    ------
-    UserError
-        If a quota is exceeded that AWS does not raise. The message lists all of them.
+    Raises UserError if a quota is exceeded that AWS does not raise. The message lists all of them.
     """
     exceeded = hard_limits(uses)
     if exceeded:

@@ -13,28 +13,19 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 
 @dataclass(frozen=True, slots=True)
 class ModelCapacity:
-    """Capacity of all deployments of a model.
-
-    Parameters
-    ----------
-    concurrent_requests
-        Requests of the mean length that all its engines run at once.
-    full_requests_per_second
-        Completed requests per second at the highest load (simulated); None if a deployment has no latency
-        profile.
-    """
+    """Capacity of all deployments of a model."""
 
     concurrent_requests: int
+    """Requests of the mean length that all its engines run at once."""
     full_requests_per_second: float | None
+    """Completed requests per second at the highest load (simulated); None if a deployment has no latency
+    profile."""
 
 
 def model_capacities(roles: Iterable[ResolvedWorkers]) -> Mapping[str, ModelCapacity]:
     """Return the capacity of each model.
 
-    Parameters
-    ----------
-    roles
-        Workers of every role of every deployment, in the blueprint's order.
+    roles: Workers of every role of every deployment, in the blueprint's order.
     """
     capacities: dict[str, ModelCapacity] = {}
     for _, group in groupby(roles, key=lambda each: each.release):

@@ -12,19 +12,12 @@ from inference_catalog import InstanceType
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One running process with the names that identify it.
-
-    Parameters
-    ----------
-    model, deployment
-        The model and its deployment.
-    process
-        The process, of which this is one replica, or what one has on a node.
-    """
+    """One running process with the names that identify it."""
 
     model: str
     deployment: str
     process: Process
+    """The process, of which this is one replica, or what one has on a node."""
 
     @property
     def accelerator_count(self) -> int:
@@ -41,18 +34,12 @@ class Worker:
 
 @dataclass(slots=True)
 class PackedNode:
-    """One node and what runs on it.
-
-    Parameters
-    ----------
-    instance_type
-        Its EC2 instance type.
-    workers
-        The workers placed on it so far.
-    """
+    """One node and what runs on it."""
 
     instance_type: InstanceType
+    """Its EC2 instance type."""
     workers: list[Worker] = field(default_factory=list)
+    """The workers placed on it so far."""
 
     def has_room(self, worker: Worker) -> bool:
         """Return whether the worker fits beside those that are there."""
@@ -78,15 +65,8 @@ def place(workers: Iterable[Worker], instance_type: InstanceType) -> list[Packed
 
     The scheduler may spread them over more nodes while a rollout is under way, never over fewer.
 
-    Parameters
-    ----------
-    instance_type
-        The type that every node has.
-
-    Returns
-    -------
-    list of PackedNode or None
-        The nodes; None when a worker is larger than a node of this type.
+    instance_type: The type that every node has.
+    Returns: The nodes; None when a worker is larger than a node of this type.
     """
     nodes: list[PackedNode] = []
     by_demand = sorted(workers, key=lambda worker: worker.demand, reverse=True)
@@ -106,20 +86,9 @@ def place(workers: Iterable[Worker], instance_type: InstanceType) -> list[Packed
 def cheapest_placement(workers: Iterable[Worker], types: Iterable[InstanceType]) -> list[PackedNode]:
     """Place workers on the one instance type that costs least for them together.
 
-    Parameters
-    ----------
-    types
-        The pool's types; those without a known price come after those with one.
-
-    Returns
-    -------
-    list of PackedNode
-        The nodes, all of one type.
-
-    Raises
-    ------
-    ValueError
-        If no type holds every worker, which a valid plan excludes.
+    types: The pool's types; those without a known price come after those with one.
+    Returns: The nodes, all of one type.
+    Raises ValueError if no type holds every worker, which a valid plan excludes.
     """
     workers = list(workers)
     placements = [nodes for kind in types if (nodes := place(workers, kind)) is not None]

@@ -21,18 +21,12 @@ from inference_blueprints.serving.autoscaling.scaling_behaviour import ScalingBe
 
 @dataclass(frozen=True, slots=True)
 class ExternalMetric:
-    """An answer.
-
-    Parameters
-    ----------
-    value
-        The number, with three decimals. None stands for an error.
-    is_fallback
-        Whether the fallback replaced a reading that failed.
-    """
+    """An answer."""
 
     value: float | None
+    """The number, with three decimals. None stands for an error."""
     is_fallback: bool = False
+    """Whether the fallback replaced a reading that failed."""
 
 
 def with_three_decimals(value: float) -> float:
@@ -82,16 +76,9 @@ class ExternalMetrics:
     ) -> ExternalMetric:
         """Return the reading of a trigger, the fallback for it, or an error.
 
-        Parameters
-        ----------
-        trigger
-            The trigger.
-        value
-            What Prometheus answers: not finite stands for an answer without a number, None for no answer.
-        polls
-            How often KEDA has read it since the last answer.
-        current, ready
-            Workers of the role, and those of them that are ready.
+        value: What Prometheus answers: not finite stands for an answer without a number, None for no answer.
+        polls: How often KEDA has read it since the last answer.
+        current, ready: Workers of the role, and those of them that are ready.
         """
         if value is not None and not math.isfinite(value):
             value = 0.0 if trigger.empty_is_zero else None
@@ -124,40 +111,26 @@ def _fallback_metric(trigger: MetricTrigger, fallback: Fallback, current: int, r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerReading:
-    """What one trigger contributed to a decision.
-
-    Parameters
-    ----------
-    value
-        What KEDA answered, or None for an error.
-    is_fallback
-        Whether KEDA answered with the fallback.
-    proposed
-        Number of workers by this trigger alone, or None for an error.
-    """
+    """What one trigger contributed to a decision."""
 
     value: float | None
+    """What KEDA answered, or None for an error."""
     is_fallback: bool
+    """Whether KEDA answered with the fallback."""
     proposed: int | None
+    """Number of workers by this trigger alone, or None for an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A decision.
-
-    Parameters
-    ----------
-    desired
-        Number of workers from now on.
-    reason
-        Why, in a few words.
-    per_trigger
-        What each trigger contributed, by name. Empty if no trigger was asked.
-    """
+    """A decision."""
 
     desired: int
+    """Number of workers from now on."""
     reason: str
+    """Why, in a few words."""
     per_trigger: Mapping[str, TriggerReading] = field(default_factory=dict)
+    """What each trigger contributed, by name. Empty if no trigger was asked."""
 
 
 class Autoscaler:
@@ -166,10 +139,7 @@ class Autoscaler:
     It remembers recommendations, changes and failures as they do, so one autoscaler belongs to one role, and
     decisions must come in the order of time. It expects that each decision is carried out.
 
-    Parameters
-    ----------
-    scaled_object
-        The rules.
+    scaled_object: The rules.
     """
 
     def __init__(self, scaled_object: ScaledObject) -> None:
@@ -188,24 +158,14 @@ class Autoscaler:
     ) -> Decision:
         """Decide once, as the controller does every 15 seconds.
 
-        Parameters
-        ----------
-        now_seconds
-            Seconds since 1970, or since any midnight in UTC if no trigger has a schedule.
-        current_replicas
-            Workers that are wanted at the moment.
-        ready_replicas
-            Those of them that are ready.
-        values
-            Answer of Prometheus by name of the trigger. NaN or infinity stands for an answer without a
+        now_seconds: Seconds since 1970, or since any midnight in UTC if no trigger has a schedule.
+        current_replicas: Workers that are wanted at the moment.
+        ready_replicas: Those of them that are ready.
+        values: Answer of Prometheus by name of the trigger. NaN or infinity stands for an answer without a
             number, and None or a missing name for no answer. Schedules need no entry.
-        keda_answers
-            Whether KEDA's metrics adapter answers. If not, no trigger has a value and no failure is counted.
-
-        Returns
-        -------
-        Decision
-            The number of workers, and why.
+        keda_answers: Whether KEDA's metrics adapter answers. If not, no trigger has a value and no failure is
+            counted.
+        Returns: The number of workers, and why.
         """
         self._behaviour.begin(now_seconds, current_replicas)
         polls = self._metrics.poll(now_seconds)

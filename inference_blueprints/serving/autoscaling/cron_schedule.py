@@ -46,17 +46,10 @@ class CronSchedule:
     def read(cls, expression: str, time_zone: str) -> CronSchedule:
         """Read an expression.
 
-        Parameters
-        ----------
-        expression
-            Minute, hour, day of month, month and day of week (0 or SUN is Sunday).
-        time_zone
-            Such as ``Europe/Berlin``.
-
-        Raises
-        ------
-        CronError
-            If a field is missing or not a number, range, list or step of its unit, or the zone is unknown.
+        expression: Minute, hour, day of month, month and day of week (0 or SUN is Sunday).
+        time_zone: Such as ``Europe/Berlin``.
+        Raises CronError if a field is missing or not a number, range, list or step of its unit, or the zone
+            is unknown.
         """
         fields = expression.split()
         if len(fields) != len(_FIELDS):
@@ -139,10 +132,7 @@ def _number(text: str, name: str, first: int, last: int, names: tuple[str, ...])
 class CronWindow:
     """The time from a start to the next end, as KEDA's cron scaler finds it.
 
-    Parameters
-    ----------
-    start, end
-        The two schedules.
+    start, end: The two schedules.
     """
 
     def __init__(self, start: CronSchedule, end: CronSchedule) -> None:

@@ -16,14 +16,8 @@ def demand_per_minute(rates: RequestRates, seed: int, *, steps: bool = False) ->
     The variance of the number of requests is the square of the coefficient of variation of the time between
     requests times its mean, as in a renewal process over a long time.
 
-    Parameters
-    ----------
-    rates
-        The rates.
-    seed
-        Of the random numbers.
-    steps
-        Whether a rate holds for its whole window. Otherwise it changes evenly between two windows.
+    seed: Of the random numbers.
+    steps: Whether a rate holds for its whole window. Otherwise it changes evenly between two windows.
     """
     chance = random.Random(seed)  # noqa: S311 - no secret is made
     found = []

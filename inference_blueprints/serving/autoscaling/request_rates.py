@@ -26,44 +26,29 @@ _POISSON = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RateWindow:
-    """A window of a file.
-
-    Parameters
-    ----------
-    start_seconds
-        Its begin.
-    rate
-        Requests per second.
-    variation
-        Coefficient of variation of the time between two requests: 1 is Poisson, more is burstier.
-    """
+    """A window of a file."""
 
     start_seconds: float
+    """Its begin."""
     rate: float
+    """Requests per second."""
     variation: float = _POISSON
+    """Coefficient of variation of the time between two requests: 1 is Poisson, more is burstier."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRates:
-    """Rates in windows of equal length.
-
-    Parameters
-    ----------
-    windows
-        The windows in the order of time, at least two.
-    """
+    """Rates in windows of equal length."""
 
     windows: tuple[RateWindow, ...]
+    """The windows in the order of time, at least two."""
 
     @classmethod
     def read(cls, path: Path) -> RequestRates:
         """Read a CSV file with or without a line of titles.
 
-        Raises
-        ------
-        UserError
-            If the file cannot be read, a line has no start and rate, or the windows are not of equal length,
-            with all lines.
+        Raises UserError if the file cannot be read, a line has no start and rate, or the windows are not of
+        equal length, with all lines.
         """
         try:
             with path.open(newline="", encoding="utf-8") as lines:

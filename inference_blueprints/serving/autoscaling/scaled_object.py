@@ -26,28 +26,19 @@ _TOLERANCE, _DOWN_STABILISATION_SECONDS = 0.1, 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricTrigger:
-    """A trigger of the type ``prometheus``.
-
-    Parameters
-    ----------
-    name
-        Name of the trigger, or the name that KEDA gives its metric: ``s0-prometheus``.
-    query
-        PromQL expression.
-    target
-        ``threshold``, in the unit of the query.
-    metric_type
-        Whether the value is divided by the number of workers before it is compared with the target.
-    empty_is_zero
-        ``ignoreNullValues``, which is true unless the object says otherwise: an answer without a number
-        counts as 0, and workers go.
-    """
+    """A trigger of the type ``prometheus``."""
 
     name: str
+    """Name of the trigger, or the name that KEDA gives its metric: ``s0-prometheus``."""
     query: str
+    """PromQL expression."""
     target: float
+    """``threshold``, in the unit of the query."""
     metric_type: MetricTarget
+    """Whether the value is divided by the number of workers before it is compared with the target."""
     empty_is_zero: bool
+    """``ignoreNullValues``, which is true unless the object says otherwise: an answer without a number counts
+    as 0, and workers go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,46 +81,28 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledObject:
-    """What KEDA and the HorizontalPodAutoscaler know of an elastic role.
-
-    Parameters
-    ----------
-    name
-        Name of the object.
-    least, most
-        Smallest and largest number of workers.
-    polling_seconds
-        Time between two readings by KEDA itself. The HorizontalPodAutoscaler reads besides.
-    triggers
-        What is measured, in the order of the object.
-    up, down
-        Behaviour when workers come and go.
-    fallback
-        What holds without readings. None means that the number stays.
-    """
+    """What KEDA and the HorizontalPodAutoscaler know of an elastic role."""
 
     name: str
     least: int
     most: int
+    """`least`, `most`: Smallest and largest number of workers."""
     polling_seconds: int
+    """Time between two readings by KEDA itself. The HorizontalPodAutoscaler reads besides."""
     triggers: tuple[MetricTrigger | CronTrigger, ...]
+    """What is measured, in the order of the object."""
     up: ScalingRules
     down: ScalingRules
+    """`up`, `down`: Behaviour when workers come and go."""
     fallback: Fallback | None
+    """What holds without readings. None means that the number stays."""
 
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> ScaledObject:
         """Read a manifest.
 
-        Parameters
-        ----------
-        manifest
-            A ``ScaledObject`` of ``keda.sh/v1alpha1``, as a chart renders it.
-
-        Raises
-        ------
-        UserError
-            If it has something that this library does not evaluate, with all reasons.
+        manifest: A ``ScaledObject`` of ``keda.sh/v1alpha1``, as a chart renders it.
+        Raises UserError if it has something that this library does not evaluate, with all reasons.
         """
         name = str(manifest.get("metadata", {}).get("name", "?"))
         spec = manifest.get("spec", {})
@@ -166,10 +139,7 @@ class ScaledObject:
     def with_limits(self, most: int, targets: Mapping[str, float]) -> ScaledObject:
         """Return it with at most so many workers, and with other targets of some triggers.
 
-        Parameters
-        ----------
-        targets
-            By name of the trigger.
+        targets: By name of the trigger.
         """
         triggers = tuple(
             replace(each, target=targets[each.name])

@@ -22,17 +22,9 @@ def argument_findings(
 ) -> Iterator[Finding]:
     """Check a model's engine arguments against the flags of the engine's release.
 
-    Parameters
-    ----------
-    engine
-        Release of the model's engine.
-    model_path
-        Path of the model in the blueprint.
-
-    Yields
-    ------
-    Finding
-        An error for each argument that is unknown, is owned by the plan, or has an invalid value.
+    engine: Release of the model's engine.
+    model_path: Path of the model in the blueprint.
+    Yields: An error for each argument that is unknown, is owned by the plan, or has an invalid value.
     """
     arguments = model.engine.arguments
     path = (*model_path, "engine", engine.name, "args")
@@ -143,17 +135,7 @@ def parser_findings(
 ) -> Iterator[Finding]:
     """Check the names of a model's parsers against those of the stack's release.
 
-    Parameters
-    ----------
-    engine
-        Release of the model's engine.
-    model_path
-        Path of the model in the blueprint.
-
-    Yields
-    ------
-    Finding
-        An error for each parser that is unknown, or is also set by an engine argument.
+    Yields: An error for each parser that is unknown, or is also set by an engine argument.
     """
     if model.parsers is None:
         return

@@ -21,10 +21,7 @@ _SUGGESTED_INSTANCE_TYPES = 3
 def diffusion_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check a worker that makes images; nothing for other workers.
 
-    Yields
-    ------
-    Finding
-        Errors, and a warning if the workers are slower than the peak, as far as a speed was published.
+    Yields: Errors, and a warning if the workers are slower than the peak, as far as a speed was published.
     """
     pipeline = resolved.shape.pipeline
     if pipeline is None or resolved.model.workload.images is None:

@@ -22,15 +22,8 @@ _NOTABLE_SHARE = 0.2
 def disaggregation_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     """Check a disaggregated deployment. An aggregated one has no findings.
 
-    Parameters
-    ----------
-    roles
-        The deployment's workers. Each fits its accelerators.
-
-    Yields
-    ------
-    Finding
-        Errors and warnings.
+    roles: The deployment's workers. Each fits its accelerators.
+    Yields: Errors and warnings.
     """
     if len(roles) == 1:
         return

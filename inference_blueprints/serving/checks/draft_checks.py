@@ -22,15 +22,8 @@ _REPOSITORY = (*_PLACE, "huggingFace")
 def draft_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
     """Check that the draft is known, and guesses for this model on this engine.
 
-    Parameters
-    ----------
-    model_path
-        Path of the model in the blueprint.
-
-    Yields
-    ------
-    Finding
-        An error for each reason why it would not work; a warning for a draft that may change.
+    model_path: Path of the model in the blueprint.
+    Yields: An error for each reason why it would not work; a warning for a draft that may change.
     """
     eagle = model.speculation.eagle if model.speculation else None
     if eagle is None:
@@ -56,15 +49,8 @@ def draft_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iter
 def draft_worker_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator[Finding]:
     """Check that workers can split the draft, and that it serves their longest request.
 
-    Parameters
-    ----------
-    sizing
-        Sizes of the workers.
-
-    Yields
-    ------
-    Finding
-        At most one error.
+    sizing: Sizes of the workers.
+    Yields: At most one error.
     """
     draft, engine, size = resolved.model.draft, engine_of(resolved), resolved.tensor_parallel_size
     if draft is None or draft.draft is None or resolved.model.engine.chosen not in draft.draft.engines:

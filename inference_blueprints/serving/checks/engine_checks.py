@@ -22,15 +22,8 @@ _Found = Iterator[tuple[tuple[str, ...], str]]
 def engine_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
     """Check that the engine supports the source of the weights and the tiers of the KV cache.
 
-    Parameters
-    ----------
-    model_path
-        Path of the model in the blueprint.
-
-    Yields
-    ------
-    Finding
-        An error for each unsupported feature.
+    model_path: Path of the model in the blueprint.
+    Yields: An error for each unsupported feature.
     """
     engine = model.engine.chosen
     if model.weights.s3 and not can_stream(model):
@@ -55,15 +48,7 @@ def _tiers(model: spec.Model) -> list[str]:
 def image_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
     """Check the images of a model.
 
-    Parameters
-    ----------
-    model_path
-        Path of the model in the blueprint.
-
-    Yields
-    ------
-    Finding
-        An error for a release that is not recorded, and for a tag from which Dynamo's operator would read
+    Yields: An error for a release that is not recorded, and for a tag from which Dynamo's operator would read
         another release; a warning for each image without a digest.
     """
     name, image = model.engine.chosen, model.engine.section.image
@@ -105,15 +90,7 @@ def _images(
 def option_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
     """Check that the engine and the model support the options.
 
-    Parameters
-    ----------
-    model_path
-        Path of the model in the blueprint.
-
-    Yields
-    ------
-    Finding
-        An error for each option that would not work.
+    Yields: An error for each option that would not work.
     """
     for found in (_kv_cache_type(model), _quantization(model), _speculation(model)):
         for path, message in found:
@@ -179,11 +156,6 @@ def memory_argument_findings(model: spec.Model, model_path: tuple[str | int, ...
 
     Otherwise the plan's KV cache, its number of concurrent requests and its prices would be wrong, and the
     engine could run out of memory after it was deployed.
-
-    Parameters
-    ----------
-    model_path
-        Path of the model in the blueprint.
     """
     engine = model.engine.chosen
     unmodelled = catalog.memory_arguments(engine)
@@ -206,13 +178,7 @@ def memory_argument_findings(model: spec.Model, model_path: tuple[str | int, ...
 def frontend_findings(
     model: spec.Model, deployment: spec.Deployment, model_path: tuple[str | int, ...]
 ) -> Iterator[Finding]:
-    """Warn if the frontends of a deployment have fewer vCPUs than the peak needs.
-
-    Parameters
-    ----------
-    model_path
-        Path of the model in the blueprint.
-    """
+    """Warn if the frontends of a deployment have fewer vCPUs than the peak needs."""
     if model.frontend is None or model.stack.dynamo is None:
         return
     size, busy = frontend_size(model, deployment), busy_cpu(model, deployment)

@@ -30,18 +30,10 @@ def environment_findings(
 ) -> Iterator[Finding]:
     """Check the variables of a model's workers and frontends.
 
-    Parameters
-    ----------
-    engine
-        Release of the model's engine.
-    model_path
-        Path of the model in the blueprint.
-
-    Yields
-    ------
-    Finding
-        An error for each variable that the plan owns, that looks like a secret or that no process can have; a
-        warning for each variable of the engine that its release does not define.
+    engine: Release of the model's engine.
+    model_path: Path of the model in the blueprint.
+    Yields: An error for each variable that the plan owns, that looks like a secret or that no process can
+        have; a warning for each variable of the engine that its release does not define.
     """
     workers = model.engine.section.env
     path = (*model_path, "engine", model.engine.chosen, "env")

@@ -28,15 +28,8 @@ _USED: Mapping[str, Callable[[ResolvedWorkers], bool]] = MappingProxyType(
 def experimental_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     """Warn about each experimental way that a deployment uses.
 
-    Parameters
-    ----------
-    roles
-        The deployment's workers.
-
-    Yields
-    ------
-    Finding
-        A warning with the reason and its source.
+    roles: The deployment's workers.
+    Yields: A warning with the reason and its source.
     """
     # The path of a role is that of its deployment, followed by the topology.
     path = roles[0].path[:5]

@@ -45,16 +45,9 @@ _LMCACHE_MIB = 8 * MIB_PER_GIB
 def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
     """Check that weights, one request and the stated workload fit a deployment's workers.
 
-    Parameters
-    ----------
-    resolved
-        The deployment; its engine arguments are free of errors.
-
-    Returns
-    -------
-    list[Finding]
-        At most one error: one request does not fit, or else the workload does not fit. And a warning if the
-        workload's longest requests do not fit.
+    resolved: The deployment; its engine arguments are free of errors.
+    Returns: At most one error: one request does not fit, or else the workload does not fit. And a warning if
+        the workload's longest requests do not fit.
     """
     workload = resolved.model.workload
     if workload.input_tokens + workload.output_tokens > resolved.shape.context_length:
@@ -259,18 +252,10 @@ def host_cache_findings(
 ) -> Iterator[Finding]:
     """Check the KV cache that a deployment's workers keep in the memory of their nodes.
 
-    Parameters
-    ----------
-    resolved
-        The workers. Their model fits the accelerators.
-    memory
-        Memory estimate of each of their accelerators.
-
-    Yields
-    ------
-    Finding
-        An error if the cache does not fit a worker's share of the node. A warning if it is smaller than the
-        accelerators' cache, or if the router does not see its content.
+    resolved: The workers. Their model fits the accelerators.
+    memory: Memory estimate of each of their accelerators.
+    Yields: An error if the cache does not fit a worker's share of the node. A warning if it is smaller than
+        the accelerators' cache, or if the router does not see its content.
     """
     if not host_cache_mib(resolved):
         return

@@ -19,10 +19,7 @@ from inference_contracts.units import GIB
 def neuron_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check workers of the engine ``vllmNeuron``; those of other engines have no findings.
 
-    Yields
-    ------
-    Finding
-        Errors, each at the invalid key.
+    Yields: Errors, each at the invalid key.
     """
     route = neuron_route(resolved.accelerator)
     if resolved.model.engine.vllm_neuron is None or route is None:
@@ -51,10 +48,7 @@ def neuron_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
 def cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check that the plug-in starts with the memory that is left for the KV cache.
 
-    Yields
-    ------
-    Finding
-        At most one error.
+    Yields: At most one error.
     """
     route = neuron_route(resolved.accelerator)
     if resolved.model.engine.vllm_neuron is None or route is None:

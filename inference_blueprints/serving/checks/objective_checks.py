@@ -19,10 +19,7 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     The profile's speed without other requests is a lower bound: with more requests, each takes longer.
     Without a profile, only the memory of processors sets a bound.
 
-    Parameters
-    ----------
-    roles
-        Workers of every role of a deployment.
+    roles: Workers of every role of a deployment.
     """
     model, workers = roles[0].model, tuple(roles)
     limits = (

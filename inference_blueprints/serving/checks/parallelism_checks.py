@@ -18,10 +18,7 @@ _GROVE_NAME = 45
 def parallelism_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check the stages, ranks, experts and nodes of a worker.
 
-    Yields
-    ------
-    Finding
-        Errors, each at the invalid key; and a warning if a layer is shared across nodes.
+    Yields: Errors, each at the invalid key; and a warning if a layer is shared across nodes.
     """
     wrong = [(key, message) for key, check in _CHECKS if (message := check(resolved))]
     for key, message in wrong:

@@ -45,15 +45,8 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
 
     References to an unknown pool, instance type or model are skipped: the blueprint's own rules report them.
 
-    Parameters
-    ----------
-    blueprint
-        A blueprint with valid types. Its references may be invalid.
-
-    Yields
-    ------
-    Finding
-        Errors and warnings, in the order of the blueprint.
+    blueprint: A blueprint with valid types. Its references may be invalid.
+    Yields: Errors and warnings, in the order of the blueprint.
     """
     yield from findings_of(SPEC_CHECKS, blueprint)
     yield from decidable(node_system_findings, blueprint)

@@ -16,10 +16,7 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
 
     If there are fewer KV heads than devices, they are replicated evenly.
 
-    Yields
-    ------
-    Finding
-        At most one error.
+    Yields: At most one error.
     """
     size, shape = resolved.tensor_parallel_size, resolved.device_shape
     if _splits(resolved, size):
@@ -72,10 +69,7 @@ def _parts(shape: catalog.Model, size: int) -> str:
 def media_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator[Finding]:
     """Check that a request with the most allowed images leaves room for its answer.
 
-    Yields
-    ------
-    Finding
-        At most one error.
+    Yields: At most one error.
     """
     media, answer = resolved.model.media, resolved.model.workload.output_tokens
     if media is None:

@@ -16,10 +16,7 @@ def longest_start(roles: Iterable[ResolvedWorkers]) -> WorkerStart:
 
     Published times are of other hardware and do not count. Neither do images of unknown size.
 
-    Parameters
-    ----------
-    roles
-        Workers of roles of a deployment.
+    roles: Workers of roles of a deployment.
     """
     starts = (
         worker_start(role, engine_image(role), kind, together=1) for role in roles for kind in role.types
@@ -30,10 +27,7 @@ def longest_start(roles: Iterable[ResolvedWorkers]) -> WorkerStart:
 def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     """Check that `reclaimSeconds` is not below the minimum start of a deployment's elastic workers.
 
-    Parameters
-    ----------
-    roles
-        Workers of every role of a deployment.
+    roles: Workers of every role of a deployment.
     """
     shift = roles[0].blueprint.spec.capacity_shift
     elastic = [role for role in roles if role.workers.scaled_by is not None]

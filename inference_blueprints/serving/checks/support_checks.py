@@ -99,15 +99,8 @@ SUPPORT_CHECKS: tuple[Rule, ...] = (
 def node_system_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     """Check the pools.
 
-    Parameters
-    ----------
-    blueprint
-        A blueprint with valid types. Its references may be invalid.
-
-    Yields
-    ------
-    Finding
-        An error for each pool whose needs no operating system meets.
+    blueprint: A blueprint with valid types. Its references may be invalid.
+    Yields: An error for each pool whose needs no operating system meets.
     """
     workers: dict[str, list[str]] = {}
     for each in paired_workers(blueprint):

@@ -37,51 +37,33 @@ _CLAIM_SECONDS = 600
 
 @dataclass(frozen=True, slots=True)
 class ArtefactParts:
-    """All that changes compiled artefacts.
-
-    Parameters
-    ----------
-    model, revision
-        Repository on the Hub, and its commit.
-    image
-        Image with its tag, which names the releases of vLLM, the plug-in and the Neuron SDK.
-    accelerator
-        Kind of device, which is the target of the compiler.
-    cores
-        Logical cores over which layers are split.
-    logical_core_config
-        Physical cores per logical core; 1 where they cannot be grouped.
-    weight_type
-        Type of the weights.
-    arguments
-        Arguments of the server that compile something: lengths, batch sizes, buckets, types, and the user's.
-    environment
-        The user's variables.
-    """
+    """All that changes compiled artefacts."""
 
     model: str
+    """Repository on the Hub."""
     revision: str
+    """Its commit."""
     image: str
+    """Image with its tag, which names the releases of vLLM, the plug-in and the Neuron SDK."""
     accelerator: str
+    """Kind of device, which is the target of the compiler."""
     cores: int
+    """Logical cores over which layers are split."""
     logical_core_config: int
+    """Physical cores per logical core; 1 where they cannot be grouped."""
     weight_type: str
     arguments: Mapping[str, Argument]
+    """Arguments of the server that compile something: lengths, batch sizes, buckets, types, and the
+    user's."""
     environment: Mapping[str, str]
+    """The user's variables."""
 
 
 def artefact_key(parts: ArtefactParts) -> str:
     """Return the key of artefacts: equal for equal parts, whatever their order.
 
-    Parameters
-    ----------
-    parts
-        What changes them.
-
-    Returns
-    -------
-    str
-        The prefix in the bucket, ``neuron/<32 hexadecimal digits>``.
+    parts: What changes them.
+    Returns: The prefix in the bucket, ``neuron/<32 hexadecimal digits>``.
     """
     text = json.dumps(asdict(parts), sort_keys=True, separators=(",", ":"))
     return f"{_PREFIX}/{hashlib.sha256(text.encode()).hexdigest()[:32]}"
@@ -90,12 +72,8 @@ def artefact_key(parts: ArtefactParts) -> str:
 def compiled_artefacts(resolved: ResolvedWorkers, image: str, health_url: str) -> CompiledArtefacts | None:
     """Return where a worker keeps its compiled artefacts; None if it keeps none.
 
-    Parameters
-    ----------
-    image
-        The worker's image.
-    health_url
-        Address at which the worker's own pod answers 200 once it has compiled.
+    image: The worker's image.
+    health_url: Address at which the worker's own pod answers 200 once it has compiled.
     """
     parts = artefact_parts(resolved, image)
     if parts is None:
@@ -119,13 +97,6 @@ def artefact_parts(resolved: ResolvedWorkers, image: str) -> ArtefactParts | Non
     """Return what changes the artefacts of a worker; None if they cannot be shared.
 
     They are shared only if the model is that of a commit: a branch could change under the same key.
-
-    Parameters
-    ----------
-    resolved
-        The workers.
-    image
-        Their image.
     """
     if resolved.model.engine.vllm_neuron is None or not never_change(resolved.model):
         return None

@@ -28,15 +28,8 @@ NIXL_TELEMETRY: Mapping[str, EnvironmentValue] = MappingProxyType(
 def kv_transfer(resolved: ResolvedWorkers) -> KvTransfer | None:
     """Return NIXL's back end for a deployment: EFA if the pools of both roles have it, else TCP.
 
-    Parameters
-    ----------
-    resolved
-        The workers of any role of the deployment.
-
-    Returns
-    -------
-    KvTransfer or None
-        None if the deployment is aggregated.
+    resolved: The workers of any role of the deployment.
+    Returns: None if the deployment is aggregated.
     """
     if resolved.role == "aggregated":
         return None

@@ -160,11 +160,6 @@ def bound_tokens_per_second(resolved: ResolvedWorkers) -> float | None:
 
     Each token reads the active weights once, and the memory of the instance has a peak bandwidth. Real speeds
     are below it.
-
-    Parameters
-    ----------
-    resolved
-        The workers.
     """
     kind = resolved.types[0]
     processor = processor_of(kind.family)

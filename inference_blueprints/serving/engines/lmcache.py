@@ -54,10 +54,7 @@ def filled_part(resolved: ResolvedWorkers) -> float:
 def lmcache_connector(resolved: ResolvedWorkers, block_size: int) -> Mapping[str, object]:
     """Return vLLM's connector to LMCache, including the server that it starts.
 
-    Parameters
-    ----------
-    block_size
-        Tokens of a block of the KV cache.
+    block_size: Tokens of a block of the KV cache.
     """
     return {
         "kv_connector": "LMCacheMPConnector",
@@ -93,10 +90,7 @@ def chunk_tokens(resolved: ResolvedWorkers, block_size: int) -> int:
 
     Chunks are larger in a store that bills each object. Events of such chunks are useless to the router.
 
-    Parameters
-    ----------
-    block_size
-        Tokens of a block of the KV cache.
+    block_size: Tokens of a block of the KV cache.
     """
     if not shared_cache(resolved):
         return block_size

@@ -41,10 +41,7 @@ def model_location(resolved: ResolvedWorkers) -> str:
 def kernel_environment(folders: Mapping[str, str]) -> dict[str, EnvironmentValue]:
     """Return the variables that place compiled kernels in the release's folder.
 
-    Parameters
-    ----------
-    folders
-        The engine's own variables, and the names of their folders.
+    folders: The engine's own variables, and the names of their folders.
     """
     return {name: f"{_COMPILED}/{folder}" for name, folder in {**_KERNEL_FOLDERS, **folders}.items()}
 
@@ -55,10 +52,7 @@ def node_cache(resolved: ResolvedWorkers, image: str) -> NodeCache | None:
     Kernels are programs, so each release has its own folder: a model cannot change what another one runs.
     Another image or accelerator is another folder.
 
-    Parameters
-    ----------
-    image
-        The worker's image.
+    image: The worker's image.
     """
     if not uses_node_cache(resolved):
         return None

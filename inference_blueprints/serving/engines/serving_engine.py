@@ -26,38 +26,26 @@ class ArgumentNames:
     """An engine's names, without dashes, of the arguments that the plan uses and a user may set.
 
     A name is empty if the engine has no such argument.
-
-    Parameters
-    ----------
-    length
-        Tokens of the longest request, prompt and answer.
-    sequences
-        Number of sequences that run at once.
-    step_tokens
-        Tokens of one step.
-    block_size
-        Tokens of a block of the KV cache.
-    memory_share
-        The engine's share of the device's memory, as the engine defines it: above 0 and at most 1.
-    kv_cache_type
-        Data type of the KV cache.
-    kv_cache_types
-        Values of that argument whose size is known.
-    without_prefix_cache
-        Argument and value that switch the prefix cache off.
-    stretched_context
-        Argument that lets requests be longer than the model's published context. None if there is none.
     """
 
     length: str
+    """Tokens of the longest request, prompt and answer."""
     sequences: str
+    """Number of sequences that run at once."""
     step_tokens: str
+    """Tokens of one step."""
     block_size: str
+    """Tokens of a block of the KV cache."""
     memory_share: str
+    """The engine's share of the device's memory, as the engine defines it: above 0 and at most 1."""
     kv_cache_type: str
+    """Data type of the KV cache."""
     kv_cache_types: tuple[str, ...]
+    """Values of that argument whose size is known."""
     without_prefix_cache: tuple[str, ArgumentValue]
+    """Argument and value that switch the prefix cache off."""
     stretched_context: str | None = None
+    """Argument that lets requests be longer than the model's published context. None if there is none."""
 
     @property
     def counts(self) -> tuple[str, ...]:
@@ -77,23 +65,16 @@ class ArgumentNames:
 
 @dataclass(frozen=True, slots=True)
 class TransferCounters:
-    """Prometheus metrics of a worker about KV cache that moves between prefill and decode.
-
-    Parameters
-    ----------
-    moved
-        Counters of bytes that were moved. Empty if the engine counts none.
-    failed
-        Counters of transfers that failed. Empty if the engine counts none.
-    seconds, transfers
-        Time of all transfers, and their number, where each transfer is that of one accelerator. None if the
-        engine reports no time, or only that of whole requests.
-    """
+    """Prometheus metrics of a worker about KV cache that moves between prefill and decode."""
 
     moved: tuple[str, ...] = ()
+    """Counters of bytes that were moved. Empty if the engine counts none."""
     failed: tuple[str, ...] = ()
+    """Counters of transfers that failed. Empty if the engine counts none."""
     seconds: str | None = None
     transfers: str | None = None
+    """`seconds`, `transfers`: Time of all transfers, and their number, where each transfer is that of one
+    accelerator. None if the engine reports no time, or only that of whole requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,70 +106,70 @@ class ServingEngine(ABC):
     default only where the engine differs from it.
     """
 
-    #: Manufacturer of the accelerators that the engine supports, as in the catalogue.
     manufacturer: str = "nvidia"
+    """Manufacturer of the accelerators that the engine supports, as in the catalogue."""
 
-    #: How the engine's workers count KV cache that moves between prefill and decode.
     transfer_counters: TransferCounters = TransferCounters()
+    """How the engine's workers count KV cache that moves between prefill and decode."""
 
-    #: The engine's names of the types of KV cache that the blueprint's ``kvCacheType`` may name.
     kv_cache_types: Mapping[str, str] = MappingProxyType({"fp8": "fp8"})
+    """The engine's names of the types of KV cache that the blueprint's ``kvCacheType`` may name."""
 
-    #: The engine's names of the types to which it quantises weights while it loads them.
     online_types: Mapping[str, str] = MappingProxyType({})
+    """The engine's names of the types to which it quantises weights while it loads them."""
 
-    #: Keys of the blueprint's ``speculation`` that the engine supports.
     speculation_methods: frozenset[str] = frozenset()
+    """Keys of the blueprint's ``speculation`` that the engine supports."""
 
-    #: Whether the engine sizes the KV cache of a draft's layer like that of a layer of the model.
     counts_draft_as_layers: bool = False
+    """Whether the engine sizes the KV cache of a draft's layer like that of a layer of the model."""
 
-    #: Whether a draft whose configuration allows fewer tokens than the model's serves all of the model's.
     extends_draft_context: bool = True
+    """Whether a draft whose configuration allows fewer tokens than the model's serves all of the model's."""
 
-    #: Dynamo's name of the engine, which is also that of its worker's Python module. None if Dynamo does not
-    #: run it.
     dynamo_name: str | None = None
+    """Dynamo's name of the engine, which is also that of its worker's Python module. None if Dynamo does not
+    run it."""
 
-    #: Whether its workers under Dynamo fetch images from any public host.
     fetches_from_any_host: bool = False
+    """Whether its workers under Dynamo fetch images from any public host."""
 
-    #: The engine's own server of the OpenAI API, for the stack ``direct``. None if it has none.
     own_server: OwnServer | None = None
+    """The engine's own server of the OpenAI API, for the stack ``direct``. None if it has none."""
 
-    #: Gauge of the used share of a worker's KV cache. None if the engine reports none.
     cache_use: str | None = None
+    """Gauge of the used share of a worker's KV cache. None if the engine reports none."""
 
-    #: Names of the arguments whose value the engine divides among the data parallel ranks of a worker.
     totals_over_ranks: frozenset[str] = frozenset()
+    """Names of the arguments whose value the engine divides among the data parallel ranks of a worker."""
 
-    #: Variables with the folders of kernels that the engine compiles, by the name of the folder, in addition
-    #: to those of CUDA, PyTorch, Triton and FlashInfer.
     kernel_folders: Mapping[str, str] = MappingProxyType({})
+    """Variables with the folders of kernels that the engine compiles, by the name of the folder, in addition
+    to those of CUDA, PyTorch, Triton and FlashInfer."""
 
-    #: Whether a decode device may receive its KV heads from several prefill devices.
     gathers_heads: bool = False
+    """Whether a decode device may receive its KV heads from several prefill devices."""
 
-    #: Keys of the blueprint's ``kvCache`` that the engine supports.
     kv_cache_tiers: frozenset[str] = frozenset()
+    """Keys of the blueprint's ``kvCache`` that the engine supports."""
 
-    #: Memory of the node that must stay free beside the KV cache in host memory, in MiB.
     host_cache_reserve_mib: int = 0
+    """Memory of the node that must stay free beside the KV cache in host memory, in MiB."""
 
-    #: Roles whose workers may have several pipeline stages when KV cache moves between prefill and decode.
     staged_transfer_roles: frozenset[WorkerRole] = frozenset()
+    """Roles whose workers may have several pipeline stages when KV cache moves between prefill and decode."""
 
-    #: Time that a worker may compile if it finds no compiled program, in seconds. 0 if it compiles none.
     compile_seconds: int = 0
+    """Time that a worker may compile if it finds no compiled program, in seconds. 0 if it compiles none."""
 
-    #: End of the tag of the image with libfabric, for pools with EFA. Empty if there is no such image.
     efa_variant: str = ""
+    """End of the tag of the image with libfabric, for pools with EFA. Empty if there is no such image."""
 
-    #: Whether a worker may span nodes.
     spans_nodes: bool = False
+    """Whether a worker may span nodes."""
 
-    #: Whether each data parallel rank is a single device.
     ranks_of_one_device: bool = False
+    """Whether each data parallel rank is a single device."""
 
     @property
     @abstractmethod
@@ -218,14 +199,9 @@ class ServingEngine(ABC):
     ) -> tuple[str, ...]:
         """Return the command line of `own_server`, after its command.
 
-        Parameters
-        ----------
-        arguments
-            The worker's arguments by name without dashes, with those of the user.
-        port
-            Port of the API, on every address.
-        stream_seconds
-            Longest time of an answer, which should run to its end after SIGTERM.
+        arguments: The worker's arguments by name without dashes, with those of the user.
+        port: Port of the API, on every address.
+        stream_seconds: Longest time of an answer, which should run to its end after SIGTERM.
         """
         raise NotImplementedError(f"{type(self).__name__} has no server of its own")
 
@@ -265,22 +241,15 @@ class ServingEngine(ABC):
     def memory_share(self, memory: MemoryEstimate, device_bytes: int) -> float:
         """Return the memory share to pass to the engine; by default, its part of the whole device.
 
-        Parameters
-        ----------
-        memory
-            How the plan fills the device.
+        memory: How the plan fills the device.
         """
         return memory.total_bytes / device_bytes
 
     def utilization(self, share: float, whole: MemoryEstimate) -> float:  # noqa: ARG002 -- subclasses use it
         """Return the filled part of the device for a given memory share; the inverse of `memory_share`.
 
-        Parameters
-        ----------
-        share
-            The memory share that is passed to the engine.
-        whole
-            The estimate for a device that is filled to the last byte.
+        share: The memory share that is passed to the engine.
+        whole: The estimate for a device that is filled to the last byte.
         """
         return share
 
@@ -291,12 +260,8 @@ class ServingEngine(ABC):
     def places(self, resolved: ResolvedWorkers, kv_tokens: int, length: int) -> int | None:  # noqa: ARG002
         """Return how many sequences have a part of the cache of their own; None if they share all of it.
 
-        Parameters
-        ----------
-        kv_tokens
-            Tokens that the KV cache holds.
-        length
-            Tokens of the longest request.
+        kv_tokens: Tokens that the KV cache holds.
+        length: Tokens of the longest request.
         """
         return None
 

@@ -42,10 +42,7 @@ _NIXL_BACK_ENDS: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
 def connectors(resolved: ResolvedWorkers, block_size: int) -> Mapping[str, object] | None:
     """Return the value of ``--kv-transfer-config``; None if KV cache stays on the accelerators.
 
-    Parameters
-    ----------
-    block_size
-        Tokens of a block of the KV cache.
+    block_size: Tokens of a block of the KV cache.
     """
     each = tuple(_connectors(resolved, block_size))
     if not each:

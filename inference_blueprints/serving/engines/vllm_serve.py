@@ -36,14 +36,9 @@ def serve_arguments(
 
     Events of the KV cache are left out: they need a router that reads them.
 
-    Parameters
-    ----------
-    planned
-        Arguments of Dynamo's worker, by name without dashes.
-    port
-        Port of the API.
-    stream_seconds
-        Longest time of an answer, which runs to its end after SIGTERM.
+    planned: Arguments of Dynamo's worker, by name without dashes.
+    port: Port of the API.
+    stream_seconds: Longest time of an answer, which runs to its end after SIGTERM.
     """
     left_out = (*_DYNAMO_ONLY, "model", "kv-events-config")
     arguments = {name: value for name, value in planned.items() if name not in left_out}

@@ -43,15 +43,8 @@ def image_memory(resolved: ResolvedWorkers, pipeline: Pipeline) -> MemoryEstimat
     its peak (https://huggingface.co/bahadirakdemir/Z-Image-Turbo-FP8-full). The rule for several images and
     for several devices is compared with no measurement.
 
-    Parameters
-    ----------
-    pipeline
-        The model's parts.
-
-    Returns
-    -------
-    MemoryEstimate
-        Without KV cache: ``kv_cache_bytes`` is what stays free, negative if the model does not fit.
+    pipeline: The model's parts.
+    Returns: Without KV cache: ``kv_cache_bytes`` is what stays free, negative if the model does not fit.
     """
     size, shape, images = resolved.tensor_parallel_size, resolved.shape, resolved.model.workload.images
     if images is None:

@@ -47,10 +47,7 @@ def nvme_cache_mib(resolved: ResolvedWorkers) -> int:
 def disk_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check that the nodes' disk holds the images and the files of every worker of a node.
 
-    Yields
-    ------
-    Finding
-        An error if it does not.
+    Yields: An error if it does not.
     """
     yield from node_cache_findings(resolved)
     found = _too_small(resolved)

@@ -43,16 +43,10 @@ def with_draft(
     SGLang reserves for a layer of the draft what a layer of the model takes
     (``model_executor/pool_configurator.py`` of SGLang 0.5.21).
 
-    Parameters
-    ----------
-    memory
-        The estimate for the model only.
-    step_tokens
-        Most tokens that the engine computes in one step.
-    kv_cache_type
-        The engine's name of the type of the KV cache.
-    counts_as_layers
-        Whether the engine sizes the cache of the draft's layers like that of the model's.
+    memory: The estimate for the model only.
+    step_tokens: Most tokens that the engine computes in one step.
+    kv_cache_type: The engine's name of the type of the KV cache.
+    counts_as_layers: Whether the engine sizes the cache of the draft's layers like that of the model's.
     """
     entry, size = resolved.model.draft, resolved.tensor_parallel_size
     if entry is None or entry.draft is None:

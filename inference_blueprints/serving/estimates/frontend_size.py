@@ -17,19 +17,13 @@ _BUSY_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class FrontendSize:
-    """Frontends of a deployment.
-
-    Parameters
-    ----------
-    replicas
-        Number of frontends.
-    cpu, memory_mib
-        vCPUs and memory in MiB of each.
-    """
+    """Frontends of a deployment."""
 
     replicas: int
+    """Number of frontends."""
     cpu: int
     memory_mib: int
+    """`cpu`, `memory_mib`: vCPUs and memory in MiB of each."""
 
 
 def busy_cpu(model: spec.Model, deployment: spec.Deployment) -> float:

@@ -28,27 +28,16 @@ def kept_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: i
 
     Every device's part of a token is stored. A latent vector that all devices hold is stored once.
 
-    Parameters
-    ----------
-    memory
-        Memory estimate of each of their accelerators.
-    block_size
-        Tokens per block.
-    mib
-        Size of the memory or disk, in MiB.
+    memory: Memory estimate of each of their accelerators.
+    block_size: Tokens per block.
+    mib: Size of the memory or disk, in MiB.
     """
     tokens = int(mib * MIB // whole_kv_bytes_per_token(resolved, memory))
     return tokens // block_size * block_size
 
 
 def whole_kv_bytes_per_token(resolved: ResolvedWorkers, memory: MemoryEstimate) -> float:
-    """Return the KV cache of a token on all devices of a worker, without copies, in bytes.
-
-    Parameters
-    ----------
-    memory
-        Memory estimate of each of their accelerators.
-    """
+    """Return the KV cache of a token on all devices of a worker, without copies, in bytes."""
     copies = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
     return memory.kv_bytes_per_token * copies
 
@@ -56,10 +45,7 @@ def whole_kv_bytes_per_token(resolved: ResolvedWorkers, memory: MemoryEstimate) 
 def shared_memory_mib(resolved: ResolvedWorkers, memory_mib: int) -> int:
     """Return the size of a worker's ``/dev/shm``: the KV cache, plus a quarter of the other memory.
 
-    Parameters
-    ----------
-    memory_mib
-        All memory of the worker.
+    memory_mib: All memory of the worker.
     """
     cache = host_cache_mib(resolved)
     return cache + min(_LARGEST_OTHER_SHARED_MEMORY_MIB, max(0, memory_mib - cache) // 4)

@@ -32,10 +32,7 @@ def image_pixels(resolved: ResolvedWorkers) -> Mapping[str, int]:
 
     The processor ignores one without the other (``image_processing_qwen2_vl.py`` of Transformers 5.12).
 
-    Returns
-    -------
-    Mapping
-        Empty if requests have no images, or the model scales all images to one size.
+    Returns: Empty if requests have no images, or the model scales all images to one size.
     """
     media, vision = resolved.model.media, resolved.shape.vision
     if media is None or vision is None or vision.tokens_per_image:
@@ -65,12 +62,8 @@ def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: 
     tokens as they compute in a step: this is vLLM's rule (``compute_mm_encoder_budget`` in
     ``v1/core/encoder_cache_manager.py``). The factor of 10 is an allowance that no measurement confirms.
 
-    Parameters
-    ----------
-    memory
-        The estimate for text only.
-    step_tokens
-        Most tokens that the engine computes in one step.
+    memory: The estimate for text only.
+    step_tokens: Most tokens that the engine computes in one step.
     """
     media, vision = resolved.model.media, resolved.shape.vision
     if media is None or vision is None:

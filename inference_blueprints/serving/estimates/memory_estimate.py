@@ -19,33 +19,24 @@ _BYTES_PER_NUMBER = 2
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
-    """Use of the memory of one accelerator, in bytes.
-
-    Parameters
-    ----------
-    total_bytes
-        Memory that the engine may use.
-    weights_bytes, activation_bytes, reserved_bytes
-        Memory that the engine needs before it can cache anything.
-    kv_cache_bytes
-        Remaining memory for the KV cache; negative if the model does not fit.
-    kv_bytes_per_token
-        KV cache of one token on this accelerator.
-    kv_tokens
-        Tokens that fit the cache. Devices share layers, so this is the capacity of a whole data parallel
-        rank.
-    max_model_len
-        Tokens of the longest request. The engine does not start if the cache cannot hold it.
-    """
+    """Use of the memory of one accelerator, in bytes."""
 
     total_bytes: int
+    """Memory that the engine may use."""
     weights_bytes: int
     activation_bytes: int
     reserved_bytes: int
+    """`weights_bytes`, `activation_bytes`, `reserved_bytes`: Memory that the engine needs before it can cache
+    anything."""
     kv_cache_bytes: int
+    """Remaining memory for the KV cache; negative if the model does not fit."""
     kv_bytes_per_token: float
+    """KV cache of one token on this accelerator."""
     kv_tokens: int
+    """Tokens that fit the cache. Devices share layers, so this is the capacity of a whole data parallel
+    rank."""
     max_model_len: int
+    """Tokens of the longest request. The engine does not start if the cache cannot hold it."""
 
     @property
     def missing_bytes(self) -> int:
@@ -91,39 +82,19 @@ def estimate_memory(
     covered by the reserve. Experts are distributed evenly over all devices of a stage, whole or sliced.
     ``docs/catalogue.md`` compares the result with aiconfigurator's estimates.
 
-    Parameters
-    ----------
-    model
-        The served model.
-    accelerator
-        The kind of device.
-    tensor_parallel_size
-        Devices that share each layer (TP).
-    max_model_len
-        Tokens of the longest request, prompt and answer.
-    max_num_batched_tokens
-        Most tokens that the engine computes in one step.
-    pipeline_parallel_size
-        Stages of layers (PP). The first and the last stage also hold an embedding.
-    data_parallel_size
-        Ranks that share the experts (DP). Each rank holds everything else completely.
-    gpu_memory_utilization
-        Share of the device's memory that the engine uses, above 0 and at most 1.
-    kv_cache_dtype
-        The engine's name of the data type of the KV cache.
-    request_tokens
-        Tokens of a mean request, if the engine frees what a sliding window no longer sees. None if it frees
-        nothing.
-
-    Returns
-    -------
-    MemoryEstimate
-        The estimate for each accelerator of the worker.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or the KV cache type is unknown.
+    model: The served model.
+    accelerator: The kind of device.
+    tensor_parallel_size: Devices that share each layer (TP).
+    max_model_len: Tokens of the longest request, prompt and answer.
+    max_num_batched_tokens: Most tokens that the engine computes in one step.
+    pipeline_parallel_size: Stages of layers (PP). The first and the last stage also hold an embedding.
+    data_parallel_size: Ranks that share the experts (DP). Each rank holds everything else completely.
+    gpu_memory_utilization: Share of the device's memory that the engine uses, above 0 and at most 1.
+    kv_cache_dtype: The engine's name of the data type of the KV cache.
+    request_tokens: Tokens of a mean request, if the engine frees what a sliding window no longer sees. None
+        if it frees nothing.
+    Returns: The estimate for each accelerator of the worker.
+    Raises ValueError if a number is out of range, or the KV cache type is unknown.
     """
     counts = {
         "tensor_parallel_size": tensor_parallel_size,
@@ -200,21 +171,12 @@ def kv_tokens_needed(
     Every request counts with its complete answer, because it holds it at its end. One shared prefix is
     assumed. A workload with many prefixes needs more tokens, or has fewer cache hits.
 
-    Parameters
-    ----------
-    input_tokens, output_tokens
-        Mean tokens of a prompt and of an answer.
-    requests_per_second
-        Peak rate that arrives at this worker: the model's peak divided by its replicas.
-    seconds_per_request
-        Mean duration of a request: time to first token plus ``output_tokens`` times the time per token.
-    shared_prefix_ratio
-        Share of the prompt that all requests have in common, 0 to below 1.
-
-    Returns
-    -------
-    int
-        Tokens, rounded up.
+    input_tokens, output_tokens: Mean tokens of a prompt and of an answer.
+    requests_per_second: Peak rate that arrives at this worker: the model's peak divided by its replicas.
+    seconds_per_request: Mean duration of a request: time to first token plus ``output_tokens`` times the time
+        per token.
+    shared_prefix_ratio: Share of the prompt that all requests have in common, 0 to below 1.
+    Returns: Tokens, rounded up.
     """
     concurrent = max(1.0, requests_per_second * seconds_per_request)
     shared = input_tokens * shared_prefix_ratio

@@ -98,10 +98,7 @@ def nvme_mib(resolved: ResolvedWorkers, instance_type: InstanceType) -> int:
 def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check that the node's cache exists if the engine needs it, and that it holds all that is in use.
 
-    Yields
-    ------
-    Finding
-        An error if it does not; a warning if a rollout of a new commit would have to wait.
+    Yields: An error if it does not; a warning if a rollout of a new commit would have to wait.
     """
     model, pool = resolved.model, resolved.pool
     if model.weights.mirror and not can_stream(model) and not uses_node_cache(resolved):

@@ -40,10 +40,7 @@ def shared_cache_environment(resolved: ResolvedWorkers) -> Mapping[str, Environm
 def shared_cache_plan(model: spec.Model, engine_version: str) -> SharedKvCachePlan | None:
     """Return the bucket that a model needs; None if it needs none.
 
-    Parameters
-    ----------
-    engine_version
-        Release of the model's engine.
+    engine_version: Release of the model's engine.
     """
     bucket = model.kv_cache.shared.s3 if model.kv_cache and model.kv_cache.shared else None
     if bucket is None:
@@ -56,16 +53,9 @@ def shared_cache_plan(model: spec.Model, engine_version: str) -> SharedKvCachePl
 def shared_cache_findings(resolved: ResolvedWorkers, kv_bytes_per_token: float) -> Iterator[Finding]:
     """Check that blocks in the bucket belong to the model's weights, and that the network is fast enough.
 
-    Parameters
-    ----------
-    kv_bytes_per_token
-        KV cache of a token on all devices of a worker together, in bytes.
-
-    Yields
-    ------
-    Finding
-        An error if workers with weights of another commit could read the blocks; a warning if the network is
-        too slow.
+    kv_bytes_per_token: KV cache of a token on all devices of a worker together, in bytes.
+    Yields: An error if workers with weights of another commit could read the blocks; a warning if the network
+        is too slow.
     """
     if not shared_cache(resolved):
         return

@@ -17,27 +17,18 @@ _BYTES_PER_MEGABIT = 125_000
 
 @dataclass(frozen=True, slots=True)
 class StartTime:
-    """What a new node fetches, and how fast at most.
-
-    Parameters
-    ----------
-    image_bytes
-        Size of the image, as it is fetched; None if unknown.
-    image_bytes_per_second
-        Rate at which it arrives.
-    weights_bytes
-        Weights that the node's workers fetch.
-    weights_bytes_per_second
-        Rate at which they arrive.
-    weights_limit
-        What limits that rate.
-    """
+    """What a new node fetches, and how fast at most."""
 
     image_bytes: int | None
+    """Size of the image, as it is fetched; None if unknown."""
     image_bytes_per_second: float
+    """Rate at which it arrives."""
     weights_bytes: int
+    """Weights that the node's workers fetch."""
     weights_bytes_per_second: float
+    """Rate at which they arrive."""
     weights_limit: str
+    """What limits that rate."""
 
     @property
     def image_seconds(self) -> float | None:
@@ -65,14 +56,9 @@ def start_time(resolved: ResolvedWorkers, image: str, kind: InstanceType, togeth
     asked for. What comes from the internet passes one NAT gateway of the platform, because a node uses that
     of its zone. The Hub, other nodes of the zone and what the engine does after loading only add to it.
 
-    Parameters
-    ----------
-    image
-        The workers' image.
-    kind
-        Instance type of the node.
-    together
-        Number of workers that start on the node.
+    image: The workers' image.
+    kind: Instance type of the node.
+    together: Number of workers that start on the node.
     """
     network = kind.network_bandwidth_mbps // kind.network_cards * _BYTES_PER_MEGABIT
     disk = _disk_bytes_per_second(kind, resolved)

@@ -20,9 +20,6 @@ def deployment_requests_per_second(model: spec.Model, deployment: spec.Deploymen
 def worker_requests_per_second(resolved: ResolvedWorkers, replicas: int) -> float:
     """Return the requests per second of one worker of a role at the peak. Each request passes every role.
 
-    Parameters
-    ----------
-    replicas
-        Number of workers that share the deployment's requests.
+    replicas: Number of workers that share the deployment's requests.
     """
     return deployment_requests_per_second(resolved.model, resolved.deployment) / replicas

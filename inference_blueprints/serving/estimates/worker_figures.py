@@ -7,36 +7,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """Lengths, batch sizes and KV cache of one worker, or of each of its data parallel ranks.
-
-    Parameters
-    ----------
-    block_size
-        Tokens per KV cache block.
-    max_model_len
-        Most tokens of prompt plus answer.
-    max_num_seqs
-        Most sequences that run at once.
-    max_num_batched_tokens
-        Tokens of one step.
-    memory_share
-        The engine's share of the device's memory, as the engine defines it: 0 to 1.
-    kv_tokens
-        Tokens that fit the KV cache on the devices.
-    host_kv_tokens
-        Tokens of KV cache that fit the memory of the node.
-    nvme_kv_tokens
-        Tokens of KV cache that fit the node's NVMe.
-    """
+    """Lengths, batch sizes and KV cache of one worker, or of each of its data parallel ranks."""
 
     block_size: int
+    """Tokens per KV cache block."""
     max_model_len: int
+    """Most tokens of prompt plus answer."""
     max_num_seqs: int
+    """Most sequences that run at once."""
     max_num_batched_tokens: int
+    """Tokens of one step."""
     memory_share: float
+    """The engine's share of the device's memory, as the engine defines it: 0 to 1."""
     kv_tokens: int
+    """Tokens that fit the KV cache on the devices."""
     host_kv_tokens: int = 0
+    """Tokens of KV cache that fit the memory of the node."""
     nvme_kv_tokens: int = 0
+    """Tokens of KV cache that fit the node's NVMe."""
 
     @property
     def kv_blocks(self) -> int:

@@ -20,21 +20,14 @@ _PUBLISHED_ENGINE = "vllm"
 
 @dataclass(frozen=True, slots=True)
 class StartPart:
-    """A part of the start.
-
-    Parameters
-    ----------
-    name
-        The part: ``launch``, ``image``, ``weights`` or ``engine``.
-    seconds
-        Its time; None if unknown.
-    basis
-        Where the time is from.
-    """
+    """A part of the start."""
 
     name: str
+    """The part: ``launch``, ``image``, ``weights`` or ``engine``."""
     seconds: float | None
+    """Its time; None if unknown."""
     basis: StartBasis
+    """Where the time is from."""
 
     @property
     def clause(self) -> str:
@@ -75,14 +68,8 @@ class WorkerStart:
 def worker_start(resolved: ResolvedWorkers, image: str, kind: InstanceType, together: int) -> WorkerStart:
     """Return the start of workers on a new node.
 
-    Parameters
-    ----------
-    image
-        The workers' image.
-    kind
-        Instance type of the node.
-    together
-        Number of workers that start on the node.
+    kind: Instance type of the node.
+    together: Number of workers that start on the node.
     """
     fetched = start_time(resolved, image, kind, together)
     measured = resolved.workers.measured_start or MeasuredStart()

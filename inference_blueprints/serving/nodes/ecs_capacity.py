@@ -25,32 +25,19 @@ MOST_MANAGED_STOP_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """What runs the hosts of a pool.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
-    kind
-        ``managed`` for Managed Instances, ``group`` for an Auto Scaling group.
-    reason
-        Why, in words.
-    """
+    """What runs the hosts of a pool."""
 
     pool: str
     kind: EcsHosts
+    """``managed`` for Managed Instances, ``group`` for an Auto Scaling group."""
     reason: str
+    """Why, in words."""
 
 
 def pool_capacities(blueprint: Blueprint, plan: ServingPlan) -> tuple[PoolCapacity, ...]:
     """Return what runs each pool, in the order of the blueprint.
 
-    Parameters
-    ----------
-    blueprint
-        A blueprint for ECS.
-    plan
-        Its serving plan.
+    blueprint: A blueprint for ECS.
     """
     section = blueprint.spec.cluster.ecs
     never = section is not None and section.managed_instances == "never"

@@ -29,15 +29,8 @@ def packed(models: Sequence[ModelPlan], pools: Sequence[spec.Pool]) -> tuple[Mod
     Only the size of a process counts, not its purpose: roles, deployments and models that share a pool are
     packed together.
 
-    Parameters
-    ----------
-    models
-        Plans of all models, with all processes.
-
-    Returns
-    -------
-    tuple of ModelPlan
-        The same plans, with neighbours.
+    models: Plans of all models, with all processes.
+    Returns: The same plans, with neighbours.
     """
     neighbours = {pool.name: _neighbours(pool, _sizes(models, pool.name)) for pool in pools}
 
@@ -57,14 +50,9 @@ def strands(workers: Mapping[int, int], *, nodes: int, accelerators_per_node: in
     worker, and another one whenever the smaller workers fill a place. Workers of a multiple of the size take
     whole places.
 
-    Parameters
-    ----------
-    workers
-        Number of workers by accelerators per worker.
-    nodes
-        Number of nodes that they share.
-    accelerators_per_node
-        A multiple of each size.
+    workers: Number of workers by accelerators per worker.
+    nodes: Number of nodes that they share.
+    accelerators_per_node: A multiple of each size.
     """
     for size in workers:
         whole = sum(other // size * number for other, number in workers.items() if other % size == 0)

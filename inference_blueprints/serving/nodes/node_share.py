@@ -22,16 +22,11 @@ _DAEMON_SETS_AND_KUBELET_CPU = 1
 
 @dataclass(frozen=True, slots=True)
 class NodeShare:
-    """A replica's part of a node.
-
-    Parameters
-    ----------
-    memory_mib
-        Memory in MiB, a multiple of 1024.
-    """
+    """A replica's part of a node."""
 
     cpu: int
     memory_mib: int
+    """Memory in MiB, a multiple of 1024."""
 
 
 def replicas_per_node(instance_type: InstanceType, accelerators: int) -> int:
@@ -52,17 +47,9 @@ def node_share(types: tuple[InstanceType, ...], accelerators: int) -> NodeShare:
     Accelerators are the expensive part of a node. So the host's memory and vCPUs are divided by the number of
     replicas that its accelerators allow. The smallest share over the pool's types fits all of them.
 
-    Parameters
-    ----------
-    types
-        The pool's types, each with at least `accelerators` devices.
-    accelerators
-        Devices of one replica.
-
-    Returns
-    -------
-    NodeShare
-        vCPUs and memory of one replica; at least 1 vCPU and 1024 MiB.
+    types: The pool's types, each with at least `accelerators` devices.
+    accelerators: Devices of one replica.
+    Returns: vCPUs and memory of one replica; at least 1 vCPU and 1024 MiB.
     """
     cpus, memories = [], []
     for instance_type in types:

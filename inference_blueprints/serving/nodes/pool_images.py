@@ -12,11 +12,6 @@ def pool_images(plan: ServingPlan, pool: str) -> tuple[str, ...]:
     """Return the images of the processes on a pool's nodes, sorted, without duplicates.
 
     The plan does not contain the images of Kubernetes' own pods, which are small.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
     """
     images = {
         image
@@ -32,9 +27,6 @@ def pool_images(plan: ServingPlan, pool: str) -> tuple[str, ...]:
 def images_digest(images: Iterable[str]) -> str:
     """Return an identifier of a set of images: 32 hexadecimal digits of a SHA-256.
 
-    Parameters
-    ----------
-    images
-        Image references, in any order.
+    images: Image references, in any order.
     """
     return hashlib.sha256("\n".join(sorted(images)).encode()).hexdigest()[:32]

@@ -12,17 +12,12 @@ from inference_blueprints.spec.types import Pool
 
 @dataclass(frozen=True, slots=True)
 class PoolQuota:
-    """Resources of a pool that all jobs together may request.
-
-    Parameters
-    ----------
-    accelerators
-        Devices, possibly 0; None for a pool without accelerators.
-    """
+    """Resources of a pool that all jobs together may request."""
 
     cpu: int
     memory_mib: int
     accelerators: Accelerators | None
+    """Devices, possibly 0; None for a pool without accelerators."""
 
     @property
     def resources(self) -> Mapping[str, str]:

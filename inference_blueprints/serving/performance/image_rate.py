@@ -22,10 +22,7 @@ def image_speed(resolved: ResolvedWorkers, speeds: Iterable[ImageSpeed] | None =
     Model, engine with its release, devices, size and steps have to agree. Nothing is scaled from another size
     or device.
 
-    Parameters
-    ----------
-    speeds
-        The published speeds; those of the catalogue by default.
+    speeds: The published speeds; those of the catalogue by default.
     """
     images, name = resolved.model.workload.images, resolved.model.weights.hugging_face
     if images is None:

@@ -12,15 +12,8 @@ def time_to_first_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
 
     Waiting, routing and the transfer of KV cache to a decode worker only add to it.
 
-    Parameters
-    ----------
-    roles
-        Workers of every role of a deployment; the first compute prefills.
-
-    Returns
-    -------
-    float or None
-        None without a latency profile.
+    roles: Workers of every role of a deployment; the first compute prefills.
+    Returns: None without a latency profile.
     """
     profile = speeds(roles[0])
     return None if profile is None else prefill_ms(profile, roles[0].model.workload)
@@ -29,15 +22,8 @@ def time_to_first_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
 def least_time_per_output_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
     """Return the time between two tokens of an answer with no other request, in milliseconds.
 
-    Parameters
-    ----------
-    roles
-        Workers of every role of a deployment; the last write answers.
-
-    Returns
-    -------
-    float or None
-        None without a latency profile.
+    roles: Workers of every role of a deployment; the last write answers.
+    Returns: None without a latency profile.
     """
     profile = speeds(roles[-1])
     if profile is None:

@@ -20,28 +20,19 @@ _MS = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class RoleCapacity:
-    """Capacity of all workers of a role.
-
-    Parameters
-    ----------
-    requests_per_second
-        Completed requests per second at the stated peak.
-    full_requests_per_second
-        Completed requests per second at the highest load, regardless of latency.
-    objective_requests_per_second
-        Completed requests per second within the objective for the time per output token; at the highest load
-        without an objective.
-    concurrent_requests
-        Concurrent requests per worker at the stated peak.
-    time_per_output_token_ms
-        Mean time between two tokens of an answer at the stated peak; 0 for prefill workers.
-    """
+    """Capacity of all workers of a role."""
 
     requests_per_second: float
+    """Completed requests per second at the stated peak."""
     full_requests_per_second: float
+    """Completed requests per second at the highest load, regardless of latency."""
     objective_requests_per_second: float
+    """Completed requests per second within the objective for the time per output token; at the highest load
+    without an objective."""
     concurrent_requests: int
+    """Concurrent requests per worker at the stated peak."""
     time_per_output_token_ms: float
+    """Mean time between two tokens of an answer at the stated peak; 0 for prefill workers."""
 
 
 #: Returns the latency profile of a model, accelerator, tensor parallel size and engine; None if there is
@@ -54,10 +45,7 @@ def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_prof
 
     All profiles are of answers, and use only tensor parallelism.
 
-    Parameters
-    ----------
-    find
-        Source of profiles; the catalogue by default.
+    find: Source of profiles; the catalogue by default.
     """
     size = resolved.tensor_parallel_size
     writes = resolved.model.task == "generate" and resolved.model.workload.output_tokens > 0
@@ -80,15 +68,8 @@ def role_capacity(
 ) -> RoleCapacity | None:
     """Return the capacity of the workers of a role.
 
-    Parameters
-    ----------
-    find
-        Source of profiles; the catalogue by default.
-
-    Returns
-    -------
-    RoleCapacity or None
-        None without a latency profile, or without memory for one request.
+    find: Source of profiles; the catalogue by default.
+    Returns: None without a latency profile, or without memory for one request.
     """
     profile = speeds(resolved, find)
     workload, replicas = resolved.model.workload, resolved.workers.most

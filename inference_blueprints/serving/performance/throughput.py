@@ -23,19 +23,13 @@ _MS = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A worker at a given number of concurrent requests.
-
-    Parameters
-    ----------
-    requests_per_second
-        Completed requests per second.
-    time_per_output_token_ms
-        Mean time between two tokens of an answer, including the prefills of other requests.
-    """
+    """A worker at a given number of concurrent requests."""
 
     concurrent_requests: int
     requests_per_second: float
+    """Completed requests per second."""
     time_per_output_token_ms: float
+    """Mean time between two tokens of an answer, including the prefills of other requests."""
 
 
 def operation(
@@ -43,14 +37,9 @@ def operation(
 ) -> Operation:
     """Return the operation of a worker with this many concurrent requests.
 
-    Parameters
-    ----------
-    profile
-        Speeds of the model on the worker's devices.
-    workload
-        Mean lengths of its requests.
-    decodes_only
-        Whether other workers compute the prefills.
+    profile: Speeds of the model on the worker's devices.
+    workload: Mean lengths of its requests.
+    decodes_only: Whether other workers compute the prefills.
     """
     context = workload.input_tokens + workload.output_tokens / 2.0
     prefill = 0.0 if decodes_only else prefill_ms(profile, workload)
@@ -80,18 +69,10 @@ def at_rate(
 ) -> tuple[Operation, Operation]:
     """Return the operation of a worker at a given rate, and at its highest load.
 
-    Parameters
-    ----------
-    requests_per_second
-        Requests per second that arrive at the worker.
-    most_at_once
-        Most concurrent requests, at least 1.
-
-    Returns
-    -------
-    tuple of Operation
-        First with the fewest concurrent requests that achieve the rate (if none do, as the second); second at
-        its highest rate.
+    requests_per_second: Requests per second that arrive at the worker.
+    most_at_once: Most concurrent requests, at least 1.
+    Returns: First with the fewest concurrent requests that achieve the rate (if none do, as the second);
+        second at its highest rate.
     """
     all_operations = [
         operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, most_at_once + 1)
@@ -111,12 +92,8 @@ def best_within(
 ) -> Operation:
     """Return the highest rate within a time per output token; the rate of one request if none qualifies.
 
-    Parameters
-    ----------
-    time_per_output_token_ms
-        Longest mean time between two tokens of an answer.
-    most_at_once
-        Most concurrent requests, at least 1.
+    time_per_output_token_ms: Longest mean time between two tokens of an answer.
+    most_at_once: Most concurrent requests, at least 1.
     """
     operations = [
         operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, most_at_once + 1)

@@ -12,10 +12,7 @@ _BYTES_PER_MEGABIT = 125_000
 def transfer_bytes(prefill: ResolvedWorkers) -> float:
     """Return the KV cache of a mean prompt on all devices of the worker together, in bytes.
 
-    Parameters
-    ----------
-    prefill
-        The sending workers.
+    prefill: The sending workers.
     """
     memory = worker_memory(prefill)
     # Latent attention is stored whole on every device, and one copy moves.
@@ -27,22 +24,13 @@ def transfer_bytes(prefill: ResolvedWorkers) -> float:
 def transfer_seconds(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float:
     """Return the least transfer time in seconds, over the slower worker's share of its node's network.
 
-    Parameters
-    ----------
-    prefill, decode
-        The workers of both roles.
+    prefill, decode: The workers of both roles.
     """
     return transfer_bytes(prefill) / transfer_bytes_per_second(prefill, decode)
 
 
 def transfer_bytes_per_second(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float:
-    """Return the highest transfer rate, in bytes per second.
-
-    Parameters
-    ----------
-    prefill, decode
-        The workers of both roles.
-    """
+    """Return the highest transfer rate, in bytes per second."""
     return min(_bytes_per_second(prefill), _bytes_per_second(decode))
 
 

@@ -38,12 +38,8 @@ def elastic_processes(
 ) -> tuple[Process, ...]:
     """Return the processes of a deployment, with the scaling of those that are elastic.
 
-    Parameters
-    ----------
-    processes
-        All planned processes of the deployment.
-    roles
-        The workers of all its roles, in the order of their processes.
+    processes: All planned processes of the deployment.
+    roles: The workers of all its roles, in the order of their processes.
     """
     workers = [process for process in processes if process.is_worker]
     images = tuple(process.image for process in workers)

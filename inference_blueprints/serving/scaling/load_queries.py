@@ -32,24 +32,15 @@ _LATENCY_WINDOW = "2m"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredWorkers:
-    """The workers of a role whose load is measured.
-
-    Parameters
-    ----------
-    resolved
-        The workers.
-    role
-        Their role in the plan.
-    settings
-        Sizes of their engine.
-    request_tokens
-        Prompt tokens of a mean request that no other request shares.
-    """
+    """The workers of a role whose load is measured."""
 
     resolved: ResolvedWorkers
     role: Role
+    """Their role in the plan."""
     settings: EngineSettings
+    """Sizes of their engine."""
     request_tokens: float
+    """Prompt tokens of a mean request that no other request shares."""
 
     def of_workers(self) -> str:
         """Return the selector of series that the role's workers report."""

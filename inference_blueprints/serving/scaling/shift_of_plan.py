@@ -23,12 +23,7 @@ from inference_contracts.shift_configuration import (
 def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConfiguration | None:
     """Return what the capacity shift moves. None if the blueprint has no such section, or no batch.
 
-    Parameters
-    ----------
-    blueprint
-        A valid blueprint.
-    plan
-        Its serving plan.
+    blueprint: A valid blueprint.
     """
     shift, batch = blueprint.spec.capacity_shift, blueprint.spec.batch
     if shift is None or batch is None:

@@ -25,46 +25,30 @@ _TOLERANCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class WorkerLoad:
-    """What one worker carries.
-
-    Parameters
-    ----------
-    requests
-        Requests that it runs at once within the objectives.
-    waiting
-        Requests for whose first token it may let clients wait.
-    reason
-        Why it carries as many requests, as a clause.
-    waiting_reason
-        Why as many may wait.
-    held
-        Requests that its KV cache holds, whatever the objectives.
-    """
+    """What one worker carries."""
 
     requests: float
+    """Requests that it runs at once within the objectives."""
     waiting: float
+    """Requests for whose first token it may let clients wait."""
     reason: str
+    """Why it carries as many requests, as a clause."""
     waiting_reason: str
+    """Why as many may wait."""
     held: float
+    """Requests that its KV cache holds, whatever the objectives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """The part of a worker that stays free for what arrives while a further one starts.
-
-    Parameters
-    ----------
-    start_seconds
-        Time of a worker on a new node until it serves.
-    polling_seconds
-        Time between two readings of the load.
-    parts
-        The parts of that time, as a clause.
-    """
+    """The part of a worker that stays free for what arrives while a further one starts."""
 
     start_seconds: float
+    """Time of a worker on a new node until it serves."""
     polling_seconds: int
+    """Time between two readings of the load."""
     parts: str
+    """The parts of that time, as a clause."""
 
     @property
     def growth(self) -> float:
@@ -88,10 +72,7 @@ class Headroom:
 def without_reserve(carried: float) -> float:
     """Return the target at which the autoscaler adds a worker when all are full.
 
-    Parameters
-    ----------
-    carried
-        What a full worker carries.
+    carried: What a full worker carries.
     """
     return carried / (1.0 + _TOLERANCE)
 
@@ -99,10 +80,7 @@ def without_reserve(carried: float) -> float:
 def headroom(roles: tuple[ResolvedWorkers, ...], images: tuple[str, ...], polling_seconds: int) -> Headroom:
     """Return the reserve of all roles of a deployment: one for all, so that they keep their ratio.
 
-    Parameters
-    ----------
-    images
-        Image of each role's workers.
+    images: Image of each role's workers.
     """
     starts = (
         worker_start(role, image, kind, together=1)
@@ -139,15 +117,8 @@ def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:
 def request_seconds(resolved: ResolvedWorkers) -> float | None:
     """Return the time of a request on a worker that carries as many as `worker_load` says (simulated).
 
-    Parameters
-    ----------
-    resolved
-        Workers that write answers.
-
-    Returns
-    -------
-    float or None
-        Seconds. None without a latency profile.
+    resolved: Workers that write answers.
+    Returns: Seconds. None without a latency profile.
     """
     profile = speeds(resolved)
     if profile is None:

@@ -49,10 +49,10 @@ class Direct(ServingStack):
     chart = "direct-model"
     serves_directly = True
     runs_own_servers = True
-    #: Engines that answer the OpenAI API themselves.
     frameworks: Mapping[str, str] = MappingProxyType(
         {name: name for name, engine in ENGINES.items() if engine.own_server}
     )
+    """Engines that answer the OpenAI API themselves."""
 
     def request_counter(self, engine: str) -> RequestCounter:
         return _server(engine).requests
@@ -129,13 +129,7 @@ class Direct(ServingStack):
 
 
 def _server(engine: str) -> OwnServer:
-    """Return the server of an engine.
-
-    Raises
-    ------
-    ValueError
-        If it has none. The checks report it.
-    """
+    """Return the server of an engine. Raises ValueError if it has none. The checks report it."""
     server = ENGINES[engine].own_server
     if server is None:
         raise ValueError(f"the engine '{engine}' has no server of its own")

@@ -90,10 +90,10 @@ _TRANSFER_SECONDS = 30
 class Dynamo(ServingStack):
     """NVIDIA Dynamo."""
 
-    #: Dynamo's name of each engine is also the name of its worker's Python module.
     frameworks: Mapping[str, str] = MappingProxyType(
         {name: engine.dynamo_name for name, engine in ENGINES.items() if engine.dynamo_name}
     )
+    """Dynamo's name of each engine is also the name of its worker's Python module."""
     chart = "dynamo-model"
     fetching_from_any_host = frozenset(
         name for name, engine in ENGINES.items() if engine.fetches_from_any_host

@@ -87,10 +87,7 @@ def pinned_image(engine: Engine) -> str:
 def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings:
     """Return the sizes behind a worker's arguments.
 
-    Parameters
-    ----------
-    sizing
-        Sizes that the engine's arguments were computed from.
+    sizing: Sizes that the engine's arguments were computed from.
     """
     return EngineSettings(
         engine=resolved.model.engine.chosen,
@@ -150,15 +147,10 @@ def probes(port: Port, *, startup_path: str, live_path: str, startup_seconds: in
     A liveness failure cuts streams, so it takes three failures. A readiness failure only takes a process out
     of rotation.
 
-    Parameters
-    ----------
-    port
-        Name of the checked port.
-    startup_path, live_path
-        Path checked until the process has started, and path checked after that. ``/health`` is the readiness
-        check.
-    startup_seconds
-        Longest time for starting.
+    port: Name of the checked port.
+    startup_path, live_path: Path checked until the process has started, and path checked after that.
+        ``/health`` is the readiness check.
+    startup_seconds: Longest time for starting.
     """
     return Probes(
         startup=HttpProbe(

@@ -42,22 +42,13 @@ def filtered(
 ) -> Process:
     """Return an entry point that is started by its filter.
 
-    Parameters
-    ----------
-    process
-        The entry point.
-    engine
-        Engine of its workers, by the blueprint's key.
-    host_option, port_option
-        Options of its program.
-    discovery
-        How the filter learns of the deaths of workers.
-    finish_seconds
-        Time for which a worker answers after it has left discovery.
-    priority_headers
-        Headers with which requests of batch give way.
-    state
-        File that keeps the suspects while the container starts again. None without one.
+    process: The entry point.
+    engine: Engine of its workers, by the blueprint's key.
+    host_option, port_option: Options of its program.
+    discovery: How the filter learns of the deaths of workers.
+    finish_seconds: Time for which a worker answers after it has left discovery.
+    priority_headers: Headers with which requests of batch give way.
+    state: File that keeps the suspects while the container starts again. None without one.
     """
     settings = FilterSettings(
         host_option=host_option,
@@ -82,12 +73,8 @@ def filtered(
 def arguments_in_front_of(port: int, behind: int) -> tuple[str, ...]:
     """Return the arguments of a filter whose program another container of the pod runs.
 
-    Parameters
-    ----------
-    port
-        Port at which the filter listens.
-    behind
-        Port of the loopback address at which the program listens.
+    port: Port at which the filter listens.
+    behind: Port of the loopback address at which the program listens.
     """
     return ("--port", str(port), BEHIND_OPTION, str(behind))
 

@@ -31,12 +31,8 @@ _LOG_EXPORT_MILLISECONDS: Final = 3_600_000
 def trace_environment(resolved: ResolvedWorkers, role: Role) -> Mapping[str, EnvironmentValue]:
     """Return the variables of a process of Dynamo or vLLM; none without traces.
 
-    Parameters
-    ----------
-    resolved
-        Workers of the deployment.
-    role
-        What the process does.
+    resolved: Workers of the deployment.
+    role: What the process does.
     """
     traces = _traces(resolved)
     if traces is None:

@@ -24,14 +24,14 @@ class ServingStack(ABC):
     `entry_point` and `workers`. It overrides a default only where the stack differs from it.
     """
 
-    #: Whether requests arrive at the load balancer's choice of a worker, without a process in between.
     serves_directly: bool = False
+    """Whether requests arrive at the load balancer's choice of a worker, without a process in between."""
 
-    #: Whether the engines' own servers run, and not Dynamo's workers.
     runs_own_servers: bool = False
+    """Whether the engines' own servers run, and not Dynamo's workers."""
 
-    #: Engines whose workers fetch images from any public host on this stack, by the blueprint's key.
     fetching_from_any_host: frozenset[str] = frozenset()
+    """Engines whose workers fetch images from any public host on this stack, by the blueprint's key."""
 
     @property
     @abstractmethod

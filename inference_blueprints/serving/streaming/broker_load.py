@@ -28,35 +28,24 @@ _CONNECTIONS_PER_SUBTASK: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """What jobs demand of all brokers together.
-
-    Parameters
-    ----------
-    ingress_mb_per_second, egress_mb_per_second
-        MB per second that producers write, and that jobs read. Replication is not counted: AWS's throughput
-        of Express brokers is that of clients.
-    partitions
-        Partitions with their replicas.
-    stored_gb
-        Events that are kept, without replicas, in GB.
-    connections
-        Connections of the jobs to each broker.
-    """
+    """What jobs demand of all brokers together."""
 
     ingress_mb_per_second: float
     egress_mb_per_second: float
+    """`ingress_mb_per_second`, `egress_mb_per_second`: MB per second that producers write, and that jobs
+    read. Replication is not counted: AWS's throughput of Express brokers is that of clients."""
     partitions: int
+    """Partitions with their replicas."""
     stored_gb: float
+    """Events that are kept, without replicas, in GB."""
     connections: int
+    """Connections of the jobs to each broker."""
 
 
 def topic_partitions(jobs: Iterable[StreamingJob]) -> dict[str, int]:
     """Return the partitions of each topic of events. One that several jobs read has enough for each of them.
 
-    Parameters
-    ----------
-    jobs
-        Jobs of the blueprint.
+    jobs: Jobs of the blueprint.
     """
     partitions: dict[str, int] = {}
     for _, job in usable(jobs):
@@ -66,13 +55,7 @@ def topic_partitions(jobs: Iterable[StreamingJob]) -> dict[str, int]:
 
 
 def broker_load(jobs: Iterable[StreamingJob]) -> BrokerLoad:
-    """Return what jobs demand. A topic that several jobs read is written once.
-
-    Parameters
-    ----------
-    jobs
-        Jobs of the blueprint.
-    """
+    """Return what jobs demand. A topic that several jobs read is written once."""
     jobs = list(jobs)
     written: dict[str, float] = {}
     stored: dict[str, float] = {}
@@ -97,12 +80,7 @@ def broker_load(jobs: Iterable[StreamingJob]) -> BrokerLoad:
 def needed_brokers(load: BrokerLoad, size: BrokerSize) -> int:
     """Return how many brokers of a size carry a load, in three equal zones.
 
-    Parameters
-    ----------
-    load
-        What the jobs demand.
-    size
-        Size of the brokers.
+    load: What the jobs demand.
     """
     most = max(
         load.ingress_mb_per_second / size.ingress_mb_per_second,
@@ -115,12 +93,7 @@ def needed_brokers(load: BrokerLoad, size: BrokerSize) -> int:
 def fitting_brokers(load: BrokerLoad, express: ExpressKafka) -> str:
     """Return what to change so that the brokers carry a load, in words.
 
-    Parameters
-    ----------
-    load
-        What the jobs demand.
-    express
-        The cluster, whose brokers do not carry it.
+    express: The cluster, whose brokers do not carry it.
     """
     sizes = catalog.broker_sizes()
     more = needed_brokers(load, sizes[express.instance_type])

@@ -37,20 +37,11 @@ def job_configuration(
 ) -> StreamingJobConfiguration:
     """Return the configuration of a job.
 
-    Parameters
-    ----------
-    job
-        The job in the blueprint.
-    platform
-        Name of the blueprint.
-    bootstrap_servers, kafka_authentication
-        Brokers, and how they know the job.
-    endpoint_url
-        Address of the model's OpenAI API, without ``/v1``.
-    store
-        The signal store.
-    history_uri
-        Folder of the history, ``s3a://`` or ``file:///``.
+    job: The job in the blueprint.
+    platform: Name of the blueprint.
+    bootstrap_servers, kafka_authentication: Brokers, and how they know the job.
+    endpoint_url: Address of the model's OpenAI API, without ``/v1``.
+    history_uri: Folder of the history, ``s3a://`` or ``file:///``.
     """
     size = job_size(job)
     schema = job.answer.json_schema

@@ -38,40 +38,31 @@ _HEAP_BYTES_PER_CHARACTER: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class StreamingJobSize:
-    """Size of a job.
-
-    Parameters
-    ----------
-    kpus
-        KPUs at the start, without the one that AWS adds for the application's management.
-    parallelism, parallelism_per_kpu
-        Parallel subtasks, and how many of them share a KPU.
-    partitions
-        Partitions of the topic.
-    max_in_flight, max_in_flight_per_subtask
-        Most calls to the model at a time, of the whole job and of one subtask.
-    cpu_kpus, in_flight_kpus, state_kpus
-        KPUs that processor time, calls in flight and state need; the largest decides.
-    """
+    """Size of a job."""
 
     kpus: int
+    """KPUs at the start, without the one that AWS adds for the application's management."""
     parallelism: int
+    """Parallel subtasks."""
     parallelism_per_kpu: int
+    """How many of them share a KPU."""
     partitions: int
+    """Partitions of the topic."""
     max_in_flight: int
     max_in_flight_per_subtask: int
+    """`max_in_flight`, `max_in_flight_per_subtask`: Most calls to the model at a time, of the whole job and
+    of one subtask."""
     cpu_kpus: float
     in_flight_kpus: float
     state_kpus: float
+    """`cpu_kpus`, `in_flight_kpus`, `state_kpus`: KPUs that processor time, calls in flight and state need;
+    the largest decides."""
 
 
 def job_size(job: StreamingJob) -> StreamingJobSize:
     """Return the size of a job; keys of the blueprint count first.
 
-    Parameters
-    ----------
-    job
-        The job in the blueprint. Rules refuse sizes that cannot work.
+    job: The job in the blueprint. Rules refuse sizes that cannot work.
     """
     load = stream_load(job)
     needed = needed_kpus(job)

@@ -25,50 +25,35 @@ _BYTES_BESIDE_A_SESSION: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class StreamLoadFigures:
-    """What a job has to carry in the busiest minute.
-
-    Parameters
-    ----------
-    events_per_second, sessions_per_second
-        Events, and sessions that begin.
-    open_sessions
-        Sessions in the job's state.
-    calls_per_second
-        Calls to the model: one for each version of a session's prompt.
-    in_flight
-        Mean number of calls that wait for their answer.
-    event_bytes
-        Mean size of an event in Kafka.
-    ingress_bytes_per_second
-        Bytes that arrive in the topic.
-    state_bytes
-        State of all open sessions, which is the size of a full checkpoint.
-    stored_signals, signal_bytes
-        Signals in the store that have not expired, and their size.
-    prompt_characters
-        Longest prompt.
-    """
+    """What a job has to carry in the busiest minute."""
 
     events_per_second: float
     sessions_per_second: float
+    """Sessions that begin."""
     open_sessions: float
+    """Sessions in the job's state."""
     calls_per_second: float
+    """Calls to the model: one for each version of a session's prompt."""
     in_flight: float
+    """Mean number of calls that wait for their answer."""
     event_bytes: float
+    """Mean size of an event in Kafka."""
     ingress_bytes_per_second: float
+    """Bytes that arrive in the topic."""
     state_bytes: float
+    """State of all open sessions, which is the size of a full checkpoint."""
     stored_signals: float
+    """Signals in the store that have not expired."""
     signal_bytes: float
+    """Their size."""
     prompt_characters: int
+    """Longest prompt."""
 
 
 def stream_load(job: StreamingJob) -> StreamLoadFigures:
     """Return the load of a job.
 
-    Parameters
-    ----------
-    job
-        The job in the blueprint.
+    job: The job in the blueprint.
     """
     load, session = job.load, job.session
     events, sessions = load.events_per_second, load.events_per_second / load.events_per_session

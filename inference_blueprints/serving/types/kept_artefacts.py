@@ -14,18 +14,11 @@ from inference_blueprints.serving.types.values import EnvironmentValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledArtefacts:
-    """What a worker's compiler makes, kept in S3.
-
-    Parameters
-    ----------
-    folder
-        Folder of the compiler in the worker.
-    key
-        Prefix in the platform's weights bucket.
-    environment
-        Variables of ``runtime/weights/neuron_artefacts.py``.
-    """
+    """What a worker's compiler makes, kept in S3."""
 
     folder: Annotated[str, Field(pattern="^/")]
+    """Folder of the compiler in the worker."""
     key: NonEmpty
+    """Prefix in the platform's weights bucket."""
     environment: Mapping[str, EnvironmentValue]
+    """Variables of ``runtime/weights/neuron_artefacts.py``."""

@@ -17,59 +17,38 @@ KvTransfer = Literal["libfabric", "ucx"]
 
 @dataclass(frozen=True, slots=True)
 class WeightsMirrorPlan:
-    """A copy of a Hugging Face model in the platform's bucket, made once.
-
-    Parameters
-    ----------
-    release
-        Helm release of the copy job. No deployment can have the same name.
-    image
-        Container image with Python, huggingface_hub and boto3.
-    environment
-        Source and destination, in the variables that ``runtime/weights`` reads.
-    prefix
-        Prefix of the copy in the bucket, without a slash at its end.
-    """
+    """A copy of a Hugging Face model in the platform's bucket, made once."""
 
     release: str
+    """Helm release of the copy job. No deployment can have the same name."""
     image: str
+    """Container image with Python, huggingface_hub and boto3."""
     environment: Mapping[str, EnvironmentValue]
+    """Source and destination, in the variables that ``runtime/weights`` reads."""
     prefix: str
+    """Prefix of the copy in the bucket, without a slash at its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApproximatePicker:
-    """llm-d's router with its approximate scorer: it remembers which prefixes it sent to which worker.
-
-    Parameters
-    ----------
-    prefix_scorer
-        The scorer.
-    block_size
-        Tokens of a block of the KV cache.
-    """
+    """llm-d's router with its approximate scorer: it remembers which prefixes it sent to which worker."""
 
     prefix_scorer: Literal["approximate"]
+    """The scorer."""
     block_size: Positive
+    """Tokens of a block of the KV cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisePicker:
-    """llm-d's router with its precise scorer: it reads the events of the workers' caches.
-
-    Parameters
-    ----------
-    prefix_scorer
-        The scorer.
-    block_size
-        Tokens of a block of the KV cache.
-    render_process
-        Name of the process that turns a prompt into tokens.
-    """
+    """llm-d's router with its precise scorer: it reads the events of the workers' caches."""
 
     prefix_scorer: Literal["precise"]
+    """The scorer."""
     block_size: Positive
+    """Tokens of a block of the KV cache."""
     render_process: Name
+    """Name of the process that turns a prompt into tokens."""
 
 
 #: Router settings of llm-d.
@@ -78,42 +57,28 @@ EndpointPicker = ApproximatePicker | PrecisePicker
 
 @dataclass(frozen=True, slots=True)
 class DeploymentPlan:
-    """The processes of one deployment of a model.
-
-    Parameters
-    ----------
-    name
-        Name of the deployment within its model.
-    release
-        Helm release and prefix of its objects: ``<model>-<deployment>``.
-    model
-        Name under which the model is served.
-    stack
-        Serving stack, such as ``dynamo``.
-    chart
-        Chart of the deployment, by the key of ``helm_values/charts.yaml``.
-    service_account
-        Kubernetes service account of its workers.
-    framework
-        The stack's name of the engine, such as ``vllm``.
-    processes
-        Its processes. The entry point comes first.
-    kv_transfer
-        Transport of KV cache from prefill to decode workers; None if one worker runs both phases.
-    picker
-        Settings of llm-d's router; None for other stacks.
-    """
+    """The processes of one deployment of a model."""
 
     name: str
+    """Name of the deployment within its model."""
     release: str
+    """Helm release and prefix of its objects: ``<model>-<deployment>``."""
     model: str
+    """Name under which the model is served."""
     stack: str
+    """Serving stack, such as ``dynamo``."""
     chart: str
+    """Chart of the deployment, by the key of ``helm_values/charts.yaml``."""
     service_account: str
+    """Kubernetes service account of its workers."""
     framework: str
+    """The stack's name of the engine, such as ``vllm``."""
     processes: tuple[Process, ...]
+    """Its processes. The entry point comes first."""
     kv_transfer: KvTransfer | None = None
+    """Transport of KV cache from prefill to decode workers; None if one worker runs both phases."""
     picker: EndpointPicker | None = None
+    """Settings of llm-d's router; None for other stacks."""
 
     @property
     def workers(self) -> tuple[Process, ...]:
@@ -137,46 +102,30 @@ class DeploymentPlan:
 
 @dataclass(frozen=True, slots=True)
 class SharedKvCachePlan:
-    """A bucket of KV cache that all workers of a model share.
-
-    Parameters
-    ----------
-    content
-        Identifier that separates its blocks from those of other weights or engines: 8 hexadecimal digits.
-    expire_days
-        Days after which an object is deleted.
-    """
+    """A bucket of KV cache that all workers of a model share."""
 
     content: str
+    """Identifier that separates its blocks from those of other weights or engines: 8 hexadecimal digits."""
     expire_days: int
+    """Days after which an object is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
-    """A model with all its deployments.
-
-    Parameters
-    ----------
-    name
-        Name under which the OpenAI API serves it.
-    catalog_name
-        Catalogue entry with its architecture, such as ``Qwen/Qwen3-8B``.
-    deployments
-        Its deployments, behind one route.
-    weights_mirror
-        The copy that its workers stream from; None if they do not use a copy.
-    shared_kv_cache
-        Bucket of shared KV cache; None without one.
-    batch_headers
-        Headers with which requests of batch give way to interactive ones. Empty without any.
-    """
+    """A model with all its deployments."""
 
     name: str
+    """Name under which the OpenAI API serves it."""
     catalog_name: str
+    """Catalogue entry with its architecture, such as ``Qwen/Qwen3-8B``."""
     deployments: tuple[DeploymentPlan, ...]
+    """Its deployments, behind one route."""
     weights_mirror: WeightsMirrorPlan | None = None
+    """The copy that its workers stream from; None if they do not use a copy."""
     shared_kv_cache: SharedKvCachePlan | None = None
+    """Bucket of shared KV cache; None without one."""
     batch_headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers with which requests of batch give way to interactive ones. Empty without any."""
 
     @property
     def has_frontends(self) -> bool:
@@ -186,18 +135,12 @@ class ModelPlan:
 
 @dataclass(frozen=True, slots=True)
 class ServingPlan:
-    """The plan of all models, computed once from the blueprint.
-
-    Parameters
-    ----------
-    models
-        The models in the blueprint's order.
-    node_systems
-        Operating system of the nodes by pool.
-    """
+    """The plan of all models, computed once from the blueprint."""
 
     models: tuple[ModelPlan, ...] = field(default_factory=tuple)
+    """The models in the blueprint's order."""
     node_systems: Mapping[str, SystemName] = field(default_factory=dict)
+    """Operating system of the nodes by pool."""
 
     @property
     def environments(self) -> Iterator[Mapping[str, EnvironmentValue]]:

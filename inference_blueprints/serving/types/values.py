@@ -7,15 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretValue:
-    """An environment value that the target reads from a secret at run time.
-
-    Parameters
-    ----------
-    arn
-        Secrets Manager ARN of the secret, whose whole string is the value.
-    """
+    """An environment value that the target reads from a secret at run time."""
 
     arn: str
+    """Secrets Manager ARN of the secret, whose whole string is the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +20,12 @@ class OwnAddress:
 
 @dataclass(frozen=True, slots=True)
 class PeerAddress:
-    """An environment value that is the address of another process of the same deployment.
-
-    Parameters
-    ----------
-    process
-        Name of that process.
-    port
-        Name of its port.
-    """
+    """An environment value that is the address of another process of the same deployment."""
 
     process: str
+    """Name of that process."""
     port: str
+    """Name of its port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +40,12 @@ class KvCacheBucket:
 
 @dataclass(frozen=True, slots=True)
 class FilePath:
-    """An environment value that is the path of a file. The target writes the file.
-
-    Parameters
-    ----------
-    name
-        Name of the file, unique in its process.
-    text
-        Its content.
-    """
+    """An environment value that is the path of a file. The target writes the file."""
 
     name: str
+    """Name of the file, unique in its process."""
     text: str
+    """Its content."""
 
 
 #: A literal value is a plain string.

@@ -22,10 +22,7 @@ CHARTS_FOLDER = "charts"
 class AdjacentFiles:
     """The lock, the charts and the entries of models next to a blueprint.
 
-    Parameters
-    ----------
-    blueprint
-        Its file.
+    blueprint: Its file.
     """
 
     def __init__(self, blueprint: Path) -> None:
@@ -89,22 +86,13 @@ class AdjacentFiles:
 
 
 def archive_name(chart: Chart) -> str:
-    """Return the file name of a chart's archive.
-
-    Parameters
-    ----------
-    chart
-        The chart.
-    """
+    """Return the file name of a chart's archive."""
     return f"{chart.name}-{chart.version}.tgz"
 
 
 def archive_digest(archive: Path) -> str:
     """Return the digest of an archive in the format of pins.
 
-    Parameters
-    ----------
-    archive
-        A file.
+    archive: A file.
     """
     return f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}"

@@ -13,30 +13,20 @@ HELD_POOL = "held pool "
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One pin that changes.
-
-    Parameters
-    ----------
-    part
-        Name of the pinned component, such as ``chart karpenter``.
-    old, new
-        Version, digest or commit; None if nothing is pinned.
-    """
+    """One pin that changes."""
 
     part: str
+    """Name of the pinned component, such as ``chart karpenter``."""
     old: str | None
     new: str | None
+    """`old`, `new`: Version, digest or commit; None if nothing is pinned."""
 
 
 def differences(old: Lock | None, new: Lock) -> list[Change]:
     """Return every pin that differs, in the order of a deployment.
 
-    Parameters
-    ----------
-    old
-        The present lock; None if there is none.
-    new
-        The future lock.
+    old: The present lock; None if there is none.
+    new: The future lock.
     """
     before, after = _pins(old) if old else {}, _pins(new)
     return [

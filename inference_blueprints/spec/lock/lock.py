@@ -18,66 +18,45 @@ _SUFFIX = ".lock.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One version.
-
-    Parameters
-    ----------
-    version
-        Version in the notation of its project.
-    digest
-        ``sha256:…`` of the chart's archive or the image's manifest; None if it is not known.
-    """
+    """One version."""
 
     version: str
+    """Version in the notation of its project."""
     digest: str | None = None
+    """``sha256:…`` of the chart's archive or the image's manifest; None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The pins of one blueprint.
-
-    Parameters
-    ----------
-    release
-        Version of this library that wrote it.
-    kubernetes
-        Version of the blueprint's cluster; None if it has no cluster.
-    bottlerocket, al2023
-        Releases of the nodes' operating systems. A lock of an earlier release has no ``al2023``.
-    add_ons
-        Version by EKS add-on, if known.
-    charts
-        Pin by chart.
-    engines
-        Pin of the image by engine.
-    models
-        Commit by ``<repository>@<revision>`` in the blueprint.
-    held_pools
-        Node image by pool, for pools that an upgrade has not reached.
-    identity
-        Random id of the blueprint. The platform that is deployed with it belongs to the files that have it.
-        A lock of an earlier release has none.
-    """
+    """The pins of one blueprint."""
 
     release: str
+    """Version of this library that wrote it."""
     kubernetes: str | None = None
+    """Version of the blueprint's cluster; None if it has no cluster."""
     bottlerocket: str | None = None
     al2023: str | None = None
+    """`bottlerocket`, `al2023`: Releases of the nodes' operating systems. A lock of an earlier release has no
+    ``al2023``."""
     add_ons: Mapping[str, str] = field(default_factory=dict)
+    """Version by EKS add-on, if known."""
     charts: Mapping[str, Pin] = field(default_factory=dict)
+    """Pin by chart."""
     engines: Mapping[str, Pin] = field(default_factory=dict)
+    """Pin of the image by engine."""
     models: Mapping[str, str] = field(default_factory=dict)
+    """Commit by ``<repository>@<revision>`` in the blueprint."""
     held_pools: Mapping[str, NodeImage] = field(default_factory=dict)
+    """Node image by pool, for pools that an upgrade has not reached."""
     identity: str | None = None
+    """Random id of the blueprint. The platform that is deployed with it belongs to the files that have it. A
+    lock of an earlier release has none."""
 
 
 def lock_path(blueprint: Path) -> Path:
     """Return the path of a blueprint's lock, which is next to it: ``<blueprint>.lock.yaml``.
 
-    Parameters
-    ----------
-    blueprint
-        The blueprint's file.
+    blueprint: The blueprint's file.
     """
     return blueprint.with_name(blueprint.stem + _SUFFIX)
 
@@ -85,10 +64,7 @@ def lock_path(blueprint: Path) -> Path:
 def model_key(weights: Weights) -> str | None:
     """Return the key of a model in the lock; None if it is not from the Hub or already names a commit.
 
-    Parameters
-    ----------
-    weights
-        The blueprint's section.
+    weights: The blueprint's section.
     """
     if weights.hugging_face is None or COMMIT.fullmatch(weights.revision or ""):
         return None
@@ -98,14 +74,9 @@ def model_key(weights: Weights) -> str | None:
 def lock_of(written: Blueprint, releases: Releases, commits: Mapping[str, str]) -> Lock:
     """Return the lock of a blueprint that runs certain releases.
 
-    Parameters
-    ----------
-    written
-        The blueprint as written, without commits of a lock.
-    releases
-        The releases that it runs.
-    commits
-        Known commits by key; keys that the blueprint does not have are left out.
+    written: The blueprint as written, without commits of a lock.
+    releases: The releases that it runs.
+    commits: Known commits by key; keys that the blueprint does not have are left out.
     """
     # Imported here because it takes longer than the rest of the module, and only a new lock needs it.
     from importlib.metadata import version  # noqa: PLC0415
@@ -133,12 +104,7 @@ def lock_of(written: Blueprint, releases: Releases, commits: Mapping[str, str]) 
 def with_commits(written: Blueprint, commits: Mapping[str, str]) -> Blueprint:
     """Return a blueprint whose models have the commits of a lock.
 
-    Parameters
-    ----------
-    written
-        The blueprint as written.
-    commits
-        Commit by key.
+    commits: Commit by key.
     """
     models = []
     for model in written.spec.models:

@@ -45,37 +45,20 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class LockFile:
-    """A lock and the positions of its values.
-
-    Parameters
-    ----------
-    lock
-        The content.
-    document
-        The file, for the positions of later errors.
-    """
+    """A lock and the positions of its values."""
 
     lock: Lock
+    """The content."""
     document: Document
+    """The file, for the positions of later errors."""
 
 
 def read_lock(path: Path) -> LockFile | None:
     """Read a lock file.
 
-    Parameters
-    ----------
-    path
-        The file, which may be missing.
-
-    Returns
-    -------
-    LockFile or None
-        None if the file is missing.
-
-    Raises
-    ------
-    BlueprintError
-        If the file does not have the format of a lock, with all errors.
+    path: The file, which may be missing.
+    Returns: None if the file is missing.
+    Raises BlueprintError if the file does not have the format of a lock, with all errors.
     """
     if not path.exists():
         return None
@@ -85,17 +68,9 @@ def read_lock(path: Path) -> LockFile | None:
 def parse_lock(text: str, file: str) -> LockFile:
     """Read the text of a lock.
 
-    Parameters
-    ----------
-    text
-        YAML.
-    file
-        Its name in messages.
-
-    Raises
-    ------
-    BlueprintError
-        If the text does not have the format of a lock, with all errors.
+    text: YAML.
+    file: Its name in messages.
+    Raises BlueprintError if the text does not have the format of a lock, with all errors.
     """
     document = composer.parse(text, file, LOCK_FILE)
     reader = _Reader(document)

@@ -25,10 +25,7 @@ _ABOUT = """\
 def lock_text(lock: Lock) -> str:
     """Return the text of a lock file.
 
-    Parameters
-    ----------
-    lock
-        Content of the lock.
+    lock: Content of the lock.
     """
     return _ABOUT + "\n".join(_lines(lock)) + "\n"
 
@@ -75,17 +72,9 @@ def _quoted(text: str) -> str:
 def write_text(path: Path, text: str) -> None:
     """Write a file completely or not at all.
 
-    Parameters
-    ----------
-    path
-        The file; an existing one is replaced.
-    text
-        Content with its final line endings.
-
-    Raises
-    ------
-    UserError
-        If the file cannot be written.
+    path: The file; an existing one is replaced.
+    text: Content with its final line endings.
+    Raises UserError if the file cannot be written.
     """
     target = path.resolve()  # a link stays one
     draft = target.with_name(f".{path.name}.{os.getpid()}")

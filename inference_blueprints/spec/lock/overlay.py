@@ -18,10 +18,7 @@ from inference_contracts.errors import Problem
 def locked_releases(lock: Lock) -> Releases:
     """Return the releases of a blueprint with a lock: those of the lock, else those of this library.
 
-    Parameters
-    ----------
-    lock
-        A lock in which `unserved` finds nothing.
+    lock: A lock in which `unserved` finds nothing.
     """
     own = shipped_releases()
     return Releases(
@@ -53,14 +50,8 @@ def _engine(engine: Engine, pin: Pin | None) -> Engine:
 def unserved(lock: Lock, document: Document, upgrade: str) -> Iterator[Problem]:
     """Yield the entries of a lock that this release of the library cannot run.
 
-    Parameters
-    ----------
-    lock
-        The lock.
-    document
-        Its file, for positions.
-    upgrade
-        Command that pins the versions of this release.
+    document: Its file, for positions.
+    upgrade: Command that pins the versions of this release.
     """
     remedy = f"run `{upgrade}` to pin other versions, or use release {lock.release}, which wrote the lock"
     own = shipped_releases()

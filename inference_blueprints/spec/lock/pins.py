@@ -15,24 +15,15 @@ from inference_contracts.errors import Finding
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """Releases, commits and models.
-
-    Parameters
-    ----------
-    releases
-        The releases.
-    lock
-        Their source; None for this library's releases.
-    upgrade
-        Command that changes them.
-    models
-        Entries of models next to the blueprint, by name.
-    """
+    """Releases, commits and models."""
 
     releases: Releases = field(default_factory=shipped_releases)
     lock: Lock | None = None
+    """Their source; None for this library's releases."""
     upgrade: str = "blueprints upgrade FILE"
+    """Command that changes them."""
     models: Mapping[str, Model] = field(default_factory=dict)
+    """Entries of models next to the blueprint, by name."""
 
     @property
     def commits(self) -> Mapping[str, str]:
@@ -47,12 +38,8 @@ NO_PINS = Pins()
 def pinned_version(cluster: Cluster, pins: Pins) -> Iterator[Finding]:
     """Yield an error if the blueprint has another Kubernetes version than its lock.
 
-    Parameters
-    ----------
-    cluster
-        The blueprint's section.
-    pins
-        The lock.
+    cluster: The blueprint's section.
+    pins: The lock.
     """
     pinned = pins.lock.kubernetes if pins.lock else None
     if pinned and cluster.eks and cluster.eks.version != pinned:

@@ -21,17 +21,9 @@ _SESSION = "local"
 def find_batch(emulator: Emulator, platform: str, teams: Sequence[Team]) -> RunningBatch:
     """Return the address of the deployed batch API, and who submits jobs.
 
-    Parameters
-    ----------
-    emulator
-        The emulator that the platform is deployed to.
-    teams
-        Teams that may submit jobs. The first team with a role submits them.
-
-    Raises
-    ------
-    UserError
-        If no team has a role. The emulator issues credentials only for roles.
+    emulator: The emulator that the platform is deployed to.
+    teams: Teams that may submit jobs. The first team with a role submits them.
+    Raises UserError if no team has a role. The emulator issues credentials only for roles.
     """
     submitter = _submitter(teams)
     if submitter is None:
@@ -57,10 +49,7 @@ def find_batch(emulator: Emulator, platform: str, teams: Sequence[Team]) -> Runn
 def local_token(batch: RunningBatch) -> str:
     """Return a token of the team. It is valid for fifteen minutes.
 
-    Parameters
-    ----------
-    batch
-        The batch API.
+    batch: The batch API.
     """
     account = _session(
         batch, batch.environment["AWS_ACCESS_KEY_ID"], batch.environment["AWS_SECRET_ACCESS_KEY"]

@@ -38,18 +38,9 @@ _SEED_BITS = 31
 class BatchJob:
     """Submits a job and waits for its end.
 
-    Parameters
-    ----------
-    queue
-        Queue of the job.
-    workload
-        Lengths of its prompts and answers, in tokens. They are cut to at most 500 and 50.
-    context_length
-        Maximum length of prompt and answer together, in tokens.
-    signal
-        Signal that its answers are written to. None if the team has none.
-    requests
-        Number of its requests.
+    workload: Lengths of its prompts and answers, in tokens. They are cut to at most 500 and 50.
+    context_length: Maximum length of prompt and answer together, in tokens.
+    signal: Signal that its answers are written to. None if the team has none.
     """
 
     def __init__(
@@ -83,21 +74,11 @@ class BatchJob:
     ) -> BatchOutcome:
         """Submit the job, kill workers once it has results, wait for its end, and count its requests.
 
-        Parameters
-        ----------
-        has_begun
-            Returns whether the job with this identifier has results.
-        disturb
-            Kills and replaces workers, and returns their number.
-        check
-            Called while the job runs. It raises an error if a process has died.
-        read_signals
-            Reads the signal store, if there is one.
-
-        Raises
-        ------
-        UserError
-            If the API refuses the job, or the job takes too long.
+        has_begun: Returns whether the job with this identifier has results.
+        disturb: Kills and replaces workers, and returns their number.
+        check: Called while the job runs. It raises an error if a process has died.
+        read_signals: Reads the signal store, if there is one.
+        Raises UserError if the API refuses the job, or the job takes too long.
         """
         began = time.monotonic()
         killed = 0
@@ -136,10 +117,7 @@ class BatchJob:
     def _read_images(self, output: str) -> int:
         """Return the number of images that the output names. The first and the last are read.
 
-        Raises
-        ------
-        UserError
-            If one of these cannot be read, or is no PNG file.
+        Raises UserError if one of these cannot be read, or is no PNG file.
         """
         named = named_images(output)
         for image in {*named[:1], *named[-1:]}:

@@ -13,44 +13,34 @@ from inference_local.signals.read_back import SignalCounts
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The outcome of one job.
-
-    Parameters
-    ----------
-    queue, model, team
-        Its queue, the model that answered it, and the team that submitted it.
-    state
-        Its final state.
-    completed, failed
-        Requests with an answer, and requests that ended with an error.
-    lost, duplicated
-        Requests without a row in either file, and rows after the first of the same request.
-    cost_usd
-        Its cost in US dollars, by the queue's rates.
-    seconds
-        From its submission to its end.
-    workers_killed
-        Workers that were killed and replaced while it ran.
-    signals
-        Outcomes of its answers in the signal store. None if its team has no signal.
-    images
-        Images that its output names. None if its answers are text.
-    """
+    """The outcome of one job."""
 
     queue: str
     model: str
+    """The model that answered it."""
     team: str
+    """The team that submitted it."""
     state: str
+    """Its final state."""
     requests: int
     completed: int
+    """Requests with an answer."""
     failed: int
+    """Requests that ended with an error."""
     lost: int
+    """Requests without a row in either file."""
     duplicated: int
+    """Rows after the first of the same request."""
     cost_usd: float
+    """Its cost in US dollars, by the queue's rates."""
     seconds: float
+    """From its submission to its end."""
     workers_killed: int
+    """Workers that were killed and replaced while it ran."""
     signals: SignalCounts | None = None
+    """Outcomes of its answers in the signal store. None if its team has no signal."""
     images: int | None = None
+    """Images that its output names. None if its answers are text."""
 
     @property
     def is_whole(self) -> bool:
@@ -73,12 +63,8 @@ class Counts:
 def count(custom_ids: Sequence[str], output: str, errors: str) -> Counts:
     """Count the outcomes of the requests.
 
-    Parameters
-    ----------
-    custom_ids
-        The submitted custom_ids, each once.
-    output, errors
-        The job's files in JSON Lines. Empty if the job has none.
+    custom_ids: The submitted custom_ids, each once.
+    output, errors: The job's files in JSON Lines. Empty if the job has none.
     """
     answered, failed = Counter(_custom_ids(output)), Counter(_custom_ids(errors))
     rows = answered + failed

@@ -11,12 +11,7 @@ from inference_local.run_state import RunningBatch
 def usage_lines(batch: RunningBatch, run_directory: Path) -> tuple[str, ...]:
     """Return the address, how to get a token, and a command for a POSIX shell that lists jobs.
 
-    Parameters
-    ----------
-    batch
-        The running batch API.
-    run_directory
-        Folder of the run.
+    batch: The running batch API.
     """
     token = f"$(blueprints local token --run-directory {shlex.quote(str(run_directory))})"
     return (

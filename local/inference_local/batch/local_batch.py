@@ -26,23 +26,12 @@ from inference_local.signals.running import find_signals
 class LocalBatch:
     """The batch workers and batch jobs of a run.
 
-    Parameters
-    ----------
-    blueprint
-        A blueprint with the section batch.
-    emulator
-        The emulator that it is deployed to.
-    endpoints
-        The endpoint of each model.
-    directory
-        Folder for the workers' logs.
-    processes
-        The group that the workers join.
-
-    Raises
-    ------
-    UserError
-        If no team has a role that can submit jobs.
+    blueprint: A blueprint with the section batch.
+    emulator: The emulator that it is deployed to.
+    endpoints: The endpoint of each model.
+    directory: Folder for the workers' logs.
+    processes: The group that the workers join.
+    Raises UserError if no team has a role that can submit jobs.
     """
 
     def __init__(
@@ -77,10 +66,7 @@ class LocalBatch:
     def restart_ended(self, restarts: Restarts) -> None:
         """Start workers again that have ended.
 
-        Parameters
-        ----------
-        restarts
-            Counts the restarts of each worker.
+        restarts: Counts the restarts of each worker.
         """
         self._workers.restart_ended(restarts)
 
@@ -91,17 +77,9 @@ class LocalBatch:
     def run_jobs(self, on_progress: Callable[[str], None]) -> tuple[BatchOutcome, ...]:
         """Run one job per queue, one after the other, and kill the workers of its model while it runs.
 
-        Parameters
-        ----------
-        on_progress
-            Called with a description of the current action.
-
-        Raises
-        ------
-        UserError
-            If the API refuses a job, or a job takes too long.
-        ProcessDied
-            If a process ends unexpectedly.
+        on_progress: Called with a description of the current action.
+        Raises UserError if the API refuses a job, or a job takes too long. Raises ProcessDied if a process
+            ends unexpectedly.
         """
         if self.running is None:
             return ()
@@ -110,19 +88,8 @@ class LocalBatch:
     def run_beside(self, requests: int) -> BatchOutcome:
         """Run one job in the first queue and let its workers alone.
 
-        Parameters
-        ----------
-        requests
-            Number of its requests.
-
-        Raises
-        ------
-        RuntimeError
-            If no workers run.
-        UserError
-            If the API refuses the job, or it takes too long.
-        ProcessDied
-            If a process ends unexpectedly.
+        Raises RuntimeError if no workers run. Raises UserError if the API refuses the job, or it takes too
+        long. Raises ProcessDied if a process ends unexpectedly.
         """
         if self.running is None:
             raise RuntimeError("no batch workers run")
@@ -162,10 +129,7 @@ class LocalBatch:
 def describe(workers: Mapping[str, int]) -> tuple[PlatformPart, ...]:
     """Return the batch rows of the table of parts.
 
-    Parameters
-    ----------
-    workers
-        Number of worker processes per model. Empty with a control plane, where no charts are recorded.
+    workers: Number of worker processes per model. Empty with a control plane, where no charts are recorded.
     """
     return (
         PlatformPart(

@@ -43,18 +43,11 @@ class LocalBatchWorkers:
     They run with the environment of the pods or tasks, except for the address of the model, the emulator's
     address and credentials, and shorter timeouts.
 
-    Parameters
-    ----------
-    releases
-        The deployed releases, one per model with a queue.
-    endpoints
-        The endpoint of each model.
-    emulator_environment
-        Variables that point AWS clients at the emulator.
-    directory
-        Folder for their logs.
-    processes
-        The process group that they join. It ends all of them.
+    releases: The deployed releases, one per model with a queue.
+    endpoints: The endpoint of each model.
+    emulator_environment: Variables that point AWS clients at the emulator.
+    directory: Folder for their logs.
+    processes: The process group that they join. It ends all of them.
     """
 
     def __init__(
@@ -90,10 +83,7 @@ class LocalBatchWorkers:
     def replace(self, model: str) -> int:
         """Kill every worker of a model with SIGKILL, start replacements, and return their number.
 
-        Parameters
-        ----------
-        model
-            A model with workers.
+        model: A model with workers.
         """
         victims = [worker for worker in self._workers if worker.model == model]
         for victim in victims:
@@ -106,20 +96,14 @@ class LocalBatchWorkers:
     def restart_ended(self, restarts: Restarts) -> None:
         """Start workers again that have ended. Their shards go to any worker after a few seconds.
 
-        Parameters
-        ----------
-        restarts
-            Counts the restarts of each worker.
+        restarts: Counts the restarts of each worker.
         """
         restarts.restart_ended([(each.process, partial(self._restart, each)) for each in self._workers])
 
     def check(self) -> None:
         """Make sure that every process of the group still runs.
 
-        Raises
-        ------
-        ProcessDied
-            If one has exited, with its exit code and last log lines.
+        Raises ProcessDied if one has exited, with its exit code and last log lines.
         """
         self._processes.check()
 

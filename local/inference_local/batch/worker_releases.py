@@ -12,28 +12,19 @@ from inference_local.emulator.records import RecordedRelease
 
 @dataclass(frozen=True, slots=True)
 class WorkerRelease:
-    """The workers of one model.
-
-    Parameters
-    ----------
-    replicas
-        Number of workers on this machine, where they are not scaled: the minimum, and at least one.
-    environment
-        Their environment variables.
-    """
+    """The workers of one model."""
 
     model: str
     replicas: int
+    """Number of workers on this machine, where they are not scaled: the minimum, and at least one."""
     environment: Mapping[str, str]
+    """Their environment variables."""
 
 
 def worker_releases(releases: Iterable[RecordedRelease]) -> list[WorkerRelease]:
     """Return the releases that are batch workers. Their environment has the URL of a queue.
 
-    Parameters
-    ----------
-    releases
-        The releases that the emulator recorded.
+    releases: The releases that the emulator recorded.
     """
     return [
         _workers(environment, _replicas(release.values))
@@ -46,10 +37,7 @@ def worker_releases(releases: Iterable[RecordedRelease]) -> list[WorkerRelease]:
 def worker_services(ecs: Any) -> list[WorkerRelease]:
     """Return the ECS services that are batch workers.
 
-    Parameters
-    ----------
-    ecs
-        A boto3 client for the emulator's ECS.
+    ecs: A boto3 client for the emulator's ECS.
     """
     return [
         _workers(environment, service["desiredCount"])

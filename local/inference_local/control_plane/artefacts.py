@@ -36,62 +36,42 @@ REASONS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Program:
-    """A program that is built from a Go module.
-
-    Attributes
-    ----------
-    name
-        File name of the program.
-    module, version
-        Go module and its version.
-    package
-        Import path of the main package, or the name of a folder below ``sources`` with a main package of
-        ours.
-    requires
-        Further modules with a pinned version, ``{module: version}``.
-    replaces
-        Replacements for required versions that no module proxy has, ``{module: version}``.
-    staging
-        Version of every module that the module replaces by its ``./staging`` folder. Such replacements apply
-        only in the module's own repository.
-    variables
-        Strings that the linker sets, ``{import path and name: value}``.
-    rewrites
-        Text of the main package that no flag or variable can change, ``{file: (old, new)}``.
-    called
-        Names that the program is started as, if it has several.
-    """
+    """A program that is built from a Go module."""
 
     name: str
+    """File name of the program."""
     module: str
     version: str
+    """`module`, `version`: Go module and its version."""
     package: str
+    """Import path of the main package, or the name of a folder below ``sources`` with a main package of
+    ours."""
     requires: Mapping[str, str] = field(default_factory=dict)
+    """Further modules with a pinned version, ``{module: version}``."""
     replaces: Mapping[str, str] = field(default_factory=dict)
+    """Replacements for required versions that no module proxy has, ``{module: version}``."""
     staging: str | None = None
+    """Version of every module that the module replaces by its ``./staging`` folder. Such replacements apply
+    only in the module's own repository."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    """Strings that the linker sets, ``{import path and name: value}``."""
     rewrites: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Text of the main package that no flag or variable can change, ``{file: (old, new)}``."""
     called: tuple[str, ...] = ()
+    """Names that the program is started as, if it has several."""
 
 
 @dataclass(frozen=True)
 class ModuleFiles:
-    """Files that are copied from a Go module.
-
-    Attributes
-    ----------
-    name
-        Name of the folder they are copied to.
-    module, version
-        Go module and its version.
-    patterns
-        Paths within the module as ``Path.glob`` patterns. Their folders are kept.
-    """
+    """Files that are copied from a Go module."""
 
     name: str
+    """Name of the folder they are copied to."""
     module: str
     version: str
+    """`module`, `version`: Go module and its version."""
     patterns: tuple[str, ...]
+    """Paths within the module as ``Path.glob`` patterns. Their folders are kept."""
 
 
 def _kubernetes_variables(version: str) -> dict[str, str]:

@@ -45,22 +45,10 @@ _LINKER_FLAGS = ("-s", "-w")
 def program(row: Program, report: Report) -> Path:
     """Return the folder with a built program, under each of its names.
 
-    Parameters
-    ----------
-    row
-        The program, one of ``artefacts.PROGRAMS``.
-    report
-        Called with a line for the cache hit, or with lines of progress, also from another thread.
-
-    Returns
-    -------
-    Path
-        A folder of the cache. Its content matches its checksums.
-
-    Raises
-    ------
-    UserError
-        If Go is not installed, the build fails, or the cached files were changed.
+    row: The program, one of ``artefacts.PROGRAMS``.
+    report: Called with a line for the cache hit, or with lines of progress, also from another thread.
+    Returns: A folder of the cache. Its content matches its checksums.
+    Raises UserError if Go is not installed, the build fails, or the cached files were changed.
     """
     return _made_once(row.name, row.version, _recipe(row), lambda draft: _build(row, draft), report)
 
@@ -68,23 +56,10 @@ def program(row: Program, report: Report) -> Path:
 def module_files(row: ModuleFiles, report: Report) -> Path:
     """Return the folder with files from a Go module.
 
-    Parameters
-    ----------
-    row
-        The files, such as one of ``artefacts.CUSTOM_RESOURCES`` or ``artefacts.CHARTS``.
-    report
-        Called with a line for the cache hit, or with lines of progress, also from another thread.
-
-    Returns
-    -------
-    Path
-        A folder of the cache. Its content matches its checksums.
-
-    Raises
-    ------
-    UserError
-        If Go is not installed, the download fails, a pattern matches nothing, or the cached files were
-        changed.
+    row: The files, such as one of ``artefacts.CUSTOM_RESOURCES`` or ``artefacts.CHARTS``.
+    Returns: A folder of the cache. Its content matches its checksums.
+    Raises UserError if Go is not installed, the download fails, a pattern matches nothing, or the cached
+        files were changed.
     """
     return _made_once(row.name, row.version, _recipe(row), lambda draft: _copy(row, draft), report)
 

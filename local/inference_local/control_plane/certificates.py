@@ -21,27 +21,18 @@ _SERVER_ADDRESS = ipaddress.IPv4Address("127.0.0.1")
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A certificate and its private key, both in PEM files.
-
-    Attributes
-    ----------
-    certificate
-        File of the certificate.
-    key
-        File of the key, readable by its owner only.
-    """
+    """A certificate and its private key, both in PEM files."""
 
     certificate: Path
+    """File of the certificate."""
     key: Path
+    """File of the key, readable by its owner only."""
 
 
 class Authority:
     """A certificate authority with a new key.
 
-    Parameters
-    ----------
-    folder
-        Folder for certificates and keys. It is created.
+    folder: Folder for certificates and keys. It is created.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,18 +49,9 @@ class Authority:
     def issue(self, name: str, *, groups: tuple[str, ...] = ()) -> KeyPair:
         """Sign a certificate for a server on loopback, or for a client.
 
-        Parameters
-        ----------
-        name
-            Common name, which is the user in Kubernetes. The files are named after it.
-        groups
-            Organisations, which are the user's groups in Kubernetes (Kubernetes documentation, "X.509 client
-            certificates").
-
-        Returns
-        -------
-        KeyPair
-            The files.
+        name: Common name, which is the user in Kubernetes. The files are named after it.
+        groups: Organisations, which are the user's groups in Kubernetes (Kubernetes documentation, "X.509
+            client certificates").
         """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name(

@@ -35,16 +35,12 @@ class ControlPlane(Programs):
     The programs are built once, see `build`. They listen only on loopback, on ports that the operating system
     chooses, and use TLS with certificates of an authority in the same folder.
 
-    Parameters
-    ----------
-    run_directory
-        Folder for certificates, data and logs. It is created.
-    report
-        Called with a line for each program that is found in the cache or built.
-    api_server_flags
-        Further flags of the API server, such as a configuration of webhook token authentication.
-    controller_flags
-        Further flags of the controller manager, such as how often it looks at HorizontalPodAutoscalers.
+    run_directory: Folder for certificates, data and logs. It is created.
+    report: Called with a line for each program that is found in the cache or built.
+    api_server_flags: Further flags of the API server, such as a configuration of webhook token
+        authentication.
+    controller_flags: Further flags of the controller manager, such as how often it looks at
+        HorizontalPodAutoscalers.
     """
 
     def __init__(
@@ -246,12 +242,8 @@ def _stages(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
 def kubeconfig(address: str, authority: Path, pair: KeyPair) -> dict[str, object]:
     """Return a kubeconfig that contains all certificates, so that it can be copied.
 
-    Parameters
-    ----------
-    address
-        URL of the API server.
-    authority
-        Certificate of the authority that signed the server's certificate.
+    address: URL of the API server.
+    authority: Certificate of the authority that signed the server's certificate.
     """
 
     def encoded(path: Path) -> str:

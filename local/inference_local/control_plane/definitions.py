@@ -31,10 +31,7 @@ _UNSTRUCTURAL = ("const", "contains")
 def definitions(report: Report) -> list[Definition]:
     """Return every custom resource definition: from Go modules, or generated.
 
-    Parameters
-    ----------
-    report
-        Receives a line for every set of files that is found in the cache or copied.
+    report: Receives a line for every set of files that is found in the cache or copied.
     """
     upstream = [
         document
@@ -47,12 +44,7 @@ def definitions(report: Report) -> list[Definition]:
 def install(kubectl: Kubectl, report: Report) -> None:
     """Apply every definition and wait until the server serves the kinds.
 
-    Parameters
-    ----------
-    kubectl
-        A client that may create definitions.
-    report
-        Receives a line for every set of files that is found in the cache or copied.
+    kubectl: A client that may create definitions.
     """
     kubectl.apply(definitions(report))
     # One list per poll: `kubectl wait` takes seconds for so many objects.

@@ -24,16 +24,10 @@ _QUERY = "/api/v1/query"
 class AnswersServer:
     """The server. Use it as a context manager.
 
-    Parameters
-    ----------
-    cluster
-        Objects of the cluster, below ``/api`` and ``/apis``. None without Kubernetes.
-    metrics
-        Answers to PromQL by the name of a controller, below ``/<name>/api/v1/query``.
-    batch_in_flight
-        Returns batch's requests in flight: times of the shift's clock, and values.
-    clock
-        The clock of the cluster.
+    cluster: Objects of the cluster, below ``/api`` and ``/apis``. None without Kubernetes.
+    metrics: Answers to PromQL by the name of a controller, below ``/<name>/api/v1/query``.
+    batch_in_flight: Returns batch's requests in flight: times of the shift's clock, and values.
+    clock: The clock of the cluster.
     """
 
     def __init__(

@@ -28,34 +28,23 @@ class ClusterObjects:
     """Nodes, pods, NodeClaims, ScaledObjects, autoscalers and ClusterQueues.
 
     Nodes, pods and NodeClaims are shown as they are now. The others are those that the charts rendered.
-
-    Parameters
-    ----------
-    nodes
-        Nodes and pods of each elastic role.
-    clock
-        The clock of GPU health, by which all times are shown.
-    node_types
-        Instance type of the nodes of each pool.
-    scaled_objects, queues
-        Rendered ScaledObjects and ClusterQueues by name.
     """
 
     nodes: Sequence[WorkerNodes]
+    """Nodes and pods of each elastic role."""
     clock: RunClock
+    """The clock of GPU health, by which all times are shown."""
     node_types: Mapping[str, str]
+    """Instance type of the nodes of each pool."""
     scaled_objects: Mapping[str, KubernetesContent]
     queues: Mapping[str, KubernetesContent]
+    """`scaled_objects`, `queues`: Rendered ScaledObjects and ClusterQueues by name."""
 
     def answer(self, method: str, path: str, query: Mapping[str, str], content: Any) -> Answer:
         """Answer a request.
 
-        Parameters
-        ----------
-        method, path, query
-            The request line. The query has a value per name.
-        content
-            The body.
+        method, path, query: The request line. The query has a value per name.
+        content: The body.
         """
         parts = path.strip("/").split("/")
         if parts[-1] == "eviction" and method == "POST":

@@ -64,22 +64,13 @@ def control(
 ) -> ControlledRun:
     """Return the controllers of a running platform, ready to begin.
 
-    Parameters
-    ----------
-    prometheus
-        Scrapes frontends and workers, and records what `controllers_rules` says.
-    roles
-        The elastic roles, each with its rendered object.
-    targets
-        Returns what there is to scrape.
-    processes
-        The group that the programs join.
-    directory
-        Folder of the run, with its templates and assets.
-    ramp_seconds
-        Length of each of the two ramps, from which the demand of the days before follows.
-    demand
-        That demand, in requests in flight by the second of the run, if it is another one.
+    prometheus: Scrapes frontends and workers, and records what `controllers_rules` says.
+    roles: The elastic roles, each with its rendered object.
+    targets: Returns what there is to scrape.
+    processes: The group that the programs join.
+    directory: Folder of the run, with its templates and assets.
+    ramp_seconds: Length of each of the two ramps, from which the demand of the days before follows.
+    demand: That demand, in requests in flight by the second of the run, if it is another one.
     """
     began = time.time()
     health, shift = RunClock(began, HEALTH_FACTOR), RunClock(began, SHIFT_FACTOR)

@@ -38,52 +38,35 @@ _BEFORE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlledParts:
-    """What a controlled run is made of.
-
-    Parameters
-    ----------
-    elastic
-        Lets the workers follow the load.
-    nodes
-        The workers of the deployment that is watched.
-    frontends
-        URLs of its frontends.
-    server
-        What the controllers ask.
-    prometheus
-        The run's Prometheus.
-    records
-        The controllers' table.
-    batch_in_flight
-        Batch's requests in flight.
-    health_clock, shift_clock
-        The clocks of the controllers.
-    start
-        Starts both programs, and returns the files with their calls: that of GPU health first.
-    check
-        Raises an error if a process has died.
-    """
+    """What a controlled run is made of."""
 
     elastic: ElasticRun
+    """Lets the workers follow the load."""
     nodes: WorkerNodes
+    """The workers of the deployment that is watched."""
     frontends: tuple[str, ...]
+    """URLs of its frontends."""
     server: AnswersServer
+    """What the controllers ask."""
     prometheus: LocalPrometheus
+    """The run's Prometheus."""
     records: OperationsRecords
+    """The controllers' table."""
     batch_in_flight: BatchInFlight
+    """Batch's requests in flight."""
     health_clock: RunClock
     shift_clock: RunClock
+    """`health_clock`, `shift_clock`: The clocks of the controllers."""
     start: Callable[[], tuple[Path, Path]]
+    """Starts both programs, and returns the files with their calls: that of GPU health first."""
     check: Callable[[], None]
+    """Raises an error if a process has died."""
 
 
 class ControlledRun:
     """The controllers beside a platform. Use it as a context manager around the load.
 
-    Parameters
-    ----------
-    parts
-        What it is made of.
+    parts: What it is made of.
     """
 
     def __init__(self, parts: ControlledParts) -> None:
@@ -134,14 +117,9 @@ class ControlledRun:
     ) -> CapacityShiftOutcome:
         """Return how capacity moved.
 
-        Parameters
-        ----------
-        runs
-            What the clients saw in both ramps.
-        batch
-            Outcome of the batch job beside the second one.
-        ramp_seconds
-            Length of each ramp.
+        runs: What the clients saw in both ramps.
+        batch: Outcome of the batch job beside the second one.
+        ramp_seconds: Length of each ramp.
         """
         parts, (_, shift_calls) = self._parts, self._files()
         role = parts.nodes.role
@@ -167,10 +145,7 @@ class ControlledRun:
     def health_outcome(self, slowed: SlowedWorker) -> GpuHealthOutcome:
         """Return what became of the slow worker.
 
-        Parameters
-        ----------
-        slowed
-            What happened to it.
+        slowed: What happened to it.
         """
         parts, (health_calls, _) = self._parts, self._files()
         clock = parts.health_clock

@@ -31,11 +31,8 @@ _CEILING = "ceiling#"
 class ControllerCaller:
     """Calls one handler.
 
-    Parameters
-    ----------
-    settings
-        ``handler``, ``began`` and ``factor`` of the clock, ``everySeconds``, ``answers`` (address of the
-        run's answers) and ``results`` (the file that gets a line per call).
+    settings: ``handler``, ``began`` and ``factor`` of the clock, ``everySeconds``, ``answers`` (address of
+        the run's answers) and ``results`` (the file that gets a line per call).
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:

@@ -27,24 +27,15 @@ _NO_AUTHORITY = "none"
 
 @dataclass(frozen=True, slots=True)
 class DeployedFunction:
-    """A function that was deployed to the emulator.
-
-    Parameters
-    ----------
-    handler
-        Its handler.
-    code
-        Folder with its code, the asset that was published.
-    arn
-        Its ARN in the emulator.
-    environment
-        Its variables, as the emulated Lambda has them.
-    """
+    """A function that was deployed to the emulator."""
 
     handler: str
     code: Path
+    """Folder with its code, the asset that was published."""
     arn: str
+    """Its ARN in the emulator."""
     environment: Mapping[str, str]
+    """Its variables, as the emulated Lambda has them."""
 
     def start(
         self,
@@ -61,22 +52,12 @@ class DeployedFunction:
 
         The emulator's schedule of the function is disabled: its calls would follow another clock.
 
-        Parameters
-        ----------
-        processes
-            The group that it joins.
-        emulator
-            What its AWS clients call.
-        answers
-            Address of the cluster and of the metrics.
-        controller
-            Name below which that address answers its PromQL.
-        clock
-            Its clock.
-        directory
-            Folder for its files.
-        every_seconds
-            Real time between two calls, if it is not a minute of the clock.
+        processes: The group that it joins.
+        emulator: What its AWS clients call.
+        answers: Address of the cluster and of the metrics.
+        controller: Name below which that address answers its PromQL.
+        directory: Folder for its files.
+        every_seconds: Real time between two calls, if it is not a minute of the clock.
         """
         _disable_schedules(emulator, self.arn)
         directory = directory.resolve()
@@ -114,19 +95,9 @@ class DeployedFunction:
 def deployed_function(assembly: Path, emulator: Emulator, handler: str) -> DeployedFunction:
     """Return a function of the stack Operations.
 
-    Parameters
-    ----------
-    assembly
-        Folder with the templates and assets.
-    emulator
-        Where it is deployed.
-    handler
-        Its handler.
-
-    Raises
-    ------
-    UserError
-        If it is not deployed.
+    assembly: Folder with the templates and assets.
+    emulator: Where it is deployed.
+    Raises UserError if it is not deployed.
     """
     deployed: dict[str, Any] = {
         each.get("Handler", ""): each

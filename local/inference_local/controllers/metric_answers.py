@@ -33,50 +33,32 @@ class Queries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Demand of the days before the run, which nobody measured: each of them is like the day of the run.
-
-    Parameters
-    ----------
-    release
-        The release that has it.
-    demand
-        Requests in flight by the second of the run.
-    days
-        How many days.
-    """
+    """Demand of the days before the run, which nobody measured: each of them is like the day of the run."""
 
     release: str
+    """The release that has it."""
     demand: Callable[[float], float]
+    """Requests in flight by the second of the run."""
     days: int = 2
+    """How many days."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswers:
-    """Answers queries as CloudWatch does.
-
-    Parameters
-    ----------
-    prometheus
-        The run's Prometheus.
-    clock
-        The controller's clock.
-    past
-        Demand before the run. None if the controller needs none.
-    """
+    """Answers queries as CloudWatch does."""
 
     prometheus: Queries
+    """The run's Prometheus."""
     clock: RunClock
+    """The controller's clock."""
     past: Past | None = None
+    """Demand before the run. None if the controller needs none."""
 
     def answer(self, path: str, form: Mapping[str, str]) -> dict[str, Any]:
         """Return the JSON of an answer.
 
-        Parameters
-        ----------
-        path
-            ``/api/v1/query`` or ``/api/v1/query_range``.
-        form
-            Parameters of the query, with times of the controller's clock.
+        path: ``/api/v1/query`` or ``/api/v1/query_range``.
+        form: Parameters of the query, with times of the controller's clock.
         """
         query = self.clock.shortened(form["query"])
         result: list[dict[str, Any]]
@@ -133,12 +115,8 @@ class MetricAnswers:
 class BatchInFlight:
     """Requests in flight of batch's workers, from the lines of metrics that they write to files.
 
-    Parameters
-    ----------
-    directory
-        Folder with the files.
-    clock
-        The clock of the shift.
+    directory: Folder with the files.
+    clock: The clock of the shift.
     """
 
     def __init__(self, directory: Path, clock: RunClock) -> None:

@@ -18,19 +18,10 @@ _SHIFTS = f"audit#{names.SHIFT_SERVICE}#"
 
 @dataclass(frozen=True, slots=True)
 class OperationsRecords:
-    """The records of one cell.
-
-    Parameters
-    ----------
-    client
-        DynamoDB, a client of boto3.
-    table
-        Name of the table.
-    platform
-        Name of the platform.
-    """
+    """The records of one cell."""
 
     client: Any
+    """DynamoDB, a client of boto3."""
     table: str
     platform: str
 
@@ -41,12 +32,7 @@ class OperationsRecords:
     def shifts(self, clock: RunClock, workers: str, pool: str) -> tuple[tuple[ShiftRow, ...], int]:
         """Return every decision of the shift, and how many changes they planned.
 
-        Parameters
-        ----------
-        clock
-            Its clock.
-        workers, pool
-            Names of a ScaledObject and of its pool.
+        workers, pool: Names of a ScaledObject and of its pool.
         """
         rows, changes = list[ShiftRow](), 0
         for content in self._records(_SHIFTS):
@@ -85,10 +71,7 @@ class OperationsRecords:
 def calls(results: Path) -> tuple[int, list[str]]:
     """Return how often a function was called, and the errors.
 
-    Parameters
-    ----------
-    results
-        The file that `DeployedFunction.start` returned.
+    results: The file that `DeployedFunction.start` returned.
     """
     lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
     return len(lines), [each["error"] for each in lines if each["error"]]

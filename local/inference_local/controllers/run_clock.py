@@ -12,18 +12,12 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class RunClock:
-    """A clock that is as right as any when the run begins, and then goes faster.
-
-    Parameters
-    ----------
-    began
-        When the run began, in seconds since the epoch.
-    factor
-        How much faster it goes.
-    """
+    """A clock that is as right as any when the run begins, and then goes faster."""
 
     began: float
+    """When the run began, in seconds since the epoch."""
     factor: float
+    """How much faster it goes."""
 
     def of(self, real: float) -> float:
         """Return what it shows at a real time. Both are in seconds since the epoch."""

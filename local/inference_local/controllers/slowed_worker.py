@@ -25,31 +25,22 @@ _PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SlowedWorker:
-    """What happened.
-
-    Parameters
-    ----------
-    node
-        The node of the slow worker.
-    slowed_at, ended_at
-        When its process was told to become slow, and when the clients ended, in seconds since the epoch.
-    case
-        The last case about its node. Empty if there is none.
-    others
-        Names of other nodes that were cordoned.
-    streams
-        Streams that ended.
-    faults
-        What was wrong with streams.
-    """
+    """What happened."""
 
     node: WorkerNode
+    """The node of the slow worker."""
     slowed_at: float
     ended_at: float
+    """`slowed_at`, `ended_at`: When its process was told to become slow, and when the clients ended, in
+    seconds since the epoch."""
     case: Mapping[str, Any]
+    """The last case about its node. Empty if there is none."""
     others: tuple[str, ...]
+    """Names of other nodes that were cordoned."""
     streams: int
+    """Streams that ended."""
     faults: tuple[str, ...]
+    """What was wrong with streams."""
 
     def times(self, clock: RunClock) -> dict[str, float]:
         """Return the seconds of the run at which things happened."""
@@ -68,18 +59,9 @@ async def slow_a_worker(
 ) -> SlowedWorker:
     """Stream, make a worker slow, and stream on until its replacement serves or it takes too long.
 
-    Parameters
-    ----------
-    model
-        Name of the model.
-    frontends
-        URLs of its frontends, without ``/v1``.
-    nodes
-        Its workers.
-    records
-        The controllers' table.
-    check
-        Called while it waits. It raises an error if a process has died.
+    frontends: URLs of its frontends, without ``/v1``.
+    records: The controllers' table.
+    check: Called while it waits. It raises an error if a process has died.
     """
     load = CountedLoad(model, frontends, CLIENTS, _LENGTHS, timeout_seconds=_STREAM_SECONDS, seed=1)
     async with load:

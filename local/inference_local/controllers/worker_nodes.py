@@ -17,49 +17,34 @@ Probe = Callable[[WorkerProcess], bool]
 
 @dataclass(slots=True)
 class WorkerNode:
-    """A node with its pod.
-
-    Parameters
-    ----------
-    number
-        Number of the node since the beginning of the run.
-    place
-        The worker process of its pod.
-    due
-        Second of the run at which the node joins and the pod's process starts.
-    joined_at, ready_at
-        When that happened, and since when the pod is ready, in real seconds since the epoch. None before.
-    has_pod
-        Whether the pod exists. It goes when its process has ended.
-    leaving
-        Whether the pod was told to end.
-    evicted
-        Whether the eviction of the pod was asked for.
-    cordoned
-        Whether no other pod may come to it.
-    mark
-        Annotation of GPU health. Empty without.
-    claim_deleted
-        Whether its NodeClaim was deleted.
-    slower
-        How much faster the process is than it should be; below 1, it is slower.
-    restarting
-        Whether the process ends only to be started again, slower.
-    """
+    """A node with its pod."""
 
     number: int
+    """Number of the node since the beginning of the run."""
     place: WorkerProcess
+    """The worker process of its pod."""
     due: float
+    """Second of the run at which the node joins and the pod's process starts."""
     joined_at: float | None = None
     ready_at: float | None = None
+    """`joined_at`, `ready_at`: When that happened, and since when the pod is ready, in real seconds since the
+    epoch. None before."""
     has_pod: bool = True
+    """Whether the pod exists. It goes when its process has ended."""
     leaving: bool = False
+    """Whether the pod was told to end."""
     evicted: bool = False
+    """Whether the eviction of the pod was asked for."""
     cordoned: bool = False
+    """Whether no other pod may come to it."""
     mark: str = ""
+    """Annotation of GPU health. Empty without."""
     claim_deleted: bool = False
+    """Whether its NodeClaim was deleted."""
     slower: float = 1.0
+    """How much faster the process is than it should be; below 1, it is slower."""
     restarting: bool = False
+    """Whether the process ends only to be started again, slower."""
 
     @property
     def serves(self) -> bool:
@@ -75,16 +60,9 @@ class WorkerNodes:
     another one comes. A node without a pod goes, unless it is cordoned; then it stays until its NodeClaim is
     deleted. Requests of the API server only note what is asked for: `step` carries it out.
 
-    Parameters
-    ----------
-    workers
-        The worker processes of the run.
-    role
-        The role.
-    probe
-        Asks a process whether it is ready.
-    ready_since
-        Since when the first workers are ready, in real seconds since the epoch: long before the run.
+    workers: The worker processes of the run.
+    probe: Asks a process whether it is ready.
+    ready_since: Since when the first workers are ready, in real seconds since the epoch: long before the run.
     """
 
     def __init__(self, workers: RunningWorkers, role: ElasticRole, probe: Probe, ready_since: float) -> None:
@@ -132,10 +110,7 @@ class WorkerNodes:
 
         To Kubernetes it stays the same pod.
 
-        Parameters
-        ----------
-        ratio
-            Its speed, as a share of that of the others.
+        ratio: Its speed, as a share of that of the others.
         """
         with self.lock:
             victim = next(each for each in self._nodes if each.serves and each.ready_at is not None)
@@ -146,12 +121,8 @@ class WorkerNodes:
     def step(self, now_seconds: float, wanted: int) -> None:
         """Carry out what was asked for, and bring the number of workers nearer to the wanted one.
 
-        Parameters
-        ----------
-        now_seconds
-            Seconds of the run.
-        wanted
-            Number of workers.
+        now_seconds: Seconds of the run.
+        wanted: Number of workers.
         """
         with self.lock:
             self.wanted = wanted

@@ -30,14 +30,8 @@ def controllers_rules(platform: str, plan: ServingPlan, health_factor: float) ->
     frontends' count of all tokens says. Requests in flight divided by tokens per second is the time per
     token (Little's law).
 
-    Parameters
-    ----------
-    platform
-        `metadata.name`.
-    plan
-        Its serving plan.
-    health_factor
-        How much faster the clock of GPU health goes. Its minute is so much shorter.
+    platform: `metadata.name`.
+    health_factor: How much faster the clock of GPU health goes. Its minute is so much shorter.
     """
     every = rules(platform, plan, objectives={})
     own = [

@@ -26,20 +26,11 @@ class EcsPlatform(Programs):
 
     At its start it is synthesised and deployed; CloudFormation waits until every service is steady.
 
-    Parameters
-    ----------
-    run_directory
-        Empty folder for templates, logs and files of tasks.
-    report
-        Called with a line of progress.
-    task_speed
-        How much faster than time the control plane of ECS, health checks and alarms wait.
-
-    Raises
-    ------
-    UserError
-        At the start, if this machine allows no network namespace, or the app cannot be synthesised or
-        deployed.
+    run_directory: Empty folder for templates, logs and files of tasks.
+    report: Called with a line of progress.
+    task_speed: How much faster than time the control plane of ECS, health checks and alarms wait.
+    Raises UserError at the start, if this machine allows no network namespace, or the app cannot be
+        synthesised or deployed.
     """
 
     def __init__(

@@ -39,12 +39,8 @@ _PLACEHOLDER = re.compile(r"\\\$\\\([a-z]+(?::[^()]*)?\\\)")
 def document(blueprint: Path, directory: Path) -> str:
     """Return the value of the variable.
 
-    Parameters
-    ----------
-    blueprint
-        File of the blueprint.
-    directory
-        Folder with a folder for each deployment, in which ``model`` holds tokenizer and configuration.
+    blueprint: File of the blueprint.
+    directory: Folder with a folder for each deployment, in which ``model`` holds tokenizer and configuration.
     """
     return json.dumps({"blueprint": str(blueprint), "directory": str(directory)})
 
@@ -52,10 +48,7 @@ def document(blueprint: Path, directory: Path) -> str:
 def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
     """Become the simulated engine, or return an exit code.
 
-    Parameters
-    ----------
-    words
-        The arguments of the image's Python: ``-m``, the engine's module, and its arguments.
+    words: The arguments of the image's Python: ``-m``, the engine's module, and its arguments.
     """
     values = json.loads(environment[STAND_IN_VARIABLE])
     blueprint = load_blueprint(values["blueprint"]).blueprint
@@ -97,16 +90,10 @@ def is_of(
 ) -> bool:
     """Whether a task's words are those of a planned process, whatever its ports.
 
-    Parameters
-    ----------
-    words
-        Arguments of the image's Python, or of its server.
-    process
-        The planned process.
-    temporary
-        The task's folder of temporary files.
-    further
-        Arguments that a task has beside those of the plan.
+    words: Arguments of the image's Python, or of its server.
+    process: The planned process.
+    temporary: The task's folder of temporary files.
+    further: Arguments that a task has beside those of the plan.
     """
     planned = with_cache_folder(named_arguments(process.arguments, process.engine_ports))
     expected = [*command_behind_filter(process)[1:], *planned, *further]

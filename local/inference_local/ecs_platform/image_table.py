@@ -77,17 +77,9 @@ def task_images(
 ) -> dict[str, StandInImage]:
     """Prepare the programs, and return them by the repository of their image.
 
-    Parameters
-    ----------
-    directory
-        Folder for programs and the files of models.
-    report
-        Called with a line of progress.
-
-    Raises
-    ------
-    UserError
-        If this machine has no `wget`, or etcd cannot be built.
+    directory: Folder for programs and the files of models.
+    report: Called with a line of progress.
+    Raises UserError if this machine has no `wget`, or etcd cannot be built.
     """
     if shutil.which("wget") is None:
         raise UserError("tasks of the discovery store are watched with `wget`, which is not installed here")

@@ -36,12 +36,8 @@ _ADDRESS = "0.0.0.0"  # noqa: S104
 def scripted_launch(words: Sequence[str], environment: Mapping[str, str]) -> Launch | None:
     """Return how to start the scripted server; None if no planned process has the arguments.
 
-    Parameters
-    ----------
-    words
-        The arguments of the image's program.
-    environment
-        Variables of the task.
+    words: The arguments of the image's program.
+    environment: Variables of the task.
     """
     words, port = _without_place(words)
     if not port:
@@ -78,13 +74,7 @@ def _without_place(words: Sequence[str]) -> tuple[list[str], int]:
 
 
 def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Become the scripted server, or return an exit code.
-
-    Parameters
-    ----------
-    words
-        The arguments of the image's program.
-    """
+    """Become the scripted server, or return an exit code."""
     launch = scripted_launch(words, environment)
     if launch is None:
         print(f"error: no planned process has the arguments {' '.join(words)}", file=sys.stderr)

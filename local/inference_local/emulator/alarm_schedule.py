@@ -25,12 +25,8 @@ _SHORTEST_SLEEP_SECONDS = 0.05
 class AlarmSchedule:
     """Evaluates the emulator's alarms in its event loop.
 
-    Parameters
-    ----------
-    speed
-        How much faster than time the clock of alarms is. 0 if alarms are evaluated on request only.
-    follow
-        What acts on alarms that stay raised. None for nothing.
+    speed: How much faster than time the clock of alarms is. 0 if alarms are evaluated on request only.
+    follow: What acts on alarms that stay raised. None for nothing.
     """
 
     def __init__(self, speed: float, follow: Follower | None = None) -> None:
@@ -54,10 +50,7 @@ class AlarmSchedule:
     def beside(self, application: ASGIFramework) -> ASGIFramework:
         """Return an application that also answers requests for evaluations.
 
-        Parameters
-        ----------
-        application
-            The emulator.
+        application: The emulator.
         """
 
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

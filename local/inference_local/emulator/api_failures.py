@@ -6,12 +6,8 @@ from __future__ import annotations
 class AwsApiError(Exception):
     """An answer with an error.
 
-    Parameters
-    ----------
-    code
-        Name of the exception in the API's model.
-    message
-        What is wrong.
+    code: Name of the exception in the API's model.
+    message: What is wrong.
     """
 
     def __init__(self, code: str, message: str) -> None:

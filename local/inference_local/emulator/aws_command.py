@@ -17,13 +17,7 @@ from botocore.exceptions import ClientError
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make one call, and print its answer.
-
-    Raises
-    ------
-    SystemExit
-        If the call fails, with AWS's error.
-    """
+    """Make one call, and print its answer. Raises SystemExit if the call fails, with AWS's error."""
     service, call, *words = arguments
     options = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
     query, form = options.pop("query", None), options.pop("output", "json")

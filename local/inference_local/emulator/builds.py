@@ -27,12 +27,8 @@ from inference_local.emulator.ecs.agent.container_command import with_folders
 def register_builds(directory: Path, access: Mapping[str, str]) -> None:
     """Let builds run.
 
-    Parameters
-    ----------
-    directory
-        Folder for programs and logs.
-    access
-        Variables with the address, region and credentials of AWS, and of other services that builds ask.
+    directory: Folder for programs and logs.
+    access: Variables with the address, region and credentials of AWS, and of other services that builds ask.
     """
     programs = directory / "programs"
     programs.mkdir(parents=True)

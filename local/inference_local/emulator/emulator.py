@@ -40,33 +40,21 @@ class Emulator(Programs):
 
     Its state is in memory and in the run folder.
 
-    Parameters
-    ----------
-    run_directory
-        Folder for logs, temporary files and recorded Kubernetes objects.
-    region
-        The emulated region.
-    account
-        The emulated account, 12 digits.
-    control_plane
-        Whether EKS clusters are real Kubernetes API servers and IAM is enforced. Otherwise, objects are only
-        recorded.
-    enforces_iam
-        Whether policies of roles, buckets and queues are enforced also without a control plane.
-    alarm_speed
-        How much faster than time alarms are evaluated: with 60, a period of a minute lasts a second. With 0,
-        they are evaluated only by `evaluate_alarms`.
-    metrics_url
-        URL of a Prometheus, or of what answers as it does, for alarms on PromQL. Without it, they stay OK.
-    task_images
-        What stands for the images of ECS tasks. Without it, tasks are only recorded.
-    task_speed
-        How much faster than time the control plane of ECS waits.
-    isolation
-        Network namespace, opened with `as_root`, in which the emulator runs. Then hosts and tasks of ECS have
-        networks of their own in it, and a load balancer answers at `models_url`.
-    build_variables
-        Variables of builds, with the addresses of what is not AWS.
+    run_directory: Folder for logs, temporary files and recorded Kubernetes objects.
+    region: The emulated region.
+    account: The emulated account, 12 digits.
+    control_plane: Whether EKS clusters are real Kubernetes API servers and IAM is enforced. Otherwise,
+        objects are only recorded.
+    enforces_iam: Whether policies of roles, buckets and queues are enforced also without a control plane.
+    alarm_speed: How much faster than time alarms are evaluated: with 60, a period of a minute lasts a second.
+        With 0, they are evaluated only by `evaluate_alarms`.
+    metrics_url: URL of a Prometheus, or of what answers as it does, for alarms on PromQL. Without it, they
+        stay OK.
+    task_images: What stands for the images of ECS tasks. Without it, tasks are only recorded.
+    task_speed: How much faster than time the control plane of ECS waits.
+    isolation: Network namespace, opened with `as_root`, in which the emulator runs. Then hosts and tasks of
+        ECS have networks of their own in it, and a load balancer answers at `models_url`.
+    build_variables: Variables of builds, with the addresses of what is not AWS.
     """
 
     def __init__(
@@ -183,16 +171,9 @@ class Emulator(Programs):
     def evaluate_alarms(self, at_seconds: float) -> tuple[str, ...]:
         """Evaluate all alarms as of a moment, and act on changes with that time.
 
-        Parameters
-        ----------
-        at_seconds
-            The moment, in seconds since 1970. Metrics and log events need times before it. The emulator
-            forgets metrics that are older than two weeks.
-
-        Returns
-        -------
-        tuple[str, ...]
-            One line per metric alarm or contributor that changed: its name and both states.
+        at_seconds: The moment, in seconds since 1970. Metrics and log events need times before it. The
+            emulator forgets metrics that are older than two weeks.
+        Returns: One line per metric alarm or contributor that changed: its name and both states.
         """
         address = f"{self.endpoint_url}{EVALUATION_PATH}?at={at_seconds!r}"
         request = urllib.request.Request(address, method="POST")  # noqa: S310 - our own address
@@ -202,13 +183,9 @@ class Emulator(Programs):
     def task_fault(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Make a fault of ECS that has no call in AWS, see `EcsEmulation`.
 
-        Parameters
-        ----------
-        name
-            ``KillTask``, ``KillHost``, ``CutHost``, ``DisconnectAgent``, ``ReconnectAgent``,
+        name: ``KillTask``, ``KillHost``, ``CutHost``, ``DisconnectAgent``, ``ReconnectAgent``,
             ``BlockLaunches``, ``LoseGpu``, or ``Processes``, which only looks.
-        arguments
-            Its parameters.
+        arguments: Its parameters.
         """
         key = f"AWS4-HMAC-SHA256 Credential={self._account}/20260101/{self._region}/ecs/aws4_request"
         request = urllib.request.Request(  # noqa: S310 - our own address

@@ -19,12 +19,8 @@ _CONCURRENT_STACKS = 4
 class DeployError(UserError):
     """The CDK command line failed.
 
-    Parameters
-    ----------
-    failures
-        The failed resources. The first one is the cause. Empty if CloudFormation refused the template; then
-        the
-        last line of the output has the reason.
+    failures: The failed resources. The first one is the cause. Empty if CloudFormation refused the template;
+        then the last line of the output has the reason.
     """
 
     def __init__(self, message: str, failures: Sequence[ResourceEvent], log_path: Path) -> None:
@@ -37,17 +33,9 @@ class DeployError(UserError):
 def bootstrap(emulator: Emulator, *, log_path: Path, on_line: Callable[[str], None]) -> None:
     """Run ``cdk bootstrap`` for the emulator's account and region.
 
-    Parameters
-    ----------
-    log_path
-        Where the output goes.
-    on_line
-        Called with each line of output.
-
-    Raises
-    ------
-    DeployError
-        When it fails.
+    log_path: Where the output goes.
+    on_line: Called with each line of output.
+    Raises DeployError when it fails.
     """
     target = f"aws://{emulator.account}/{emulator.region}"
     _run(emulator, ["bootstrap", target], log_path=log_path, on_line=on_line, on_event=lambda _: None)
@@ -64,25 +52,11 @@ def deploy(
 ) -> None:
     """Run ``cdk deploy`` on a synthesised app.
 
-    Parameters
-    ----------
-    emulator
-        A running, bootstrapped emulator.
-    assembly_directory
-        The folder that ``cdk synth`` wrote, usually ``cdk.out``.
-    log_path
-        Where the output goes.
-    on_line
-        Called with each line of output.
-    on_event
-        Called with each change of a resource's state.
-    stacks
-        Names of the stacks to deploy, with their dependencies. By default, all stacks.
-
-    Raises
-    ------
-    DeployError
-        When it fails, with the failed resources and their reasons.
+    emulator: A running, bootstrapped emulator.
+    assembly_directory: The folder that ``cdk synth`` wrote, usually ``cdk.out``.
+    on_event: Called with each change of a resource's state.
+    stacks: Names of the stacks to deploy, with their dependencies. By default, all stacks.
+    Raises DeployError when it fails, with the failed resources and their reasons.
     """
     options = [
         *("--app", str(assembly_directory.resolve()), *(stacks or ["--all"]), "--require-approval", "never"),
@@ -96,19 +70,8 @@ def destroy(
 ) -> None:
     """Run ``cdk destroy --all`` on a synthesised app.
 
-    Parameters
-    ----------
-    assembly_directory
-        The folder that ``cdk synth`` wrote, usually ``cdk.out``.
-    log_path
-        Where the output goes.
-    on_line
-        Called with each line of output.
-
-    Raises
-    ------
-    DeployError
-        When it fails.
+    assembly_directory: The folder that ``cdk synth`` wrote, usually ``cdk.out``.
+    Raises DeployError when it fails.
     """
     options = ["--app", str(assembly_directory.resolve()), "--all", "--force"]
     _run(emulator, ["destroy", *options], log_path=log_path, on_line=on_line, on_event=lambda _: None)

@@ -27,14 +27,10 @@ def describe(
 ) -> tuple[PlatformPart, ...]:
     """Return the lines of the table of parts for a deployment to the emulator.
 
-    Parameters
-    ----------
-    assembly_directory
-        The synthesised app that was deployed.
-    releases
-        The Helm releases that the emulator recorded; none with a control plane, which stores them itself.
-    control_plane
-        Whether the EKS cluster is a real Kubernetes API server.
+    assembly_directory: The synthesised app that was deployed.
+    releases: The Helm releases that the emulator recorded; none with a control plane, which stores them
+        itself.
+    control_plane: Whether the EKS cluster is a real Kubernetes API server.
     """
     counts = _resource_counts(assembly_directory)
     stubs = stubbed_resource_types()

@@ -26,23 +26,11 @@ def render(
 ) -> list[dict[str, Any]]:
     """Return the objects that a chart installs, including its custom resource definitions.
 
-    Parameters
-    ----------
-    chart
-        Folder of the chart.
-    release
-        Name of the release.
-    namespace
-        Namespace of the release.
-    values
-        Values that override the chart's defaults. Helm enforces the chart's ``values.schema.json``.
-    kubernetes_version
-        Version of the cluster in the chart's templates, such as ``1.35``.
-
-    Raises
-    ------
-    KubernetesRejection
-        If it does not render, with helm's message.
+    chart: Folder of the chart.
+    namespace: Namespace of the release.
+    values: Values that override the chart's defaults. Helm enforces the chart's ``values.schema.json``.
+    kubernetes_version: Version of the cluster in the chart's templates, such as ``1.35``.
+    Raises KubernetesRejection if it does not render, with helm's message.
     """
     command = [
         *(str(helm), "template", release, str(chart), "--namespace", namespace),

@@ -20,71 +20,45 @@ class KubernetesRejection(Exception):  # noqa: N818 - CloudFormation shows it as
 
 @dataclass(frozen=True)
 class EmulatedCluster:
-    """An emulated EKS cluster.
-
-    Parameters
-    ----------
-    name
-        Name of the EKS cluster.
-    """
+    """An emulated EKS cluster."""
 
     name: str
+    """Name of the EKS cluster."""
     kubernetes_version: str
 
 
 @dataclass(frozen=True)
 class ChartReference:
-    """A chart in a registry.
-
-    Parameters
-    ----------
-    repository
-        Address of the repository. An ``oci://`` address includes the chart.
-    chart
-        Name in the repository.
-    version
-        Version. If empty, the newest.
-    """
+    """A chart in a registry."""
 
     repository: str
+    """Address of the repository. An ``oci://`` address includes the chart."""
     chart: str
+    """Name in the repository."""
     version: str
+    """Version. If empty, the newest."""
 
 
 @dataclass(frozen=True)
 class ChartArchive:
-    """A chart that was deployed as an asset.
-
-    Parameters
-    ----------
-    content
-        Bytes of the zip file with the chart's folder as its root.
-    """
+    """A chart that was deployed as an asset."""
 
     content: bytes
+    """Bytes of the zip file with the chart's folder as its root."""
 
 
 @dataclass(frozen=True)
 class ReleaseInstallation:
-    """A Helm release.
-
-    Parameters
-    ----------
-    name
-        Name of the release.
-    namespace
-        Where it is installed.
-    create_namespace
-        Whether to create the namespace if it is missing.
-    values
-        Values that override the chart's defaults.
-    """
+    """A Helm release."""
 
     name: str
     namespace: str
+    """Where it is installed."""
     create_namespace: bool
+    """Whether to create the namespace if it is missing."""
     chart: ChartReference | ChartArchive
     values: Mapping[str, Any]
+    """Values that override the chart's defaults."""
 
 
 class ClusterBackend(Protocol):

@@ -110,10 +110,7 @@ class RecordingCluster:
     Checks that need a running cluster are left out: admission, whether custom resource definitions are
     installed, and whether pods start.
 
-    Parameters
-    ----------
-    folder
-        Folder of the recorded clusters, see `records`.
+    folder: Folder of the recorded clusters, see `records`.
     """
 
     def __init__(self, folder: Path, helm: Path) -> None:

@@ -19,42 +19,27 @@ _RELEASES = "_releases"
 
 @dataclass(frozen=True)
 class RecordedRelease:
-    """A Helm release that was accepted.
-
-    Parameters
-    ----------
-    name
-        Name of the release.
-    namespace
-        Where it is installed.
-    chart
-        Repository and chart, or ``asset`` for a chart of ours.
-    version
-        Version of a third-party chart. Empty for an asset.
-    rendered
-        Whether helm rendered it and its objects were validated. Third-party charts are only recorded.
-    values
-        Values that override the chart's defaults.
-    objects
-        Files of its objects, relative to the cluster's folder.
-    """
+    """A Helm release that was accepted."""
 
     name: str
     namespace: str
+    """Where it is installed."""
     chart: str
+    """Repository and chart, or ``asset`` for a chart of ours."""
     version: str
+    """Version of a third-party chart. Empty for an asset."""
     rendered: bool
+    """Whether helm rendered it and its objects were validated. Third-party charts are only recorded."""
     values: Mapping[str, Any]
+    """Values that override the chart's defaults."""
     objects: tuple[str, ...] = ()
+    """Files of its objects, relative to the cluster's folder."""
 
 
 class EmulatorRecords:
     """The recorded objects and releases of one cluster.
 
-    Parameters
-    ----------
-    folder
-        The folder of the cluster. It is created with the first record.
+    folder: The folder of the cluster. It is created with the first record.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -124,10 +109,7 @@ class EmulatorRecords:
 def recorded_releases(folder: Path) -> tuple[RecordedRelease, ...]:
     """Return the Helm releases of all recorded clusters.
 
-    Parameters
-    ----------
-    folder
-        The folder that the emulator records into.
+    folder: The folder that the emulator records into.
     """
     return tuple(
         release for cluster in sorted(folder.glob("*")) for release in EmulatorRecords(cluster).releases()

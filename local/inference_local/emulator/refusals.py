@@ -13,27 +13,18 @@ from inference_local.emulator.api_failures import AwsApiError
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error that AWS answers with.
-
-    Parameters
-    ----------
-    call
-        Service and operation, or the type of the CloudFormation resource.
-    when
-        What the caller did.
-    code
-        AWS's name of the error.
-    message
-        AWS's text. Parts in braces are filled in.
-    source
-        The document, or the repository and number of a public issue, that shows the refusal.
-    """
+    """An error that AWS answers with."""
 
     call: str
+    """Service and operation, or the type of the CloudFormation resource."""
     when: str
+    """What the caller did."""
     code: str
+    """AWS's name of the error."""
     message: str
+    """AWS's text. Parts in braces are filled in."""
     source: str
+    """The document, or the repository and number of a public issue, that shows the refusal."""
 
     def error(self, **values: str) -> AwsApiError:
         """Return the error with its parts filled in."""

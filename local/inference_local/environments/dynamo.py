@@ -32,37 +32,21 @@ DYNAMO = PackageEnvironment(
 def prepare_dynamo(report: Report) -> Path:
     """Return a Python that has Dynamo. If none has, install it into an environment of its own.
 
-    Parameters
-    ----------
-    report
-        Called with lines about the installation. Not called if nothing is installed.
-
-    Raises
-    ------
-    UserError
-        If it cannot be installed.
+    report: Called with lines about the installation. Not called if nothing is installed.
+    Raises UserError if it cannot be installed.
     """
     return Path(sys.executable) if replay_is_installed() else DYNAMO.python(report)
 
 
 def dynamo_python() -> str:
-    """Return the Python that runs Dynamo's programs.
-
-    Raises
-    ------
-    UserError
-        If Dynamo is not installed.
-    """
+    """Return the Python that runs Dynamo's programs. Raises UserError if Dynamo is not installed."""
     return sys.executable if replay_is_installed() else str(_installed().python(lambda _: None))
 
 
 def provide_dynamo() -> None:
     """Let this process import Dynamo's replay. Other packages stay those of this environment.
 
-    Raises
-    ------
-    UserError
-        If Dynamo is not installed.
+    Raises UserError if Dynamo is not installed.
     """
     if not replay_is_installed():
         sys.path.append(str(_installed().packages))

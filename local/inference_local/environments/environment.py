@@ -62,16 +62,10 @@ class PackageEnvironment:
         An interrupted installation continues at the next call: complete downloads are kept. A second process
         that calls it at the same time waits for the first.
 
-        Parameters
-        ----------
-        report
-            Called with a line about what will be installed, and while it is. Not called once it is installed.
-
-        Raises
-        ------
-        UserError
-            If this machine cannot run the packages, with every reason. If the installation fails, with uv's
-            last lines.
+        report: Called with a line about what will be installed, and while it is. Not called once it is
+            installed.
+        Raises UserError if this machine cannot run the packages, with every reason. If the installation
+            fails, with uv's last lines.
         """
         if not self.is_complete:
             uv = self._checked_uv()

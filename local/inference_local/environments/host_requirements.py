@@ -20,25 +20,18 @@ PYTHON = (3, 11)
 
 @dataclass(frozen=True)
 class LocalMachine:
-    """What the installation needs to know of a machine.
-
-    Parameters
-    ----------
-    glibc
-        Its release; None if the system has another C library.
-    free_bytes
-        Free disk space below the cache folder.
-    uv
-        The program that installs packages; None if it is missing.
-    """
+    """What the installation needs to know of a machine."""
 
     system: str
     machine: str
     cpu_flags: frozenset[str]
     glibc: tuple[int, ...] | None
+    """Its release; None if the system has another C library."""
     python: tuple[int, int]
     free_bytes: int
+    """Free disk space below the cache folder."""
     uv: Path | None
+    """The program that installs packages; None if it is missing."""
 
 
 def this_host(folder: Path) -> LocalMachine:
@@ -58,14 +51,9 @@ def this_host(folder: Path) -> LocalMachine:
 def problems(host: LocalMachine, folder: Path, needed_bytes: int, cpu_flags: Mapping[str, str]) -> list[str]:
     """Return everything that prevents the installation, each with its remedy.
 
-    Parameters
-    ----------
-    folder
-        Where it installs.
-    needed_bytes
-        Disk space that it still needs.
-    cpu_flags
-        Features of the processor that it needs, each with what needs it.
+    folder: Where it installs.
+    needed_bytes: Disk space that it still needs.
+    cpu_flags: Features of the processor that it needs, each with what needs it.
     """
     found = []
     if (host.system, host.machine) != ("Linux", "x86_64"):

@@ -25,10 +25,7 @@ START_QUICKLY = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 def missing_tools() -> str | None:
     """Return why the Java programs cannot be built here, or None.
 
-    Returns
-    -------
-    str or None
-        A sentence for people.
+    Returns: A sentence for people.
     """
     absent = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
     if absent:
@@ -43,17 +40,9 @@ def missing_tools() -> str | None:
 def build(modules: Sequence[str], log_path: Path) -> None:
     """Compile modules, with those that they need, unless that has been done since their last change.
 
-    Parameters
-    ----------
-    modules
-        Names of modules of ``runtime/java``.
-    log_path
-        File with Maven's output. Its folder is created.
-
-    Raises
-    ------
-    UserError
-        If the build fails.
+    modules: Names of modules of ``runtime/java``.
+    log_path: File with Maven's output. Its folder is created.
+    Raises UserError if the build fails.
     """
     folder = runtime_directory() / _FOLDER
     digest = _digest(folder)
@@ -84,23 +73,11 @@ def java_command(
 ) -> list[str]:
     """Return the command that runs a program of a built module.
 
-    Parameters
-    ----------
-    module
-        Name of the module.
-    program
-        Its class, with the package.
-    arguments
-        Arguments of the program.
-    machine
-        Collector and compiler of the virtual machine.
-    options
-        Its further options.
-
-    Raises
-    ------
-    RuntimeError
-        If the module is not built.
+    program: Its class, with the package.
+    arguments: Arguments of the program.
+    machine: Collector and compiler of the virtual machine.
+    options: Its further options.
+    Raises RuntimeError if the module is not built.
     """
     target = runtime_directory() / _FOLDER / module / "target"
     path, java = target / "class-path", shutil.which("java")

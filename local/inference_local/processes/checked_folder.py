@@ -15,26 +15,11 @@ _SUMS = "SHA256SUMS"
 def made_once(target: Path, title: str, make: Callable[[Path], None], report: Report) -> Path:
     """Return a folder whose content matches its checksums. The first use makes it, in one process.
 
-    Parameters
-    ----------
-    target
-        The folder. Its name contains everything that its content depends on.
-    title
-        What it holds, such as ``etcd 3.6.1``.
-    make
-        Writes the content into an empty folder.
-    report
-        Called with a line for the cache hit, or with lines of progress, also from another thread.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    UserError
-        If its files were changed, or `make` raises it.
+    target: The folder. Its name contains everything that its content depends on.
+    title: What it holds, such as ``etcd 3.6.1``.
+    make: Writes the content into an empty folder.
+    report: Called with a line for the cache hit, or with lines of progress, also from another thread.
+    Raises UserError if its files were changed, or `make` raises it.
     """
 
     def make_with_sums(draft: Path) -> None:
@@ -50,15 +35,8 @@ def made_once(target: Path, title: str, make: Callable[[Path], None], report: Re
 def check(directory: Path) -> None:
     """Compare the files of a folder with its checksums.
 
-    Parameters
-    ----------
-    directory
-        A folder that `made_once` returned.
-
-    Raises
-    ------
-    UserError
-        If they differ.
+    directory: A folder that `made_once` returned.
+    Raises UserError if they differ.
     """
     if (directory / _SUMS).read_text() != _sums(directory):
         raise UserError(
@@ -68,13 +46,7 @@ def check(directory: Path) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file in hex.
-
-    Parameters
-    ----------
-    path
-        The file.
-    """
+    """Return the SHA-256 of a file in hex."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -30,10 +30,7 @@ _KILL_TIMEOUT_SECONDS = 10.0
 def log_tail(log_path: Path, lines: int = _TAIL_LINES) -> str:
     """Return the last lines of a log file, or nothing if it does not exist.
 
-    Parameters
-    ----------
-    lines
-        Maximum number of lines.
+    lines: Maximum number of lines.
     """
     if not log_path.is_file():
         return ""
@@ -48,14 +45,9 @@ def ending_words(exit_code: int) -> str:
 class ProcessDied(Exception):  # noqa: N818 - the name says what happened
     """A process that should run has exited.
 
-    Parameters
-    ----------
-    name
-        The name that the process was started under.
-    exit_code
-        Its exit code. A negative number is the signal that ended it.
-    log_path
-        File with its output.
+    name: The name that the process was started under.
+    exit_code: Its exit code. A negative number is the signal that ended it.
+    log_path: File with its output.
     """
 
     def __init__(self, name: str, exit_code: int, log_path: Path) -> None:
@@ -72,19 +64,13 @@ class ProcessDied(Exception):  # noqa: N818 - the name says what happened
 
 @dataclass(frozen=True)
 class RunningProcess:
-    """A started process.
-
-    Parameters
-    ----------
-    popen
-        The process. It leads its own session.
-    log_path
-        File with standard output and standard error.
-    """
+    """A started process."""
 
     name: str
     popen: subprocess.Popen[bytes]
+    """The process. It leads its own session."""
     log_path: Path
+    """File with standard output and standard error."""
 
     @property
     def pid(self) -> int:
@@ -100,10 +86,7 @@ class ProcessGroup:
     PR_SET_CHILD_SUBREAPER), and members are identified by their session and by a variable in their
     environment. If this program is killed by SIGKILL, `orphan_killer` kills what its children have started.
 
-    Parameters
-    ----------
-    grace_seconds
-        Time between SIGTERM and SIGKILL at `stop`.
+    grace_seconds: Time between SIGTERM and SIGKILL at `stop`.
     """
 
     def __init__(self, *, grace_seconds: float = 5.0) -> None:
@@ -151,21 +134,11 @@ class ProcessGroup:
     ) -> RunningProcess:
         """Start a process; its output goes to a log file.
 
-        Parameters
-        ----------
-        environment
-            The complete environment. Nothing is inherited from this program.
-        log_path
-            File that standard output and standard error are appended to. Its folder is created.
-        pass_fds
-            File descriptors that stay open in the process.
-        working_directory
-            Its working directory. By default, that of this program.
-
-        Raises
-        ------
-        RuntimeError
-            Outside the ``with`` block of this group.
+        environment: The complete environment. Nothing is inherited from this program.
+        log_path: File that standard output and standard error are appended to. Its folder is created.
+        pass_fds: File descriptors that stay open in the process.
+        working_directory: Its working directory. By default, that of this program.
+        Raises RuntimeError outside the ``with`` block of this group.
         """
         if self._forker is None:
             raise RuntimeError(f"cannot start {name}: the process group is not open")
@@ -188,25 +161,13 @@ class ProcessGroup:
         return process
 
     def kill(self, process: RunningProcess) -> None:
-        """Kill a process and its session with SIGKILL. It may have ended already.
-
-        Parameters
-        ----------
-        process
-            A process of this group.
-        """
+        """Kill a process and its session with SIGKILL. It may have ended already."""
         os.killpg(process.pid, signal.SIGKILL)
         process.popen.wait()
         self._processes.remove(process)
 
     def end(self, process: RunningProcess) -> None:
-        """Tell a process to end, with SIGTERM. `check` does not miss it; `stop` kills it if it has not ended.
-
-        Parameters
-        ----------
-        process
-            A process of this group.
-        """
+        """Tell a process to end, with SIGTERM. `check` does not miss it; `stop` kills it if it still runs."""
         self._processes.remove(process)
         self._ending.append(process)
         process.popen.terminate()
@@ -214,10 +175,7 @@ class ProcessGroup:
     def forget(self, process: RunningProcess) -> None:
         """Remove a process that has ended, and kill what is left of its session.
 
-        Parameters
-        ----------
-        process
-            A process of this group. `check` no longer reports it.
+        process: A process of this group. `check` no longer reports it.
         """
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -226,10 +184,7 @@ class ProcessGroup:
     def check(self) -> None:
         """Make sure that every process still runs.
 
-        Raises
-        ------
-        ProcessDied
-            If one has exited, with its exit code and last log lines.
+        Raises ProcessDied if one has exited, with its exit code and last log lines.
         """
         for process in self._processes:
             exit_code = process.popen.poll()

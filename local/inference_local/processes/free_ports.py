@@ -16,12 +16,8 @@ _RESERVATIONS: list[socket.socket] = []  # open until this process ends
 def first_free_port(address: str, start: int) -> int:
     """Return the first port, from a number on, that no program of this machine listens on.
 
-    Parameters
-    ----------
-    address
-        An address of the loopback network.
-    start
-        The first port to try.
+    address: An address of the loopback network.
+    start: The first port to try.
     """
     port = start
     while not _nobody_listens(address, port):
@@ -32,15 +28,8 @@ def first_free_port(address: str, start: int) -> int:
 def free_ports(count: int) -> list[int]:
     """Return unused loopback ports. Until this process ends, no other call, in any process, returns them.
 
-    Parameters
-    ----------
-    count
-        Number of ports. All are different.
-
-    Raises
-    ------
-    RuntimeError
-        Fewer ports are free.
+    count: Number of ports. All are different.
+    Raises RuntimeError: Fewer ports are free.
     """
     found: list[int] = []
     candidates = iter(random.sample(PORTS, len(PORTS)))

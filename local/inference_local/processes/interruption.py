@@ -31,10 +31,7 @@ class Interrupted(KeyboardInterrupt):
 def interruptible() -> Iterator[None]:
     """Raise `Interrupted` at the first signal and ignore later ones, so that the cleanup completes.
 
-    Raises
-    ------
-    Interrupted
-        In the main thread, when SIGINT, SIGTERM or SIGHUP arrives.
+    Raises Interrupted in the main thread, when SIGINT, SIGTERM or SIGHUP arrives.
     """
 
     def stop(signal_number: int, _frame: FrameType | None) -> None:

@@ -12,10 +12,7 @@ from inference_local.processes.child_processes import ProcessGroup
 class Programs(ABC):
     """Programs that run inside a ``with`` block.
 
-    Parameters
-    ----------
-    grace_seconds
-        Time between SIGTERM and SIGKILL at `stop`.
+    grace_seconds: Time between SIGTERM and SIGKILL at `stop`.
     """
 
     def __init__(self, *, grace_seconds: float) -> None:
@@ -39,13 +36,7 @@ class Programs(ABC):
         self.stop()
 
     def check(self) -> None:
-        """Make sure that every program still runs.
-
-        Raises
-        ------
-        ProcessDied
-            If one has exited.
-        """
+        """Make sure that every program still runs. Raises ProcessDied if one has exited."""
         self._processes.check()
 
     def stop(self) -> None:

@@ -14,14 +14,8 @@ PERIOD_SECONDS = 600.0
 class Restarts:
     """Starts ended processes of a group again, each a limited number of times.
 
-    Parameters
-    ----------
-    processes
-        The group.
-    say
-        Called with a line for each restart.
-    clock
-        Returns a time in seconds.
+    say: Called with a line for each restart.
+    clock: Returns a time in seconds.
     """
 
     def __init__(
@@ -35,10 +29,7 @@ class Restarts:
     def restart_ended(self, running: Iterable[tuple[RunningProcess, Callable[[], object]]]) -> None:
         """Start again what has ended. What ended too often stays ended, and the group's `check` reports it.
 
-        Parameters
-        ----------
-        running
-            Processes of the group, each with a function that starts it again.
+        running: Processes of the group, each with a function that starts it again.
         """
         for process, start in running:
             exit_code = process.popen.poll()

@@ -32,38 +32,23 @@ _PAUSE_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ScrapeTarget:
-    """A program with metrics.
-
-    Parameters
-    ----------
-    url
-        URL of its metrics, such as ``http://127.0.0.1:40001/metrics``.
-    labels
-        Labels of all its series, such as those of `TargetLabels.as_mapping`, or meta labels that its job
-        turns into labels.
-    job
-        The job that scrapes it.
-    """
+    """A program with metrics."""
 
     url: str
+    """URL of its metrics, such as ``http://127.0.0.1:40001/metrics``."""
     labels: Mapping[str, str]
+    """Labels of all its series, such as those of `TargetLabels.as_mapping`, or meta labels that its job turns
+    into labels."""
     job: str = SERVING_JOB
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One series of the answer to a query.
-
-    Parameters
-    ----------
-    labels
-        Its labels.
-    value
-        Its value. It may be infinite, or no number.
-    """
+    """One series of the answer to a query."""
 
     labels: Mapping[str, str]
     value: float
+    """Its value. It may be infinite, or no number."""
 
 
 class LocalPrometheus:
@@ -71,14 +56,9 @@ class LocalPrometheus:
 
     It joins a process group, which ends it. It listens only on loopback.
 
-    Parameters
-    ----------
-    directory
-        Folder for the configuration, the series and the log. It is created.
-    processes
-        The process group that it joins.
-    report
-        Called with a line when the program is found in the cache or built.
+    directory: Folder for the configuration, the series and the log. It is created.
+    processes: The process group that it joins.
+    report: Called with a line when the program is found in the cache or built.
     """
 
     def __init__(self, directory: Path, processes: ProcessGroup, report: Report) -> None:
@@ -104,22 +84,12 @@ class LocalPrometheus:
     ) -> None:
         """Start it, and wait until it answers.
 
-        Parameters
-        ----------
-        targets
-            What it scrapes at first. `scrape` replaces them.
-        interval_seconds
-            Time between two scrapes of a target, and between two evaluations of the rules.
-        rules
-            A file of recording rules, or none.
-        relabelling
-            Further jobs with what they do with labels: keys of a scrape configuration, such as
+        targets: What it scrapes at first. `scrape` replaces them.
+        interval_seconds: Time between two scrapes of a target, and between two evaluations of the rules.
+        rules: A file of recording rules, or none.
+        relabelling: Further jobs with what they do with labels: keys of a scrape configuration, such as
             ``relabel_configs``.
-
-        Raises
-        ------
-        UserError
-            If the program cannot be built, or does not answer.
+        Raises UserError if the program cannot be built, or does not answer.
         """
         self._jobs = {SERVING_JOB: {}, **(relabelling or {})}
         program = build.program(artefacts.PROMETHEUS, self._report) / artefacts.PROMETHEUS.name
@@ -148,10 +118,7 @@ class LocalPrometheus:
     def scrape(self, targets: Iterable[ScrapeTarget]) -> None:
         """Replace the targets. Prometheus notices within a second.
 
-        Parameters
-        ----------
-        targets
-            All targets from now on.
+        targets: All targets from now on.
         """
         every = list(targets)
         for job in self._jobs:
@@ -162,15 +129,8 @@ class LocalPrometheus:
     def query(self, expression: str) -> list[Sample]:
         """Return the value of a PromQL expression now.
 
-        Parameters
-        ----------
-        expression
-            An expression whose result is an instant vector or a number.
-
-        Raises
-        ------
-        UserError
-            If Prometheus refuses the expression.
+        expression: An expression whose result is an instant vector or a number.
+        Raises UserError if Prometheus refuses the expression.
         """
         data = self._get("query", {"query": expression})
         if data["resultType"] == "scalar":
@@ -180,15 +140,8 @@ class LocalPrometheus:
     def number(self, expression: str) -> float | None:
         """Return the single number of a PromQL expression, or None if it has none.
 
-        Parameters
-        ----------
-        expression
-            An expression with at most one series, as KEDA's Prometheus scaler requires.
-
-        Raises
-        ------
-        UserError
-            If Prometheus refuses the expression, or answers with several series.
+        expression: An expression with at most one series, as KEDA's Prometheus scaler requires.
+        Raises UserError if Prometheus refuses the expression, or answers with several series.
         """
         samples = self.query(expression)
         if len(samples) > 1:
@@ -200,12 +153,8 @@ class LocalPrometheus:
     ) -> list[tuple[Mapping[str, str], list[tuple[float, float]]]]:
         """Return the series of a PromQL expression over time: labels, and pairs of Unix time and value.
 
-        Parameters
-        ----------
-        start, end
-            Unix times.
-        step_seconds
-            Time between two values.
+        start, end: Unix times.
+        step_seconds: Time between two values.
         """
         parameters = {
             "query": expression,
@@ -221,15 +170,8 @@ class LocalPrometheus:
     def wait_for(self, expression: str, holds: Callable[[Sequence[Sample]], bool] = bool) -> list[Sample]:
         """Wait until the answer to a query is as expected, and return it.
 
-        Parameters
-        ----------
-        holds
-            Whether the answer is as expected. By default, whether there is one.
-
-        Raises
-        ------
-        UserError
-            If it never is, with the last answer.
+        holds: Whether the answer is as expected. By default, whether there is one.
+        Raises UserError if it never is, with the last answer.
         """
         last: list[Sample] = []
 

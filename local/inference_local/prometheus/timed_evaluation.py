@@ -15,75 +15,46 @@ from inference_local.control_plane import artefacts, build
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedQuery:
-    """A PromQL expression and the times at which it is evaluated, in seconds since the first value.
-
-    Parameters
-    ----------
-    expression
-        An expression whose result is an instant vector or a number.
-    start_seconds, end_seconds
-        First and last time.
-    step_seconds
-        Time between two.
-    """
+    """A PromQL expression and the times at which it is evaluated, in seconds since the first value."""
 
     expression: str
+    """An expression whose result is an instant vector or a number."""
     start_seconds: float
     end_seconds: float
+    """`start_seconds`, `end_seconds`: First and last time."""
     step_seconds: float = 60.0
+    """Time between two."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedSeries:
-    """One series of an answer.
-
-    Parameters
-    ----------
-    labels
-        Its labels.
-    values
-        Pairs of seconds since the first value, and value.
-    """
+    """One series of an answer."""
 
     labels: Mapping[str, str]
     values: tuple[tuple[float, float], ...]
+    """Pairs of seconds since the first value, and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedEvaluation:
-    """Series, the rules over them, and queries.
-
-    Parameters
-    ----------
-    series
-        In the notation of Prometheus' unit tests, such as ``up{pod="a"} 1x20 0x5``.
-        https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/#series
-    queries
-        What is asked. The answers have the same order.
-    rules
-        A file of recording rules, or nothing. They are evaluated at every interval.
-    interval_seconds
-        Time between two values of a series.
-    """
+    """Series, the rules over them, and queries."""
 
     series: Sequence[str]
+    """In the notation of Prometheus' unit tests, such as ``up{pod="a"} 1x20 0x5``.
+    https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/#series."""
     queries: Sequence[TimedQuery]
+    """What is asked. The answers have the same order."""
     rules: str = ""
+    """A file of recording rules, or nothing. They are evaluated at every interval."""
     interval_seconds: float = 60.0
+    """Time between two values of a series."""
 
 
 def evaluate(evaluations: Sequence[TimedEvaluation], report: Report) -> list[list[tuple[TimedSeries, ...]]]:
     """Return the answers to the queries of each evaluation.
 
-    Parameters
-    ----------
-    report
-        Called with a line when the program is found in the cache or built.
-
-    Raises
-    ------
-    UserError
-        If Prometheus refuses a series, a rule or a query.
+    report: Called with a line when the program is found in the cache or built.
+    Raises UserError if Prometheus refuses a series, a rule or a query.
     """
     program = build.program(artefacts.PROMETHEUS, report) / artefacts.PROMETHEUS.name
     lines = "".join(f"{json.dumps(_request(each))}\n" for each in evaluations)

@@ -23,24 +23,16 @@ _REAL_TIME = Pacing()
 
 @dataclass(frozen=True, slots=True)
 class PagePlan:
-    """Which pages are sent.
-
-    Parameters
-    ----------
-    words
-        Length of the text of a page, in words of one token each.
-    requests_per_second
-        How many pages arrive per second, evenly.
-    count
-        Number of pages.
-    seed
-        Chooses the texts. All texts of one or several plans are different if their seeds differ by `count`.
-    """
+    """Which pages are sent."""
 
     words: int
+    """Length of the text of a page, in words of one token each."""
     requests_per_second: float
+    """How many pages arrive per second, evenly."""
     count: int
+    """Number of pages."""
     seed: int
+    """Chooses the texts. All texts of one or several plans are different if their seeds differ by `count`."""
 
 
 async def view_pages(
@@ -48,21 +40,10 @@ async def view_pages(
 ) -> list[PageView]:
     """Send pages to an ad server, open loop.
 
-    Parameters
-    ----------
-    url
-        Where the ad server takes pages.
-    plan
-        The pages.
-    viewed
-        Called after each page.
-    pacing
-        The time source.
-
-    Returns
-    -------
-    list of PageView
-        In the order in which the pages were due.
+    url: Where the ad server takes pages.
+    viewed: Called after each page.
+    pacing: The time source.
+    Returns: In the order in which the pages were due.
     """
     async with ClientSession(connector=TCPConnector(limit=0), timeout=_TIMEOUT) as session:
         began = pacing.clock()

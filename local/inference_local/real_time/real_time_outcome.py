@@ -15,65 +15,45 @@ _PERCENTILE = 99.0
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """One page that asked the ad server.
-
-    Parameters
-    ----------
-    seconds
-        Time from when the page was due until its ad was there.
-    fallback
-        Why the ad is the fallback. None if the model chose it.
-    prompt_tokens, answer_tokens
-        Tokens of the model's call. None without an answer.
-    """
+    """One page that asked the ad server."""
 
     seconds: float
+    """Time from when the page was due until its ad was there."""
     fallback: str | None = None
+    """Why the ad is the fallback. None if the model chose it."""
     prompt_tokens: int | None = None
     answer_tokens: int | None = None
+    """`prompt_tokens`, `answer_tokens`: Tokens of the model's call. None without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealTimeOutcome:
-    """What the pages of all real-time models got.
-
-    Parameters
-    ----------
-    models
-        Names of the models.
-    skipped
-        Why no ad server ran. None if one ran.
-    requests
-        Pages that were counted.
-    fallbacks, fallback_reasons
-        Pages that got the fallback, and how many for each reason of the Java client.
-    p50_ms, p99_ms
-        Percentiles of the time of a page, in milliseconds. None without pages.
-    deadline_ms
-        The shortest deadline of the models, in milliseconds.
-    fallback_limit
-        The smallest share of fallbacks that the blueprint allows, 0 to 1.
-    requests_per_second
-        Rate of all pages together.
-    input_tokens, output_tokens
-        Mean tokens of prompts and answers, as the endpoint counted them. None without an answer.
-    warm_up_requests
-        Pages before those that were counted, while the virtual machine compiled the server.
-    """
+    """What the pages of all real-time models got."""
 
     models: tuple[str, ...]
     skipped: str | None = None
+    """Why no ad server ran. None if one ran."""
     requests: int = 0
+    """Pages that were counted."""
     fallbacks: int = 0
+    """Pages that got the fallback."""
     fallback_reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many for each reason of the Java client."""
     p50_ms: float | None = None
     p99_ms: float | None = None
+    """`p50_ms`, `p99_ms`: Percentiles of the time of a page, in milliseconds. None without pages."""
     deadline_ms: float | None = None
+    """The shortest deadline of the models, in milliseconds."""
     fallback_limit: float | None = None
+    """The smallest share of fallbacks that the blueprint allows, 0 to 1."""
     requests_per_second: float = 0.0
+    """Rate of all pages together."""
     input_tokens: float | None = None
     output_tokens: float | None = None
+    """`input_tokens`, `output_tokens`: Mean tokens of prompts and answers, as the endpoint counted them. None
+    without an answer."""
     warm_up_requests: int = 0
+    """Pages before those that were counted, while the virtual machine compiled the server."""
 
     @property
     def is_bad(self) -> bool:
@@ -96,14 +76,8 @@ def outcome_of(
 ) -> RealTimeOutcome:
     """Count pages.
 
-    Parameters
-    ----------
-    views
-        The pages, without those of the warm-up.
-    models
-        Names of the models.
-    deadline_ms, fallback_limit, requests_per_second, warm_up_requests
-        As in `RealTimeOutcome`.
+    views: The pages, without those of the warm-up.
+    deadline_ms, fallback_limit, requests_per_second, warm_up_requests: As in `RealTimeOutcome`.
     """
     reasons = Counter(view.fallback for view in views if view.fallback is not None)
     times = [view.seconds * 1000 for view in views]
@@ -126,10 +100,7 @@ def outcome_of(
 def real_time_lines(outcome: RealTimeOutcome, *, simulated: bool) -> list[str]:
     """Return sentences about the pages, for both the terminal and the report's page.
 
-    Parameters
-    ----------
-    simulated
-        Whether times come from simulated engines.
+    simulated: Whether times come from simulated engines.
     """
     mark = " (simulated)" if simulated else ""
     names = ", ".join(outcome.models)

@@ -63,32 +63,14 @@ def run_real_time(
 ) -> tuple[RealTimeOutcome, tuple[PlatformPart, ...]]:
     """Send pages to an ad server per model with a deadline, at the workload's peak rate.
 
-    Parameters
-    ----------
-    blueprint
-        With at least one such model.
-    running
-        The running models.
-    directory
-        Folder for logs.
-    engines
-        The engines that answer.
-    steps
-        Where progress is shown: one step.
-    seconds
-        How long pages arrive. None for the default, a minute.
-
-    Returns
-    -------
-    RealTimeOutcome
-        With a reason if Java or Maven is missing, or if times mean nothing here.
-    tuple of PlatformPart
-        Rows of the table of parts.
-
-    Raises
-    ------
-    UserError
-        If an ad server cannot be built or does not start.
+    blueprint: With at least one such model.
+    directory: Folder for logs.
+    engines: The engines that answer.
+    steps: Where progress is shown: one step.
+    seconds: How long pages arrive. None for the default, a minute.
+    Returns `RealTimeOutcome`: With a reason if Java or Maven is missing, or if times mean nothing here.
+    Returns `tuple of PlatformPart`: Rows of the table of parts.
+    Raises UserError if an ad server cannot be built or does not start.
     """
     models = real_time_models(blueprint)
     names = [model.name for model in models]
@@ -183,21 +165,11 @@ def wait_for_line(
 ) -> re.Match[str]:
     """Wait until a program has written a line.
 
-    Parameters
-    ----------
-    log
-        File with its output.
-    pattern
-        What the line contains.
-    check
-        Raises `ProcessDied` if the program has ended.
-    seconds
-        How long to wait.
-
-    Raises
-    ------
-    UserError
-        If the line does not come in time.
+    log: File with its output.
+    pattern: What the line contains.
+    check: Raises `ProcessDied` if the program has ended.
+    seconds: How long to wait.
+    Raises UserError if the line does not come in time.
     """
     deadline = time.monotonic() + seconds
     while True:

@@ -13,10 +13,7 @@ from inference_local.report.scaling_plots import RUN_TIME, steps
 def shift_plots(outcome: CapacityShiftOutcome) -> list[Plot]:
     """Return a plot of the workers by owner, and one of the load.
 
-    Parameters
-    ----------
-    outcome
-        An outcome with decisions.
+    outcome: An outcome with decisions.
     """
     if not outcome.decisions or not outcome.workers:
         return []
@@ -59,10 +56,7 @@ def shift_plots(outcome: CapacityShiftOutcome) -> list[Plot]:
 def health_plots(outcome: GpuHealthOutcome) -> list[Plot]:
     """Return a plot of the slow worker beside its peers.
 
-    Parameters
-    ----------
-    outcome
-        An outcome. Without latencies, there is no plot.
+    outcome: An outcome. Without latencies, there is no plot.
     """
     points = [each for series in outcome.latencies.values() for each in series]
     if not points:

@@ -23,15 +23,8 @@ _TEMPLATE = Path(__file__).with_name("page.html.j2")
 def render_html(report: Report, runs: list[ModelRun]) -> str:
     """Render a report.
 
-    Parameters
-    ----------
-    runs
-        The runs that the report was built from, for the plots.
-
-    Returns
-    -------
-    str
-        An HTML document. Values from the blueprint or the endpoint are escaped.
+    runs: The runs that the report was built from, for the plots.
+    Returns: An HTML document. Values from the blueprint or the endpoint are escaped.
     """
     sections = [
         (model, [(plot, Markup(plot.svg())) for plot in plots])  # noqa: S704 - Plot.svg escapes what it writes

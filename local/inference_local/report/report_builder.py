@@ -58,38 +58,20 @@ def build_report(
 ) -> Report:
     """Build the report of a run.
 
-    Parameters
-    ----------
-    created_at
-        Time of the report, with time zone.
-    summary
-        Accelerators and prices of the plan.
-    runs
-        One per model, at least one.
-    parts
-        Parts that are real, emulated, simulated or stubbed. Figures are marked simulated if any part is
+    created_at: Time of the report, with time zone.
+    summary: Accelerators and prices of the plan.
+    runs: One per model, at least one.
+    parts: Parts that are real, emulated, simulated or stubbed. Figures are marked simulated if any part is
         simulated.
-    replacements
-        Settings of the plan that have another value on this machine.
-    timed
-        Whether the times of answers say something about the planned hardware. If not, they are left out.
-    worker_losses
-        Outcomes of the streams whose worker was killed. None if no worker was killed.
-    batch
-        Outcomes of the batch jobs. None if none ran.
-    scaling
-        How workers followed the load. None if their number was fixed.
-    controllers
-        What the controllers did. None if they did not run.
-    real_time
-        What callers with a deadline got. None if no model has any.
-    streaming
-        What came of a replayed stream. None without streaming jobs.
-
-    Returns
-    -------
-    Report
-        A figure that cannot be computed is None, with the reason.
+    replacements: Settings of the plan that have another value on this machine.
+    timed: Whether the times of answers say something about the planned hardware. If not, they are left out.
+    worker_losses: Outcomes of the streams whose worker was killed. None if no worker was killed.
+    batch: Outcomes of the batch jobs. None if none ran.
+    scaling: How workers followed the load. None if their number was fixed.
+    controllers: What the controllers did. None if they did not run.
+    real_time: What callers with a deadline got. None if no model has any.
+    streaming: What came of a replayed stream. None without streaming jobs.
+    Returns: A figure that cannot be computed is None, with the reason.
     """
     simulated = any(part.state == "simulated" for part in parts)
     whole = Basis(
@@ -121,10 +103,7 @@ def build_report(
 def as_dict(report: Report) -> dict[str, Any]:
     """Return a report as JSON values under camelCase keys.
 
-    Returns
-    -------
-    dict
-        The measurement of all models together is at the top level, with the first model's endpoint.
+    Returns: The measurement of all models together is at the top level, with the first model's endpoint.
     """
     first = report.models[0]
     models = [{"name": model.name, **_flat(model)} for model in report.models]
@@ -154,12 +133,8 @@ def as_dict(report: Report) -> dict[str, Any]:
 def curl_line(endpoint: str, model: str, images: ImageRequests | None = None) -> str:
     """Return a POSIX shell command that requests a few tokens, or images, from a model.
 
-    Parameters
-    ----------
-    endpoint
-        Base URL ending in ``/v1``.
-    images
-        What a request for images asks for. None for a model that writes text.
+    endpoint: Base URL ending in ``/v1``.
+    images: What a request for images asks for. None for a model that writes text.
     """
     body: dict[str, Any] = {
         "model": model,

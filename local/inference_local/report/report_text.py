@@ -134,10 +134,7 @@ def scaling_lines(outcome: ScalingOutcome) -> list[str]:
 def steps_of(samples: Sequence[WorkerSample]) -> list[str]:
     """Return a sentence for each change of the wanted number of workers, and when it was reached.
 
-    Parameters
-    ----------
-    samples
-        The workers over time.
+    samples: The workers over time.
     """
     lines = []
     for index, (before, after) in enumerate(pairwise(samples), start=1):

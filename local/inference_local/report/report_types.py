@@ -25,177 +25,122 @@ from inference_local.worker_losses import WorkerLoss
 
 @dataclass(frozen=True, slots=True)
 class ModelRun:
-    """The result of one model's replay.
-
-    Parameters
-    ----------
-    endpoint
-        Base URL of its OpenAI API, ending in ``/v1``.
-    objectives
-        Latency objectives of the blueprint.
-    profile
-        Profile of the model and accelerator that the simulated engine's latencies come from. None if the
-        catalogue has none.
-    """
+    """The result of one model's replay."""
 
     endpoint: str
+    """Base URL of its OpenAI API, ending in ``/v1``."""
     result: ReplayResult
     objectives: Objectives
+    """Latency objectives of the blueprint."""
     profile: LatencyProfile | None
+    """Profile of the model and accelerator that the simulated engine's latencies come from. None if the
+    catalogue has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveOutcome:
-    """Whether a latency objective of the blueprint was met.
-
-    Parameters
-    ----------
-    name
-        The blueprint's key, such as ``timeToFirstTokenP90Ms``.
-    limit_ms, measured_ms
-        Limit and measured value, in milliseconds. None if nothing was measured.
-    met
-        Whether the measured value is within the limit. None without a measured value.
-    """
+    """Whether a latency objective of the blueprint was met."""
 
     name: str
+    """The blueprint's key, such as ``timeToFirstTokenP90Ms``."""
     limit_ms: float
     measured_ms: float | None
+    """`limit_ms`, `measured_ms`: Limit and measured value, in milliseconds. None if nothing was measured."""
     met: bool | None
+    """Whether the measured value is within the limit. None without a measured value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Mean tokens of prompts or of answers.
-
-    Parameters
-    ----------
-    stated
-        Mean in the blueprint's workload.
-    sent
-        Mean that the replay requested.
-    counted
-        Mean that the endpoint counted over the answered requests. None if it returns no counts.
-    """
+    """Mean tokens of prompts or of answers."""
 
     stated: int
+    """Mean in the blueprint's workload."""
     sent: float
+    """Mean that the replay requested."""
     counted: float | None
+    """Mean that the endpoint counted over the answered requests. None if it returns no counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The replayed trace, and how it differs from the recorded one.
-
-    Parameters
-    ----------
-    recorded_seconds, elapsed_seconds
-        How much of the trace was replayed, and how long that took until the last answer ended.
-    peak_requests_per_second, peak_window_seconds
-        Rate in the busiest window of this length.
-    stated_shared_prefix_ratio
-        Ratio in the blueprint's workload. If the trace shares more, its own ratio is kept.
-    template_tokens
-        Tokens that the chat template adds to each prompt, part of ``input_tokens``.
-    seed
-        Seed of the text of the prompts.
-    client_cpu_share, lateness_p99_ms
-        Share of one processor that the client used, and how late it sent requests.
-    images
-        What each request for images asked for. None if requests asked for text.
-    """
+    """The replayed trace, and how it differs from the recorded one."""
 
     trace: str
     source: str
     licence: str
     cut: str
     recorded_seconds: float
+    """How much of the trace was replayed."""
     elapsed_seconds: float
+    """How long that took until the last answer ended."""
     peak_requests_per_second: float
     peak_window_seconds: float
+    """`peak_requests_per_second`, `peak_window_seconds`: Rate in the busiest window of this length."""
     input_tokens: Length
     output_tokens: Length
     stated_shared_prefix_ratio: float
+    """Ratio in the blueprint's workload. If the trace shares more, its own ratio is kept."""
     template_tokens: int
+    """Tokens that the chat template adds to each prompt, part of ``input_tokens``."""
     scaling: ScalingFactors
     seed: int
+    """Seed of the text of the prompts."""
     client_cpu_share: float
+    """Share of one processor that the client used."""
     lateness_p99_ms: float
+    """How late it sent requests."""
     images: str | None = None
+    """What each request for images asked for. None if requests asked for text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReport:
-    """The report of one model.
-
-    Parameters
-    ----------
-    name, endpoint, curl
-        How to send requests to it.
-    objectives
-        Outcomes of the stated objectives.
-    replayed
-        The replayed trace.
-    failure_details
-        Detail of the first failure, per reason.
-    warnings
-        Reasons to doubt its figures.
-    """
+    """The report of one model."""
 
     name: str
     endpoint: str
     curl: str
+    """`name`, `endpoint`, `curl`: How to send requests to it."""
     measurement: Measurement
     objectives: tuple[ObjectiveOutcome, ...]
+    """Outcomes of the stated objectives."""
     replayed: Replayed
+    """The replayed trace."""
     failure_details: Mapping[str, str]
+    """Detail of the first failure, per reason."""
     warnings: tuple[str, ...]
+    """Reasons to doubt its figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The report of a run.
-
-    Parameters
-    ----------
-    created_at
-        Time of the report, with time zone.
-    simulated
-        Whether latencies come from a simulated engine.
-    timed
-        Whether the times of answers say something about the planned hardware. If not, they are left out.
-    parts
-        Parts that are real, emulated, simulated or stubbed.
-    replacements
-        Settings of the plan that have another value on this machine.
-    plan
-        The plan's summary as JSON values: pools, accelerators, prices with their date, source and region.
-    worker_losses
-        Outcomes of the streams whose worker was killed. None if no worker was killed.
-    batch
-        Outcomes of the batch jobs. None if none ran.
-    scaling
-        How workers followed the load. None if their number was fixed.
-    controllers
-        What the controllers did. None if they did not run.
-    real_time
-        What callers with a deadline got. None if no model has any.
-    streaming
-        What came of a replayed stream. None without streaming jobs.
-    """
+    """The report of a run."""
 
     blueprint: str
     created_at: datetime
+    """Time of the report, with time zone."""
     simulated: bool
+    """Whether latencies come from a simulated engine."""
     timed: bool
+    """Whether the times of answers say something about the planned hardware. If not, they are left out."""
     parts: tuple[PlatformPart, ...]
+    """Parts that are real, emulated, simulated or stubbed."""
     replacements: tuple[Replacement, ...]
+    """Settings of the plan that have another value on this machine."""
     measurement: Measurement
     models: tuple[ModelReport, ...]
     plan: Mapping[str, Any]
+    """The plan's summary as JSON values: pools, accelerators, prices with their date, source and region."""
     worker_losses: tuple[WorkerLoss, ...] | None = None
+    """Outcomes of the streams whose worker was killed. None if no worker was killed."""
     batch: tuple[BatchOutcome, ...] | None = None
+    """Outcomes of the batch jobs. None if none ran."""
     scaling: ScalingOutcome | None = None
+    """How workers followed the load. None if their number was fixed."""
     controllers: ControllerOutcomes | None = None
+    """What the controllers did. None if they did not run."""
     real_time: RealTimeOutcome | None = None
+    """What callers with a deadline got. None if no model has any."""
     streaming: StreamingOutcome | None = None
+    """What came of a replayed stream. None without streaming jobs."""

@@ -14,12 +14,8 @@ RUN_TIME = "seconds since the start"
 def scaling_plots(outcome: ScalingOutcome, *, simulated: bool) -> list[Plot]:
     """Return a plot of the workers, and one for each trigger of each role.
 
-    Parameters
-    ----------
-    outcome
-        An outcome with samples.
-    simulated
-        Whether the engines were simulated.
+    outcome: An outcome with samples.
+    simulated: Whether the engines were simulated.
     """
     seconds, mark = outcome.samples[-1].seconds, " (simulated)" if simulated else ""
     readings = sorted({(each.role, name) for each in outcome.decisions for name in each.readings})

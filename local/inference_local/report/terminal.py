@@ -50,10 +50,7 @@ _STYLES: dict[State, str] = {
 def print_report(report: Report, console: Console) -> None:
     """Print a report.
 
-    Parameters
-    ----------
-    console
-        Output. The `curl` line is not wrapped, so that it can be copied.
+    console: Output. The `curl` line is not wrapped, so that it can be copied.
     """
     _print_parts(report.parts, console)
     if report.replacements:

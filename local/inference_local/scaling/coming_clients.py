@@ -49,14 +49,9 @@ class ComingClients:
     stay until that number is ready. Then they leave until the smallest number of workers is left. The few go
     on without a break, so workers go while they have streams.
 
-    Parameters
-    ----------
-    elastic
-        What lets the workers follow them.
-    answer_seconds
-        Longest time of an answer.
-    on_progress
-        Called with what happens now.
+    elastic: What lets the workers follow them.
+    answer_seconds: Longest time of an answer.
+    on_progress: Called with what happens now.
     """
 
     def __init__(

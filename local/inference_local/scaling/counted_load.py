@@ -21,37 +21,26 @@ _PERIOD_SECONDS = 0.05
 
 @dataclass(slots=True)
 class StreamCount:
-    """What the clients counted.
-
-    Parameters
-    ----------
-    streams, tokens
-        Streams that have ended, and their tokens.
-    running, begun
-        Streams under way, and those of them that have their first token.
-    faults
-        What was wrong with each stream that was cut, and with which.
-    """
+    """What the clients counted."""
 
     streams: int = 0
+    """Streams that have ended."""
     tokens: int = 0
+    """Their tokens."""
     running: int = 0
     begun: int = 0
+    """`running`, `begun`: Streams under way, and those of them that have their first token."""
     faults: list[str] = field(default_factory=list)
+    """What was wrong with each stream that was cut, and with which."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLengths:
-    """Lengths of the requests, in tokens, each chosen at random.
-
-    Parameters
-    ----------
-    prompts, answers
-        Shortest and longest.
-    """
+    """Lengths of the requests, in tokens, each chosen at random."""
 
     prompts: tuple[int, int]
     answers: tuple[int, int]
+    """`prompts`, `answers`: Shortest and longest."""
 
 
 class CountedLoad:
@@ -59,20 +48,11 @@ class CountedLoad:
 
     At the end, every stream that runs ends by itself.
 
-    Parameters
-    ----------
-    model
-        Name of the model.
-    frontends
-        Their URLs, without ``/v1``. Each request goes to one at random.
-    clients
-        How many there are.
-    lengths
-        Lengths of the requests.
-    timeout_seconds
-        Longest time of one stream.
-    seed
-        Chooses lengths, frontends and words.
+    frontends: Their URLs, without ``/v1``. Each request goes to one at random.
+    clients: How many there are.
+    lengths: Lengths of the requests.
+    timeout_seconds: Longest time of one stream.
+    seed: Chooses lengths, frontends and words.
     """
 
     def __init__(

@@ -19,18 +19,12 @@ Disturbance = Callable[[ScaleDowns, CountedLoad], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What clients counted.
-
-    Parameters
-    ----------
-    count
-        Streams, tokens and what was wrong.
-    moved
-        How often the frontends moved a stream to another worker.
-    """
+    """What clients counted."""
 
     count: StreamCount
+    """Streams, tokens and what was wrong."""
     moved: int
+    """How often the frontends moved a stream to another worker."""
 
 
 def stream_while(
@@ -44,18 +38,12 @@ def stream_while(
 ) -> Streamed:
     """Stream from every frontend of the first deployment while something happens to its workers.
 
-    Parameters
-    ----------
-    disturb
-        Called once the streams of all clients have begun. What is under way when it returns ends by itself.
-    lengths
-        Lengths of the requests.
-    clients
-        Number of streams at the same time.
-    timeout_seconds
-        Longest time of one stream.
-    seed
-        Chooses lengths, frontends and words.
+    disturb: Called once the streams of all clients have begun. What is under way when it returns ends by
+        itself.
+    lengths: Lengths of the requests.
+    clients: Number of streams at the same time.
+    timeout_seconds: Longest time of one stream.
+    seed: Chooses lengths, frontends and words.
     """
 
     async def run() -> Streamed:

@@ -30,15 +30,8 @@ def elastic_roles(
 ) -> list[tuple[ElasticRole, ScaledObject]]:
     """Return the elastic roles of a running platform, each with the object that its chart rendered.
 
-    Parameters
-    ----------
-    records
-        Folder of the emulator's recorded Kubernetes objects.
-
-    Raises
-    ------
-    UserError
-        If a role has no object, or one that cannot be evaluated.
+    records: Folder of the emulator's recorded Kubernetes objects.
+    Raises UserError if a role has no object, or one that cannot be evaluated.
     """
     manifests = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in records.glob(_SCALED_OBJECTS)]
     by_name: dict[str, Any] = {each["metadata"]["name"]: each for each in manifests}

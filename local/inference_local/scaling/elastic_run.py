@@ -53,20 +53,12 @@ class Operator(Protocol):
 class ElasticRun:
     """Decides and scales in the background. Use it as a context manager around the load.
 
-    Parameters
-    ----------
-    serving
-        The running platform.
-    prometheus
-        Scrapes its frontends and workers.
-    roles
-        The elastic roles, each with its rendered object.
-    targets
-        Returns what there is to scrape now.
-    operator
-        Returns what makes the workers of a role.
-    floor
-        Returns the present floor of a role, if something else than its object decides about it.
+    serving: The running platform.
+    prometheus: Scrapes its frontends and workers.
+    roles: The elastic roles, each with its rendered object.
+    targets: Returns what there is to scrape now.
+    operator: Returns what makes the workers of a role.
+    floor: Returns the present floor of a role, if something else than its object decides about it.
     """
 
     def __init__(
@@ -128,22 +120,15 @@ class ElasticRun:
     def outcome(self, runs: Sequence[ModelRun]) -> ScalingOutcome:
         """Return how the workers followed the load.
 
-        Parameters
-        ----------
-        runs
-            What the clients of the models saw.
+        runs: What the clients of the models saw.
         """
         return self.outcome_of([each for run in runs for each in run.result.outcomes])
 
     def outcome_of(self, outcomes: Sequence[RequestOutcome], clients: int | None = None) -> ScalingOutcome:
         """Return how the workers followed the load.
 
-        Parameters
-        ----------
-        outcomes
-            What clients saw.
-        clients
-            How many sent requests at once, at most. None if requests were not sent by clients.
+        outcomes: What clients saw.
+        clients: How many sent requests at once, at most. None if requests were not sent by clients.
         """
         failed = [each for each in outcomes if each.failure is not None]
         hours = self._samples[-1].seconds / SECONDS_PER_HOUR
@@ -170,10 +155,7 @@ class ElasticRun:
     def step(self, now: float) -> None:
         """Decide and scale once. The context manager does it in the background.
 
-        Parameters
-        ----------
-        now
-            Seconds since the start of the run.
+        now: Seconds since the start of the run.
         """
         for role, _, _, stand_in in self._roles:
             self._gpu_seconds[role.model] += role.accelerators * stand_in.occupying * (now - self._before)

@@ -22,37 +22,23 @@ _LONGEST_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ScaleDown:
-    """One worker that was told to end while clients streamed.
-
-    Parameters
-    ----------
-    role
-        Name of its process in the plan.
-    streams
-        Streams under way in the deployment at that moment, on any worker.
-    left_out_seconds
-        Time until no frontend listed it.
-    ended_seconds
-        Time until its process had ended.
-    """
+    """One worker that was told to end while clients streamed."""
 
     role: str
+    """Name of its process in the plan."""
     streams: int
+    """Streams under way in the deployment at that moment, on any worker."""
     left_out_seconds: float
+    """Time until no frontend listed it."""
     ended_seconds: float
+    """Time until its process had ended."""
 
 
 class ScaleDowns:
     """Ends workers of a deployment and starts them again.
 
-    Parameters
-    ----------
-    serving
-        The running platform.
-    deployment
-        A deployment of it.
-    load
-        What clients send meanwhile.
+    serving: The running platform.
+    load: What clients send meanwhile.
     """
 
     def __init__(self, serving: LocalServing, deployment: LocalDeployment, load: CountedLoad) -> None:
@@ -64,10 +50,7 @@ class ScaleDowns:
     def running(self, role: str) -> list[WorkerProcess]:
         """Return the workers of a role that serve.
 
-        Parameters
-        ----------
-        role
-            Name of its process in the plan.
+        role: Name of its process in the plan.
         """
         everyone = self._workers.of(self._deployment)
         return [each for each in everyone if each.kind.name == role and self._workers.runs(each)]
@@ -80,14 +63,9 @@ class ScaleDowns:
         The streams under way at the end of one scale-down end before the next: a frontend moves a stream once
         (``--migration-limit 1``), so a stream that loses two workers ends with an error.
 
-        Parameters
-        ----------
-        count
-            Number of scale-downs.
-        seed
-            Chooses the workers and the moments.
-        each
-            Called after each scale-down.
+        count: Number of scale-downs.
+        seed: Chooses the workers and the moments.
+        each: Called after each scale-down.
         """
         chance = random.Random(seed)  # noqa: S311 - no secret is made
         while count > 0:
@@ -107,15 +85,8 @@ class ScaleDowns:
     async def end(self, victims: Sequence[WorkerProcess]) -> list[ScaleDown]:
         """End workers at the same time, and wait until they have ended.
 
-        Parameters
-        ----------
-        victims
-            Running workers of the deployment.
-
-        Raises
-        ------
-        TimeoutError
-            If frontends still list them, or their processes run, long after that.
+        victims: Running workers of the deployment.
+        Raises TimeoutError if frontends still list them, or their processes run, long after that.
         """
         streams, begun = self._load.count.running, time.monotonic()
         for victim in victims:
@@ -131,15 +102,8 @@ class ScaleDowns:
     async def begin(self, workers: Sequence[WorkerProcess]) -> None:
         """Start workers that do not run, and wait until every frontend lists them.
 
-        Parameters
-        ----------
-        workers
-            Workers of the deployment.
-
-        Raises
-        ------
-        TimeoutError
-            If a frontend does not list them.
+        workers: Workers of the deployment.
+        Raises TimeoutError if a frontend does not list them.
         """
         self._workers.begin_all(workers)
         running = sum(self._workers.runs(worker) for worker in self._workers.of(self._deployment))

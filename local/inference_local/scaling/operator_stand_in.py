@@ -11,21 +11,13 @@ from inference_local.serving.worker_process import WorkerProcess
 
 @dataclass(frozen=True, slots=True)
 class ElasticRole:
-    """Workers of one role whose number changes.
-
-    Parameters
-    ----------
-    deployment
-        Their deployment.
-    workers
-        Their kind.
-    start_seconds
-        Time from the decision for a worker to its process, as for a new node and its weights.
-    """
+    """Workers of one role whose number changes."""
 
     deployment: LocalDeployment
     workers: LocalWorkers
+    """Their kind."""
     start_seconds: float
+    """Time from the decision for a worker to its process, as for a new node and its weights."""
 
     @property
     def name(self) -> str:
@@ -51,12 +43,7 @@ class OperatorStandIn:
     action, and its place is free when its process has ended. Workers that still start go first, then the
     youngest, as those of a Deployment.
 
-    Parameters
-    ----------
-    workers
-        The worker processes of the run.
-    role
-        The role.
+    workers: The worker processes of the run.
     """
 
     def __init__(self, workers: RunningWorkers, role: ElasticRole) -> None:
@@ -81,12 +68,8 @@ class OperatorStandIn:
     def step(self, now_seconds: float, wanted: int) -> None:
         """Bring the number of workers nearer to the wanted one.
 
-        Parameters
-        ----------
-        now_seconds
-            Seconds on a clock that never goes back.
-        wanted
-            Number of workers.
+        now_seconds: Seconds on a clock that never goes back.
+        wanted: Number of workers.
         """
         self.wanted = wanted
         begun = [each for due, each in self._starting if due <= now_seconds]

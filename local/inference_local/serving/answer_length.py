@@ -25,14 +25,9 @@ _LENGTH_FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def with_answer_length(path: str, body: bytes, tokens: int) -> bytes:
     """Return the body of a request, with an answer length if it lacks a required one.
 
-    Parameters
-    ----------
-    path
-        Path of the request, without its query.
-    body
-        Its body. A body that is not a JSON object is returned unchanged, and the frontend refuses it.
-    tokens
-        The length to add.
+    path: Path of the request, without its query.
+    body: Its body. A body that is not a JSON object is returned unchanged, and the frontend refuses it.
+    tokens: The length to add.
     """
     fields = _LENGTH_FIELDS.get(path)
     if fields is None:
@@ -49,18 +44,10 @@ def with_answer_length(path: str, body: bytes, tokens: int) -> bytes:
 def fitting_length(refusal: bytes, tokens: int) -> int | None:
     """Return how much of an added answer length fits the context, if the frontend refused it as too long.
 
-    Parameters
-    ----------
-    refusal
-        Body of the frontend's response. It states the limit and the tokens of prompt and answer together
+    refusal: Body of the frontend's response. It states the limit and the tokens of prompt and answer together
         (``details`` of type ``context_length``, Dynamo 1.6.1).
-    tokens
-        The length that was added.
-
-    Returns
-    -------
-    int or None
-        A positive length. None for another refusal, or if the prompt leaves no token.
+    tokens: The length that was added.
+    Returns: A positive length. None for another refusal, or if the prompt leaves no token.
     """
     try:
         details = json.loads(refusal)["details"]

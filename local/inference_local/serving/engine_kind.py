@@ -36,35 +36,33 @@ def _in_turn(resolved: ResolvedWorkers) -> ResolvedWorkers:
 class EngineKind(ABC):
     """One kind of engine: simulated, or real on the processors of this machine.
 
-    Parameters
-    ----------
-    blueprint
-        The blueprint of the plan.
+    blueprint: The blueprint of the plan.
     """
 
-    #: What a step of the run starts, such as ``the simulated engines``.
     title: str
-    #: What responses state about the engines, in the header of ``served_models``.
+    """What a step of the run starts, such as ``the simulated engines``."""
     mark: str
-    #: Back end that moves KV cache between workers here. None if nothing is moved.
+    """What responses state about the engines, in the header of ``served_models``."""
     kv_transfer: KvTransfer | None
-    #: Longest time until all workers are registered, in seconds.
+    """Back end that moves KV cache between workers here. None if nothing is moved."""
     ready_seconds: float
-    #: Longest time of one answer, in seconds.
+    """Longest time until all workers are registered, in seconds."""
     answer_seconds: float
-    #: Length of the answers during which workers are killed, in tokens: all have begun before the first ends.
+    """Longest time of one answer, in seconds."""
     killed_answer_tokens: int = 200
-    #: Whether the engines read the images in requests.
+    """Length of the answers during which workers are killed, in tokens: all have begun before the first
+    ends."""
     reads_images: bool = False
-    #: What the number of elastic workers follows: the replay, which rises and falls, or clients that come and
-    #: go, because the replay is too small for real engines here. If None, the smallest number runs.
+    """Whether the engines read the images in requests."""
     elastic_load: ElasticLoad | None = None
-    #: Whether the times of answers say something about the planned hardware.
+    """What the number of elastic workers follows: the replay, which rises and falls, or clients that come and
+    go, because the replay is too small for real engines here. If None, the smallest number runs."""
     has_times: bool = True
-    #: Highest rate of a replay on this machine, in requests per second. None for the blueprint's.
+    """Whether the times of answers say something about the planned hardware."""
     highest_rate: float | None = None
-    #: What `prepare` does, in the imperative. None if it does nothing.
+    """Highest rate of a replay on this machine, in requests per second. None for the blueprint's."""
     preparation: str | None = None
+    """What `prepare` does, in the imperative. None if it does nothing."""
 
     def __init__(self, blueprint: Blueprint) -> None:
         self._blueprint = blueprint
@@ -81,10 +79,7 @@ class EngineKind(ABC):
     def check(self) -> None:
         """Make sure that the engines can run the blueprint on this machine.
 
-        Raises
-        ------
-        UserError
-            With every finding. If a deployment needs Dynamo, and it is not installed.
+        Raises UserError with every finding. If a deployment needs Dynamo, and it is not installed.
         """
         if refusals := [finding.message for finding in self.findings()]:
             raise UserError("\n".join(refusals))
@@ -99,24 +94,14 @@ class EngineKind(ABC):
     def prepare(self, report: Callable[[str], None]) -> None:  # noqa: B027 -- most kinds need nothing
         """Install what the engines need.
 
-        Parameters
-        ----------
-        report
-            Called with a line of progress.
-
-        Raises
-        ------
-        UserError
-            If it cannot be installed.
+        report: Called with a line of progress.
+        Raises UserError if it cannot be installed.
         """
 
     def replayed_workload(self, workload: Workload) -> Workload:
         """Return the workload that a replay on this machine has.
 
-        Parameters
-        ----------
-        workload
-            That of the blueprint.
+        workload: That of the blueprint.
         """
         rate = workload.peak_requests_per_second
         return workload.model_copy(update={"peak_requests_per_second": min(rate, self.highest_rate or rate)})
@@ -155,10 +140,6 @@ class EngineKind(ABC):
     def write_model(self, deployment: LocalDeployment, shape: Model, directory: Path) -> None:
         """Write the files of a model that its workers and frontends read.
 
-        Parameters
-        ----------
-        shape
-            The catalogue's description of the model.
-        directory
-            Folder for the files. It is created.
+        shape: The catalogue's description of the model.
+        directory: Folder for the files. It is created.
         """

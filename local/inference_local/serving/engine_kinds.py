@@ -22,15 +22,8 @@ ENGINE_KINDS: Mapping[EngineName, type[EngineKind]] = MappingProxyType(
 def engine_kind(engines: EngineName, blueprint: Blueprint, gguf: Path | None = None) -> EngineKind:
     """Return the engines of a local run.
 
-    Parameters
-    ----------
-    gguf
-        A file of GGUF to serve. None for what the kind serves by itself.
-
-    Raises
-    ------
-    UserError
-        If the engines do not read the file.
+    gguf: A file of GGUF to serve. None for what the kind serves by itself.
+    Raises UserError if the engines do not read the file.
     """
     if gguf is None:
         return ENGINE_KINDS[engines](blueprint)
@@ -45,11 +38,8 @@ def engine_kind(engines: EngineName, blueprint: Blueprint, gguf: Path | None = N
 def default_engines(blueprint: Blueprint) -> EngineName:
     """Return the engines of a local run that names none.
 
-    Parameters
-    ----------
-    blueprint
-        If all its models have the engine ``llamaCpp``, its real server runs: it needs no accelerator on AWS
-        either. Otherwise, engines are simulated.
+    blueprint: If all its models have the engine ``llamaCpp``, its real server runs: it needs no accelerator
+        on AWS either. Otherwise, engines are simulated.
     """
     of_llama = all(model.engine.chosen == ENGINE for model in blueprint.spec.models)
     return EngineName.LLAMA if of_llama else EngineName.SIMULATED

@@ -26,10 +26,7 @@ class FrontendProcess:
 def routes(frontends: Sequence[FrontendProcess], mark: str) -> dict[str, Route]:
     """Return a route to each frontend, and one route per model to all of its frontends in turn.
 
-    Parameters
-    ----------
-    mark
-        Kind of the engines, for the header of responses.
+    mark: Kind of the engines, for the header of responses.
     """
     by_model: dict[str, list[FrontendProcess]] = {}
     for frontend in frontends:

@@ -47,10 +47,7 @@ def application(handler: Handler) -> web.AppRunner:
 
     If a client disconnects, its handler is cancelled, and with it the request that it forwards.
 
-    Parameters
-    ----------
-    handler
-        Answers a request.
+    handler: Answers a request.
     """
     whole = web.Application(client_max_size=0)  # no limit: the server behind the proxy limits the size
     whole.router.add_route("*", "/{path:.*}", handler)
@@ -60,10 +57,8 @@ def application(handler: Handler) -> web.AppRunner:
 def forwarding_session(*, keeps_connections: bool = True) -> ClientSession:
     """Return a session that sends each request once, adds nothing to it and sets no timeout.
 
-    Parameters
-    ----------
-    keeps_connections
-        Whether a connection is used for several requests. If its server closes it meanwhile, a request fails.
+    keeps_connections: Whether a connection is used for several requests. If its server closes it meanwhile, a
+        request fails.
     """
     return ClientSession(
         connector=TCPConnector(limit=0, force_close=not keeps_connections),
@@ -78,10 +73,7 @@ def forwarding_session(*, keeps_connections: bool = True) -> ClientSession:
 def passed_on(headers: Mapping[str, str]) -> list[Header]:
     """Return the headers of a message that are forwarded.
 
-    Parameters
-    ----------
-    headers
-        The received headers. A name may occur more than once.
+    headers: The received headers. A name may occur more than once.
     """
     named = {
         word.strip().lower()
@@ -103,25 +95,13 @@ async def forward(
 ) -> ClientResponse:
     """Send a request to another server, and return the response once its headers are there.
 
-    Parameters
-    ----------
-    request
-        The request of the client.
-    body
-        The body to send.
-    address
-        Host and port of the server.
-    session
-        A `forwarding_session`.
-    without
-        Names of further headers that are not forwarded, in lower case.
-    added
-        Headers to add.
-
-    Raises
-    ------
-    ClientError, OSError
-        If the server does not answer.
+    request: The request of the client.
+    body: The body to send.
+    address: Host and port of the server.
+    session: A `forwarding_session`.
+    without: Names of further headers that are not forwarded, in lower case.
+    added: Headers to add.
+    Raises ClientError or OSError if the server does not answer.
     """
     host, port = address
     dropped = _OF_THE_BODY | set(without)
@@ -146,14 +126,7 @@ async def carry(
 ) -> web.StreamResponse:
     """Forward a response as it arrives, at the client's pace.
 
-    Parameters
-    ----------
-    answer
-        The response of the other server.
-    request
-        The request of the client.
-    added
-        Headers to add.
+    answer: The response of the other server.
     """
     response = web.StreamResponse(
         status=answer.status, reason=answer.reason, headers=[*passed_on(answer.headers), *added]

@@ -32,21 +32,14 @@ class ImageRefusedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """Limits on the images in requests.
-
-    Parameters
-    ----------
-    per_request
-        Maximum number of images per request. 0 for a text-only model.
-    tokens
-        Tokens per image.
-    domains
-        Hosts that images may be fetched from.
-    """
+    """Limits on the images in requests."""
 
     per_request: int = 0
+    """Maximum number of images per request. 0 for a text-only model."""
     tokens: int = 0
+    """Tokens per image."""
     domains: tuple[str, ...] = ()
+    """Hosts that images may be fetched from."""
 
 
 #: The limits of a text-only model.
@@ -58,19 +51,10 @@ def with_images_as_words(path: str, body: bytes, limits: ImageLimits) -> bytes:
 
     The same image always becomes the same words, so that it hits the prefix cache.
 
-    Parameters
-    ----------
-    path
-        Path of the request, without its query.
-    body
-        Its body. An invalid body is returned unchanged, and the frontend refuses it.
-    limits
-        Limits of the model.
-
-    Raises
-    ------
-    ImageRefusedError
-        If the request exceeds the limits.
+    path: Path of the request, without its query.
+    body: Its body. An invalid body is returned unchanged, and the frontend refuses it.
+    limits: Limits of the model.
+    Raises ImageRefusedError if the request exceeds the limits.
     """
     place = _MESSAGES.get(path)
     if place is None or _IMAGE not in body:

@@ -24,30 +24,20 @@ _STATUS_BYTES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder that commands find at another path.
-
-    Parameters
-    ----------
-    source
-        The folder.
-    path
-        Where they find it.
-    read_only
-        Whether they may only read it.
-    """
+    """A folder that commands find at another path."""
 
     source: Path
+    """The folder."""
     path: str
+    """Where they find it."""
     read_only: bool = False
+    """Whether they may only read it."""
 
 
 def with_mounts(command: Sequence[str], mounts: Sequence[Mount], folder: Path) -> list[str]:
     """Return a command that runs another one with mounts, within an isolation that is opened `as_root`.
 
-    Parameters
-    ----------
-    folder
-        Existing folder for what this needs.
+    folder: Existing folder for what this needs.
     """
     root, document = folder / "root", folder / "mounts.json"
     root.mkdir(exist_ok=True)
@@ -58,26 +48,17 @@ def with_mounts(command: Sequence[str], mounts: Sequence[Mount], folder: Path) -
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The network that commands run in.
-
-    Parameters
-    ----------
-    holder
-        Process id that holds the namespace. None if commands run in this machine's own network.
-    reason
-        Why there is no namespace. Empty if there is one.
-    """
+    """The network that commands run in."""
 
     holder: int | None
+    """Process id that holds the namespace. None if commands run in this machine's own network."""
     reason: str = ""
+    """Why there is no namespace. Empty if there is one."""
 
     def command(self, command: Sequence[str | Path], hosts: Path | None = None) -> list[str]:
         """Return a command that runs another command in this network.
 
-        Parameters
-        ----------
-        hosts
-            File that the command and its children read as ``/etc/hosts``. None for that of the machine.
+        hosts: File that the command and its children read as ``/etc/hosts``. None for that of the machine.
         """
         words = [str(word) for word in command]
         if self.holder is None:
@@ -93,14 +74,8 @@ def started_in(
 ) -> Callable[[Sequence[str], Sequence[int]], RunningProcess]:
     """Return what starts a holding process in a group, for `open_isolation`.
 
-    Parameters
-    ----------
-    processes
-        The group.
-    log_path
-        File for its output.
-    name
-        Name of the process.
+    log_path: File for its output.
+    name: Name of the process.
     """
 
     def start(command: Sequence[str], descriptors: Sequence[int]) -> RunningProcess:
@@ -116,19 +91,10 @@ def open_isolation(
 
     For an ordinary user, the holder is also in a user namespace, without permissions outside it.
 
-    Parameters
-    ----------
-    start
-        Starts the holding process, given its command and the file descriptors that it inherits.
-    as_root
-        Whether commands may create further namespaces and interfaces inside the network.
-
-    Raises
-    ------
-    ProcessDied
-        If the holding process ends before it reports its status.
-    TimeoutError
-        If it reports no status in time.
+    start: Starts the holding process, given its command and the file descriptors that it inherits.
+    as_root: Whether commands may create further namespaces and interfaces inside the network.
+    Raises ProcessDied if the holding process ends before it reports its status. Raises TimeoutError if it
+        reports no status in time.
     """
     reader, writer = os.pipe()
     try:

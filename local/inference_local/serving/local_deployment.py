@@ -17,21 +17,14 @@ from inference_local.serving.platform_parts import PlatformPart, Replacement, St
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlace:
-    """Where a worker process runs.
-
-    Parameters
-    ----------
-    home
-        Folder of its deployment. The folder ``model`` in it holds tokenizer and configuration.
-    address
-        An address of the loopback network that no other worker process has.
-    pages_port
-        Port for its health and its metrics, if the plan does not state one.
-    """
+    """Where a worker process runs."""
 
     home: Path
+    """Folder of its deployment. The folder ``model`` in it holds tokenizer and configuration."""
     address: str
+    """An address of the loopback network that no other worker process has."""
     pages_port: int
+    """Port for its health and its metrics, if the plan does not state one."""
 
     @property
     def model_directory(self) -> Path:
@@ -41,24 +34,16 @@ class WorkerPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalWorkers(ABC):
-    """The workers of one role. A subclass runs one kind of engine.
-
-    Parameters
-    ----------
-    planned
-        Their process in the plan.
-    replicas
-        Number of workers on this machine.
-    context_length
-        Maximum length of prompt and answer together, in tokens.
-    profile
-        Latency profile of the workers. None without one.
-    """
+    """The workers of one role. A subclass runs one kind of engine."""
 
     planned: Process
+    """Their process in the plan."""
     replicas: int
+    """Number of workers on this machine."""
     context_length: int
+    """Maximum length of prompt and answer together, in tokens."""
     profile: LatencyProfile | None
+    """Latency profile of the workers. None without one."""
 
     @property
     def name(self) -> str:
@@ -128,12 +113,8 @@ class LocalWorkers(ABC):
     def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:
         """Return how to start one of their processes.
 
-        Parameters
-        ----------
-        model
-            Name under which requests ask for the model.
-        workers
-            Number of workers in the process.
+        model: Name under which requests ask for the model.
+        workers: Number of workers in the process.
         """
 
     def sidecars(self, place: WorkerPlace) -> Mapping[str, Launch]:  # noqa: ARG002 -- most have none
@@ -153,30 +134,20 @@ class LocalWorkers(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LocalDeployment:
-    """One deployment on this machine.
-
-    Parameters
-    ----------
-    model
-        The model that it serves.
-    plan
-        Its processes.
-    frontend
-        Its entry point.
-    workers
-        The workers of each role: aggregated, or prefill and decode.
-    answer_tokens
-        Answer length for requests that state none: the workload's mean.
-    images
-        Limits on the images in requests, which become words. None if the engines read images.
-    """
+    """One deployment on this machine."""
 
     model: ModelPlan
+    """The model that it serves."""
     plan: DeploymentPlan
+    """Its processes."""
     frontend: LocalFrontend
+    """Its entry point."""
     workers: tuple[LocalWorkers, ...]
+    """The workers of each role: aggregated, or prefill and decode."""
     answer_tokens: int
+    """Answer length for requests that state none: the workload's mean."""
     images: ImageLimits | None
+    """Limits on the images in requests, which become words. None if the engines read images."""
 
     @property
     def worker_count(self) -> int:

@@ -9,25 +9,16 @@ from inference_catalog import LatencyProfile
 
 @dataclass(frozen=True, slots=True)
 class LocalEndpoint:
-    """The OpenAI API of one model.
-
-    Parameters
-    ----------
-    model
-        Name of the model in requests.
-    base_url
-        Such as ``http://127.0.0.1:40123/v1``.
-    metrics_urls
-        Prometheus metrics of each frontend.
-    profile
-        Source of the simulated latencies: the first deployment's profile. None if any deployment has none.
-        Then the latencies are not those of the accelerators, and throughput and price must not be stated.
-    context_length
-        Maximum length of prompt and answer together, in tokens.
-    """
+    """The OpenAI API of one model."""
 
     model: str
+    """Name of the model in requests."""
     base_url: str
+    """Such as ``http://127.0.0.1:40123/v1``."""
     metrics_urls: tuple[str, ...]
+    """Prometheus metrics of each frontend."""
     profile: LatencyProfile | None
+    """Source of the simulated latencies: the first deployment's profile. None if any deployment has none.
+    Then the latencies are not those of the accelerators, and throughput and price must not be stated."""
     context_length: int
+    """Maximum length of prompt and answer together, in tokens."""

@@ -15,15 +15,10 @@ from inference_local.serving.process_commands import environment, frontend_comma
 
 @dataclass(frozen=True, slots=True)
 class LocalFrontend(ABC):
-    """The entry point of a deployment. A subclass runs one program.
-
-    Parameters
-    ----------
-    process
-        The process of a plan that it runs or replaces.
-    """
+    """The entry point of a deployment. A subclass runs one program."""
 
     process: Process
+    """The process of a plan that it runs or replaces."""
 
     @property
     def replicas(self) -> int:
@@ -44,24 +39,16 @@ class LocalFrontend(ABC):
     def launch(self, port: int, home: Path, workers: Mapping[Role, Sequence[str]]) -> Launch:
         """Return how to start one of the processes.
 
-        Parameters
-        ----------
-        port
-            Port of 127.0.0.1 to listen on.
-        home
-            Folder of the deployment.
-        workers
-            Addresses of the workers of each role.
+        port: Port of 127.0.0.1 to listen on.
+        home: Folder of the deployment.
+        workers: Addresses of the workers of each role.
         """
 
     @abstractmethod
     def parts(self, release: str) -> tuple[PlatformPart, ...]:
         """Return its rows of the table of parts.
 
-        Parameters
-        ----------
-        release
-            Name of the deployment's release.
+        release: Name of the deployment's release.
         """
 
     def replacements(self, release: str) -> tuple[Replacement, ...]:  # noqa: ARG002 -- most have the plan's settings
@@ -71,18 +58,12 @@ class LocalFrontend(ABC):
 
 @dataclass(frozen=True, slots=True)
 class DynamoFrontend(LocalFrontend):
-    """Dynamo's frontend, which finds its workers itself.
-
-    Parameters
-    ----------
-    in_place_of
-        What it replaces, such as ``llmD's router``. None for Dynamo itself.
-    variables
-        Variables that only this machine needs, each with the reason.
-    """
+    """Dynamo's frontend, which finds its workers itself."""
 
     in_place_of: str | None
+    """What it replaces, such as ``llmD's router``. None for Dynamo itself."""
     variables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Variables that only this machine needs, each with the reason."""
 
     @property
     def stack(self) -> str:

@@ -49,25 +49,14 @@ class LocalServing:
 
     Use it as a context manager.
 
-    Parameters
-    ----------
-    plan
-        The plan to serve.
-    blueprint
-        The blueprint of the plan. It lists the instance types of the pools.
-    run_directory
-        Folder for logs, model directories and profiles. Files of an earlier run of a deployment are removed.
-    processes
-        The process group that the processes join. It ends all of them.
-    engines
-        The engines. By default, simulated ones.
-    isolate
-        Whether to use a network namespace, if this machine allows one.
-
-    Raises
-    ------
-    UserError
-        If the engines cannot run a part of the blueprint.
+    plan: The plan to serve.
+    blueprint: The blueprint of the plan. It lists the instance types of the pools.
+    run_directory: Folder for logs, model directories and profiles. Files of an earlier run of a deployment
+        are removed.
+    processes: The process group that the processes join. It ends all of them.
+    engines: The engines. By default, simulated ones.
+    isolate: Whether to use a network namespace, if this machine allows one.
+    Raises UserError if the engines cannot run a part of the blueprint.
     """
 
     def __init__(
@@ -112,22 +101,10 @@ class LocalServing:
     def start(self, on_progress: Callable[[str], None]) -> tuple[LocalEndpoint, ...]:
         """Start everything and wait until all workers are registered with their frontends.
 
-        Parameters
-        ----------
-        on_progress
-            Called with a description of the current wait.
-
-        Returns
-        -------
-        tuple of LocalEndpoint
-            One per model, in the plan's order.
-
-        Raises
-        ------
-        ProcessDied
-            If a process ends during the wait. The message contains the end of its log.
-        NotReady
-            If it takes too long.
+        on_progress: Called with a description of the current wait.
+        Returns: One per model, in the plan's order.
+        Raises ProcessDied if a process ends during the wait. The message contains the end of its log. Raises
+            NotReady if it takes too long.
         """
         self.begin()
         self._wait(on_progress)
@@ -205,10 +182,7 @@ class LocalServing:
     def check(self) -> None:
         """Make sure that every process of the group still runs.
 
-        Raises
-        ------
-        ProcessDied
-            If one has exited, with its exit code and last log lines.
+        Raises ProcessDied if one has exited, with its exit code and last log lines.
         """
         self._processes.check()
 
@@ -224,42 +198,27 @@ class LocalServing:
     def frontend_urls(self, deployment: LocalDeployment) -> tuple[str, ...]:
         """Return the URLs of a deployment's frontends, without ``/v1``, once `start` has returned.
 
-        Parameters
-        ----------
-        deployment
-            A deployment of the plan.
+        deployment: A deployment of the plan.
         """
         ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
         return tuple(f"http://127.0.0.1:{port}" for port in ports)
 
     def registered(self, deployment: LocalDeployment) -> tuple[int | None, ...]:
-        """Return how many workers each frontend of a deployment lists now; None if it does not answer.
-
-        Parameters
-        ----------
-        deployment
-            A deployment of the plan.
-        """
+        """Return how many workers each frontend of a deployment lists now; None if it does not answer."""
         ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
         return tuple(registered_workers(port, deployment.model.name) for port in ports)
 
     def kill(self, worker: WorkerProcess) -> None:
         """Kill a worker process with SIGKILL.
 
-        Parameters
-        ----------
-        worker
-            A running worker process.
+        worker: A running worker process.
         """
         self._workers.kill(worker)
 
     def restart_ended(self, restarts: Restarts) -> None:
         """Start worker processes again that have ended. The frontends send them requests once they register.
 
-        Parameters
-        ----------
-        restarts
-            Counts the restarts of each process.
+        restarts: Counts the restarts of each process.
         """
         self._workers.restart_ended(restarts)
 
@@ -268,17 +227,8 @@ class LocalServing:
 
         They start once the frontends have removed the killed ones from their lists.
 
-        Parameters
-        ----------
-        on_progress
-            Called with a description of the current wait.
-
-        Raises
-        ------
-        ProcessDied
-            If a process ends during the wait. The message contains the end of its log.
-        NotReady
-            If it takes too long.
+        Raises ProcessDied if a process ends during the wait. The message contains the end of its log. Raises
+        NotReady if it takes too long.
         """
         dead = Counter({deployment.plan.release: 0 for deployment in self.deployments})
         for worker in self._workers.killed:

@@ -15,12 +15,8 @@ from inference_local.serving.simulated_kind import SimulatedKind
 class LocalTarget(Target[LocalDeployment]):
     """Frontends in front of engines on this machine.
 
-    Parameters
-    ----------
-    blueprint
-        The blueprint of the plan. It names the instance types of the pools.
-    engines
-        The engines, such as those of ``engine_kinds.ENGINE_KINDS``. By default, simulated ones.
+    blueprint: The blueprint of the plan. It names the instance types of the pools.
+    engines: The engines, such as those of ``engine_kinds.ENGINE_KINDS``. By default, simulated ones.
     """
 
     def __init__(self, blueprint: Blueprint, engines: EngineKind | None = None) -> None:

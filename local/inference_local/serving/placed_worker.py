@@ -53,10 +53,7 @@ class PlacedWorker:
     def pages(self, mark: str) -> Route:
         """Return the route to its health and its metrics, and to nothing else of it.
 
-        Parameters
-        ----------
-        mark
-            Kind of its engine, for the header of responses.
+        mark: Kind of its engine, for the header of responses.
         """
         port, health = self.worker.kind.pages_at(self.place)
         return Route(
@@ -70,12 +67,8 @@ class PlacedWorker:
     def served(self, url: str, log_file: Path) -> ServedProcess:
         """Describe it for other commands.
 
-        Parameters
-        ----------
-        url
-            URL of its pages.
-        log_file
-            File with its output.
+        url: URL of its pages.
+        log_file: File with its output.
         """
         _, health = self.worker.kind.pages_at(self.place)
         release = self.worker.deployment.plan.release
@@ -87,12 +80,8 @@ def place_workers(
 ) -> dict[str, PlacedWorker]:
     """Give each worker process an address, and return them by name.
 
-    Parameters
-    ----------
-    home
-        Returns the folder of a deployment.
-    isolated
-        Whether they have a network namespace. Without one, ports of their pages may be in use.
+    home: Returns the folder of a deployment.
+    isolated: Whether they have a network namespace. Without one, ports of their pages may be in use.
     """
     workers = [
         WorkerProcess(deployment, role, index)

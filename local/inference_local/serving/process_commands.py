@@ -51,38 +51,24 @@ FINISH_SECONDS = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedEngine:
-    """The engine that a worker process on this machine simulates.
-
-    Parameters
-    ----------
-    model_name
-        Name under which it registers.
-    model_directory
-        Tokenizer and configuration.
-    arguments
-        The plan's arguments of the real engine.
-    workers
-        The simulated workers.
-    profile_file
-        Latency profile. None for the simulator's default curve.
-    """
+    """The engine that a worker process on this machine simulates."""
 
     model_name: str
+    """Name under which it registers."""
     model_directory: Path
+    """Tokenizer and configuration."""
     arguments: tuple[str, ...]
+    """The plan's arguments of the real engine."""
     workers: SimulatedWorkers
     profile_file: Path | None
+    """Latency profile. None for the simulator's default curve."""
 
 
 def frontend_command(process: Process, port: int) -> list[str]:
     """Return the command of the plan's frontend, with this machine's address and discovery.
 
-    Parameters
-    ----------
-    process
-        The frontend of the plan.
-    port
-        Port to listen on. It overrides the plan's port, because the last of two equal options counts.
+    process: The frontend of the plan.
+    port: Port to listen on. It overrides the plan's port, because the last of two equal options counts.
     """
     program = [dynamo_python(), *process.command[1:]]
     return [*program, *process.arguments, "--http-host", _LOOPBACK, "--http-port", str(port), *DISCOVERY]
@@ -93,12 +79,8 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
 
     Arguments that both engines have keep the plan's value, under the simulator's name. Others are computed.
 
-    Parameters
-    ----------
-    engine
-        The engine to simulate.
-    workers
-        Number of workers in the process.
+    engine: The engine to simulate.
+    workers: Number of workers in the process.
     """
     settings = engine.workers.settings
     scheduler = scheduler_of(settings)
@@ -181,12 +163,8 @@ def _sizes_per_rank(engine: SimulatedEngine) -> dict[str, int]:
 def expanded(words: Iterable[str], variables: Mapping[str, str]) -> list[str]:
     """Replace each ``$(NAME)`` by the variable's value, as Kubernetes does in the arguments of a container.
 
-    Parameters
-    ----------
-    words
-        The arguments.
-    variables
-        The environment of the process. Other names are left as they are.
+    words: The arguments.
+    variables: The environment of the process. Other names are left as they are.
     """
     return [_REFERENCE.sub(lambda found: variables.get(found[1], found[0]), word) for word in words]
 
@@ -196,14 +174,9 @@ def environment(
 ) -> dict[str, str]:
     """Return the whole environment of a process, and write the files that it names.
 
-    Parameters
-    ----------
-    planned
-        The plan's variables. Secrets are left out, because nothing is downloaded.
-    home
-        A folder that only this deployment uses, for the discovery of its processes and Dynamo's cache.
-    address
-        The address of the process, which replaces every address of the plan.
+    planned: The plan's variables. Secrets are left out, because nothing is downloaded.
+    home: A folder that only this deployment uses, for the discovery of its processes and Dynamo's cache.
+    address: The address of the process, which replaces every address of the plan.
     """
     values = {
         name: _local_value(value, home, address)
@@ -216,10 +189,7 @@ def environment(
 def own_variables(home: Path, address: str) -> Mapping[str, tuple[str, str]]:
     """Return the variables that every process has on this machine, whatever the plan says, with the reasons.
 
-    Parameters
-    ----------
-    home, address
-        As for `environment`.
+    home, address: As for `environment`.
     """
     return {
         "HOME": (str(home), OWN_FOLDER),

@@ -14,12 +14,8 @@ _REQUEST_SECONDS = 5.0
 class NotReady(Exception):  # noqa: N818 - the name says what happened
     """A frontend did not become ready in time.
 
-    Parameters
-    ----------
-    name
-        The frontend.
-    missing
-        What it does not do yet.
+    name: The frontend.
+    missing: What it does not do yet.
     """
 
     def __init__(self, name: str, missing: str) -> None:
@@ -31,25 +27,13 @@ def wait_until_ready(
 ) -> None:
     """Poll a frontend until its model and workers are registered.
 
-    Parameters
-    ----------
-    name
-        The frontend, for messages.
-    port
-        Its port on this machine.
-    model
-        Name of the model that it must list.
-    workers
-        Number of workers that must be registered.
-    deadline
-        Reading of ``time.monotonic`` at which it must be ready.
-    check
-        Raises an error if a process has died.
-
-    Raises
-    ------
-    NotReady
-        If they are not registered in time.
+    name: The frontend, for messages.
+    port: Its port on this machine.
+    model: Name of the model that it must list.
+    workers: Number of workers that must be registered.
+    deadline: Reading of ``time.monotonic`` at which it must be ready.
+    check: Raises an error if a process has died.
+    Raises NotReady if they are not registered in time.
     """
     while (found := registered_workers(port, model) or 0) < workers:
         _pause(name, _registered(found, workers), deadline, check)
@@ -63,15 +47,8 @@ def wait_until_answered(
     With separate prefill workers, Dynamo 1.6.1 lists a model before its prefill routing is active. Until then
     it answers 503 ("prefill routing … is still activating", seen on a busy machine). No page shows it.
 
-    Parameters
-    ----------
-    name, port, model, deadline, check
-        As for `wait_until_ready`.
-
-    Raises
-    ------
-    NotReady
-        If it gives none in time.
+    name, port, model, deadline, check: As for `wait_until_ready`.
+    Raises NotReady if it gives none in time.
     """
     body = json.dumps({"model": model, "prompt": "ready", "max_tokens": 1})
     while not _gives(port, body, deadline - time.monotonic()):
@@ -83,17 +60,9 @@ def wait_until_forgotten(
 ) -> None:
     """Poll a frontend until it lists no more workers than are alive.
 
-    Parameters
-    ----------
-    name, port, model, deadline, check
-        As for `wait_until_ready`.
-    workers
-        Number of live workers.
-
-    Raises
-    ------
-    NotReady
-        If it still lists dead workers.
+    name, port, model, deadline, check: As for `wait_until_ready`.
+    workers: Number of live workers.
+    Raises NotReady if it still lists dead workers.
     """
     while (found := registered_workers(port, model)) is None or found > workers:
         _pause(name, _registered(found or 0, workers), deadline, check)
@@ -111,15 +80,7 @@ def _pause(name: str, missing: str, deadline: float, check: Callable[[], None]) 
 
 
 def registered_workers(port: int, model: str) -> int | None:
-    """Return how many workers a frontend lists; 0 if it does not list the model, None if it does not answer.
-
-    Parameters
-    ----------
-    port
-        Its port on this machine.
-    model
-        Name of the model.
-    """
+    """Return how many workers a frontend lists: 0 without the model, None if it does not answer."""
     models = _get(port, "/v1/models")
     if models is None:
         return None

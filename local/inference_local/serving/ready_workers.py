@@ -17,13 +17,9 @@ Address = tuple[str, int]
 class ReadyWorkers:
     """The workers of one role, chosen in turn among those that are ready.
 
-    Parameters
-    ----------
-    addresses
-        ``HOST:PORT`` of each.
-    leaving
-        Folder with a file for each worker that gets no new requests, named like its host. None if workers
-        tell so themselves, by their health.
+    addresses: ``HOST:PORT`` of each.
+    leaving: Folder with a file for each worker that gets no new requests, named like its host. None if
+        workers tell so themselves, by their health.
     """
 
     def __init__(self, addresses: Iterable[str], leaving: Path | None = None) -> None:
@@ -61,10 +57,7 @@ class ReadyWorkers:
 def leaving_folder(home: Path) -> Path:
     """Return the folder with a file for each worker of a deployment that gets no new requests.
 
-    Parameters
-    ----------
-    home
-        Folder of the deployment.
+    home: Folder of the deployment.
     """
     return home / "leaving"
 

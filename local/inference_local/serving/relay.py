@@ -40,44 +40,27 @@ _LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the requests of one listening socket go.
-
-    Parameters
-    ----------
-    targets
-        Ports with their weights, which are positive.
-    answer_tokens
-        Answer length for requests that state none.
-    images
-        Limits on the images in requests, which become words. None if the engines read images.
-    engines
-        Kind of the engines, for a header of each response.
-    address
-        Loopback address of the targets.
-    pages
-        The only paths that are forwarded, with the method GET. All if it is empty.
-    """
+    """Where the requests of one listening socket go."""
 
     targets: tuple[tuple[int, float], ...]
+    """Ports with their weights, which are positive."""
     answer_tokens: int
+    """Answer length for requests that state none."""
     images: ImageLimits | None = TEXT_ALONE
+    """Limits on the images in requests, which become words. None if the engines read images."""
     engines: str = SIMULATED
+    """Kind of the engines, for a header of each response."""
     address: str = _LOOPBACK
+    """Loopback address of the targets."""
     pages: tuple[str, ...] = ()
+    """The only paths that are forwarded, with the method GET. All if it is empty."""
 
 
 def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
     """Yield targets in proportion to their weights, spread evenly and always in the same order.
 
-    Parameters
-    ----------
-    targets
-        Targets with their weights.
-
-    Yields
-    ------
-    int
-        The next target.
+    targets: Targets with their weights.
+    Yields: The next target.
     """
     total = sum(weight for _, weight in targets)
     standing = dict.fromkeys((target for target, _ in targets), 0.0)
@@ -92,14 +75,9 @@ def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
 async def serve(listener: socket.socket, route: Route, session: ClientSession) -> None:
     """Start serving on a socket. Each request goes to the next target.
 
-    Parameters
-    ----------
-    listener
-        The listening socket.
-    route
-        Targets and limits of its requests.
-    session
-        For the requests to the targets.
+    listener: The listening socket.
+    route: Targets and limits of its requests.
+    session: For the requests to the targets.
     """
     targets = turns(route.targets)
 
@@ -168,10 +146,7 @@ def _error(kind: type[web.HTTPError], message: str, group: str, code: str) -> we
 async def main(arguments: str) -> None:
     """Serve every route until the process ends.
 
-    Parameters
-    ----------
-    arguments
-        The routes as a JSON list.
+    arguments: The routes as a JSON list.
     """
     async with forwarding_session() as session:
         for entry in json.loads(arguments):

@@ -18,17 +18,9 @@ def open_listeners(
 ) -> dict[str, int]:
     """Listen on a free loopback port for each route, and pass the sockets to the relay.
 
-    Parameters
-    ----------
-    routes
-        Routes by name.
-    start
-        Starts the relay, given its command and the file descriptors that it inherits.
-
-    Returns
-    -------
-    dict
-        Port by name.
+    routes: Routes by name.
+    start: Starts the relay, given its command and the file descriptors that it inherits.
+    Returns: Port by name.
     """
     with ExitStack() as sockets:
         listeners = {

@@ -17,12 +17,8 @@ from inference_local.serving.worker_process import WorkerProcess
 class RunningWorkers:
     """The worker processes of a run.
 
-    Parameters
-    ----------
-    processes
-        The group that they join.
-    start
-        Starts a process with a name.
+    processes: The group that they join.
+    start: Starts a process with a name.
     """
 
     def __init__(self, processes: ProcessGroup, start: Callable[[str, Launch], RunningProcess]) -> None:
@@ -51,10 +47,7 @@ class RunningWorkers:
     def of(self, deployment: LocalDeployment) -> tuple[WorkerProcess, ...]:
         """Return the worker processes of a deployment, whether they run or not, in order.
 
-        Parameters
-        ----------
-        deployment
-            A deployment of the run.
+        deployment: A deployment of the run.
         """
         places = (each.worker for each in self._placed.values())
         return tuple(each for each in places if each.deployment is deployment)
@@ -71,12 +64,8 @@ class RunningWorkers:
     def begin(self, worker: WorkerProcess, further: Sequence[str] = ()) -> None:
         """Start a worker that does not run.
 
-        Parameters
-        ----------
-        worker
-            A worker with a place.
-        further
-            Further arguments of its command.
+        worker: A worker with a place.
+        further: Further arguments of its command.
         """
         self._placed[worker.name].leaving.unlink(missing_ok=True)
         launch = self._placed[worker.name].launch
@@ -118,10 +107,7 @@ class RunningWorkers:
     def restart_ended(self, restarts: Restarts) -> None:
         """Start workers again that have ended without being told to.
 
-        Parameters
-        ----------
-        restarts
-            Counts the restarts of each process.
+        restarts: Counts the restarts of each process.
         """
         restarts.restart_ended(
             [

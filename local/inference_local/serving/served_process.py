@@ -7,25 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServedProcess:
-    """A frontend or a worker process.
-
-    Parameters
-    ----------
-    name
-        Its name, such as ``decode 1 of qwen3-32b-main``.
-    release, process
-        Its deployment's release, and the name of its process in the plan.
-    url
-        URL of a port of 127.0.0.1 that leads to it. ``/metrics`` has its Prometheus metrics.
-    health_path
-        Path that answers 200 once it is ready.
-    log_file
-        File with its output.
-    """
+    """A frontend or a worker process."""
 
     name: str
+    """Its name, such as ``decode 1 of qwen3-32b-main``."""
     release: str
+    """Its deployment's release."""
     process: str
+    """The name of its process in the plan."""
     url: str
+    """URL of a port of 127.0.0.1 that leads to it. ``/metrics`` has its Prometheus metrics."""
     health_path: str
+    """Path that answers 200 once it is ready."""
     log_file: str
+    """File with its output."""

@@ -12,12 +12,8 @@ from inference_local.serving.platform_parts import PlatformPart
 def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tuple[PlatformPart, ...]:
     """Return the rows of the table of parts.
 
-    Parameters
-    ----------
-    deployments
-        All deployments.
-    isolation
-        The network namespace of their processes.
+    deployments: All deployments.
+    isolation: The network namespace of their processes.
     """
     lines = [
         line

@@ -48,21 +48,14 @@ HEALTHY_ONCE_IT_SERVES: Mapping[str, str] = {"DYN_SYSTEM_USE_ENDPOINT_HEALTH_STA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedRole(LocalWorkers):
-    """The simulated workers of one role.
-
-    Parameters
-    ----------
-    accelerator
-        The accelerator that they are planned for.
-    simulated
-        Settings of the simulated engine.
-    finish_seconds
-        How long they serve on after SIGTERM.
-    """
+    """The simulated workers of one role."""
 
     accelerator: Accelerator
+    """The accelerator that they are planned for."""
     simulated: SimulatedWorkers
+    """Settings of the simulated engine."""
     finish_seconds: int
+    """How long they serve on after SIGTERM."""
 
     @property
     def most(self) -> int:
@@ -143,10 +136,7 @@ def _is_scripted(roles: Sequence[ResolvedWorkers]) -> bool:
 def _scripted(role: ResolvedWorkers, process: Process) -> ScriptedRole:
     """Return scripted servers in place of the workers of a role.
 
-    Raises
-    ------
-    ValueError
-        If the engine has no server of its own. The checks report it.
+    Raises ValueError if the engine has no server of its own. The checks report it.
     """
     server = ENGINES[role.model.engine.chosen].own_server
     if server is None:
@@ -166,11 +156,8 @@ def _scripted(role: ResolvedWorkers, process: Process) -> ScriptedRole:
 class SimulatedKind(EngineKind):
     """Dynamo's mocker in place of every engine that it knows, and a scripted server in place of others.
 
-    Parameters
-    ----------
-    finish_seconds
-        How long workers serve on after SIGTERM. By default, all processes end at once: no load balancer
-        sends requests, and no stream has to complete.
+    finish_seconds: How long workers serve on after SIGTERM. By default, all processes end at once: no load
+        balancer sends requests, and no stream has to complete.
     """
 
     title = "the simulated engines"

@@ -27,12 +27,7 @@ class _NoExampleError(Exception):
 def wanted_schema(path: str, body: bytes) -> Mapping[str, Any] | None:
     """Return the JSON Schema that a request demands of a whole answer, or None.
 
-    Parameters
-    ----------
-    path
-        Path of the request, without its query.
-    body
-        Its body.
+    path: Path of the request, without its query.
     """
     if path != _PATH or _MARK not in body:
         return None
@@ -47,17 +42,8 @@ def wanted_schema(path: str, body: bytes) -> Mapping[str, Any] | None:
 def with_structure(answer: bytes, schema: Mapping[str, Any]) -> bytes:
     """Return an answer whose choices are values of a schema.
 
-    Parameters
-    ----------
-    answer
-        Body of the frontend's response.
-    schema
-        The schema.
-
-    Returns
-    -------
-    bytes
-        The same answer if no value of the schema can be made, or it is no chat completion.
+    answer: Body of the frontend's response.
+    Returns: The same answer if no value of the schema can be made, or it is no chat completion.
     """
     try:
         document = json.loads(answer)

@@ -10,21 +10,13 @@ from inference_local.serving.local_deployment import LocalDeployment, LocalWorke
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """Workers that share a process on this machine.
-
-    Parameters
-    ----------
-    deployment
-        Their deployment.
-    kind
-        The workers of their role.
-    index
-        Index of the process within its role, from 0.
-    """
+    """Workers that share a process on this machine."""
 
     deployment: LocalDeployment
     kind: LocalWorkers
+    """The workers of their role."""
     index: int
+    """Index of the process within its role, from 0."""
 
     @property
     def name(self) -> str:

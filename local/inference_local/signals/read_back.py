@@ -10,22 +10,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SignalCounts:
-    """Counts of a job's answers in the signal store.
-
-    Parameters
-    ----------
-    written
-        Answers with the right value.
-    missing
-        Answers without a value.
-    wrong
-        Answers with another value.
-    """
+    """Counts of a job's answers in the signal store."""
 
     name: str
     written: int
+    """Answers with the right value."""
     missing: int
+    """Answers without a value."""
     wrong: int
+    """Answers with another value."""
 
     @property
     def is_whole(self) -> bool:
@@ -40,12 +33,8 @@ Read = Callable[[str, Sequence[str]], Mapping[str, Mapping[str, Any]]]
 def read_back(name: str, model: str, output: str, read: Read) -> SignalCounts:
     """Compare a job's answers with the signal store.
 
-    Parameters
-    ----------
-    model
-        Name of the model that gave the answers.
-    output
-        The job's output file in JSON Lines.
+    model: Name of the model that gave the answers.
+    output: The job's output file in JSON Lines.
     """
     answers = dict(_answer(row) for row in output.split("\n") if row)
     found = read(name, list(answers))

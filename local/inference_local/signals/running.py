@@ -10,12 +10,8 @@ from inference_local.run_state import RunningSignals
 def find_signals(emulator: Emulator, platform: str) -> RunningSignals:
     """Return the address of the deployed signal store and credentials for it.
 
-    Parameters
-    ----------
-    emulator
-        The emulator that the platform is deployed to.
-    platform
-        ``metadata.name`` of a platform with a signal store.
+    emulator: The emulator that the platform is deployed to.
+    platform: ``metadata.name`` of a platform with a signal store.
     """
     client = emulator.client("cloudformation")
     (stack,) = client.describe_stacks(StackName=stores_stack(platform))["Stacks"]

@@ -9,13 +9,7 @@ from inference_local.run_state import RunningSignals
 
 
 def signals_usage_lines(signals: RunningSignals, run_directory: Path) -> tuple[str, ...]:
-    """Return the address of the store, and a POSIX shell command that reads it.
-
-    Parameters
-    ----------
-    run_directory
-        Folder of the run.
-    """
+    """Return the address of the store, and a POSIX shell command that reads it."""
     return (
         f"signals: Valkey at {signals.address.host}:{signals.address.port}, only for users of the cache",
         f"blueprints local signals NAME KEY --run-directory {shlex.quote(str(run_directory))}",

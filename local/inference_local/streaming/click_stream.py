@@ -34,44 +34,29 @@ VERSION_TIME = 1000
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """One record of the topic.
-
-    Parameters
-    ----------
-    due_seconds
-        When it is sent, in seconds since the start.
-    session
-        Key of its session, which is also the record's key.
-    kind
-        What the job should make of it.
-    body
-        Its bytes.
-    millis
-        Time in the event, in milliseconds since 1970. 0 if it cannot be read.
-    """
+    """One record of the topic."""
 
     due_seconds: float
+    """When it is sent, in seconds since the start."""
     session: str
+    """Key of its session, which is also the record's key."""
     kind: Kind
+    """What the job should make of it."""
     body: bytes
+    """Its bytes."""
     millis: int
+    """Time in the event, in milliseconds since 1970. 0 if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a job must make of a stream.
-
-    Parameters
-    ----------
-    versions
-        Newest version of each session.
-    poison, late
-        Bodies of the records that must become dead letters.
-    """
+    """What a job must make of a stream."""
 
     versions: Mapping[str, int]
+    """Newest version of each session."""
     poison: frozenset[bytes]
     late: frozenset[bytes]
+    """`poison`, `late`: Bodies of the records that must become dead letters."""
 
 
 def click_stream(job: StreamingJob, *, seconds: float, began_millis: int, seed: int) -> list[Click]:
@@ -80,16 +65,10 @@ def click_stream(job: StreamingJob, *, seconds: float, began_millis: int, seed: 
     Equal arguments give equal records. The load of the blueprint decides how many events come per second and
     per session; a session's time is shortened so that sessions end within the stream.
 
-    Parameters
-    ----------
-    job
-        Its fields, examples and load.
-    seconds
-        Length of the stream.
-    began_millis
-        When it begins, in milliseconds since 1970. Times of events count from it.
-    seed
-        Decides which events come when.
+    job: Its fields, examples and load.
+    seconds: Length of the stream.
+    began_millis: When it begins, in milliseconds since 1970. Times of events count from it.
+    seed: Decides which events come when.
     """
     chance = random.Random(seed)  # noqa: S311 - no secret is made
     each = max(1, round(job.load.events_per_session))
@@ -112,10 +91,7 @@ def expected_of(clicks: Iterable[Click]) -> Expected:
     A version is the time of the session's newest event in milliseconds times 1000, plus the number of the
     session's events, up to 999.
 
-    Parameters
-    ----------
-    clicks
-        The records.
+    clicks: The records.
     """
     clicks = list(clicks)
     events: dict[str, list[int]] = defaultdict(list)

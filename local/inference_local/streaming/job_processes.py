@@ -47,12 +47,8 @@ _OPENED = tuple(
 class KafkaProcess:
     """A Kafka broker.
 
-    Parameters
-    ----------
-    directory
-        Folder for its data and its log.
-    processes
-        The group that it joins.
+    directory: Folder for its data and its log.
+    processes: The group that it joins.
     """
 
     def __init__(self, directory: Path, processes: ProcessGroup) -> None:
@@ -64,17 +60,8 @@ class KafkaProcess:
     def start(self, topics: Mapping[str, tuple[int, int]]) -> None:
         """Start the broker with empty topics.
 
-        Parameters
-        ----------
-        topics
-            Partitions and hours of retention of each topic.
-
-        Raises
-        ------
-        ProcessDied
-            If it ends.
-        UserError
-            If it is not ready in time.
+        topics: Partitions and hours of retention of each topic.
+        Raises ProcessDied if it ends. Raises UserError if it is not ready in time.
         """
         broker, controller = free_ports(2)
         log = self._directory / "kafka.log"
@@ -95,12 +82,8 @@ class KafkaProcess:
     ) -> None:
         """Start the broker with the empty topics of a job.
 
-        Parameters
-        ----------
-        partitions, letter_partitions
-            Partitions of the topic of events, and of that of dead letters.
-        hours
-            Retention of both, in hours.
+        partitions, letter_partitions: Partitions of the topic of events, and of that of dead letters.
+        hours: Retention of both, in hours.
         """
         letters = job.name + DEAD_LETTERS_SUFFIX
         self.start({job.events.topic: (partitions, hours), letters: (letter_partitions, hours)})
@@ -113,20 +96,12 @@ class KafkaProcess:
 class JobProcess:
     """The job's jar in a Flink cluster that is one process.
 
-    Parameters
-    ----------
-    directory
-        Folder for checkpoints, the configuration and logs.
-    processes
-        The group that it joins.
-    configuration
-        What the job does.
-    parallelism
-        Number of parallel subtasks.
-    machine
-        Collector and compiler of the virtual machine.
-    checkpoint_millis
-        Between two checkpoints: what the job does again after a kill, and how long the history waits.
+    directory: Folder for checkpoints, the configuration and logs.
+    configuration: What the job does.
+    parallelism: Number of parallel subtasks.
+    machine: Collector and compiler of the virtual machine.
+    checkpoint_millis: Between two checkpoints: what the job does again after a kill, and how long the history
+        waits.
     """
 
     def __init__(
@@ -153,12 +128,7 @@ class JobProcess:
     def start(self) -> None:
         """Start the cluster and the job, from the newest checkpoint if there is one.
 
-        Raises
-        ------
-        ProcessDied
-            If it ends.
-        UserError
-            If the job does not run in time.
+        Raises ProcessDied if it ends. Raises UserError if the job does not run in time.
         """
         self._starts += 1
         log = self._directory / f"flink-{self._starts}.log"
@@ -194,13 +164,7 @@ class JobProcess:
 
     @property
     def pid(self) -> int:
-        """The process id.
-
-        Raises
-        ------
-        RuntimeError
-            If the job is not running.
-        """
+        """The process id. Raises RuntimeError if the job is not running."""
         if self._running is None:
             raise RuntimeError("the job is not running")
         return self._running.pid
@@ -208,10 +172,7 @@ class JobProcess:
     def counter(self, name: str) -> int | None:
         """Return the sum of a counter of the job over its subtasks, or None if Flink does not answer.
 
-        Parameters
-        ----------
-        name
-            Last part of the counter's name.
+        name: Last part of the counter's name.
         """
         try:
             vertices = self._asked("")["vertices"]
@@ -240,10 +201,7 @@ class JobProcess:
 def local_signal_store(port: int) -> JobSignalStore:
     """Return a job's settings for a Valkey server of this machine, without TLS and users.
 
-    Parameters
-    ----------
-    port
-        Its TCP port.
+    port: Its TCP port.
     """
     return JobSignalStore(
         host=LOOPBACK,

@@ -26,16 +26,10 @@ _NOTIFICATIONS, _CHANNEL = "Eh", "__keyevent@0__:hset"
 class ClickProducer:
     """Sends records at their times, in the background. Use it as a context manager.
 
-    Parameters
-    ----------
-    address
-        Address of the broker.
-    topic
-        Topic of the events.
-    clicks
-        The records, in the order in which they are due.
-    began
-        When the stream begins, in seconds since 1970.
+    address: Address of the broker.
+    topic: Topic of the events.
+    clicks: The records, in the order in which they are due.
+    began: When the stream begins, in seconds since 1970.
     """
 
     def __init__(self, address: str, topic: str, clicks: Sequence[Click], began: float) -> None:
@@ -90,12 +84,7 @@ class ClickProducer:
 class SignalWatch:
     """Sees each version of a signal when it becomes visible. Use it as a context manager.
 
-    Parameters
-    ----------
-    connect
-        Returns a client of the store that may configure it.
-    signal
-        Name of the signal.
+    connect: Returns a client of the store that may configure it.
     """
 
     def __init__(self, connect: Callable[[], Any], signal: str) -> None:
@@ -153,15 +142,7 @@ class SignalWatch:
 
 
 def read_dead_letters(address: str, topic: str) -> list[dict[str, Any]]:
-    """Return all records of a topic.
-
-    Parameters
-    ----------
-    address
-        Address of the broker.
-    topic
-        The topic.
-    """
+    """Return all records of a topic."""
     consumer: Any = KafkaConsumer(bootstrap_servers=address, enable_auto_commit=False)
     try:
         partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
@@ -178,13 +159,7 @@ def read_dead_letters(address: str, topic: str) -> list[dict[str, Any]]:
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows of the finished files of a history. Flink hides the others by a name with a dot.
-
-    Parameters
-    ----------
-    folder
-        The folder of the history.
-    """
+    """Return the rows of the finished files of a history. Flink hides the others by a name with a dot."""
     return [
         json.loads(line)
         for file in sorted(folder.rglob("*"))

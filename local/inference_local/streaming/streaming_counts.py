@@ -14,21 +14,13 @@ from inference_local.streaming.click_stream import VERSION_TIME, Expected
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A version that readers of the signal store saw.
-
-    Parameters
-    ----------
-    session
-        Key of the session.
-    version
-        The version.
-    seen_millis
-        When it became visible, in milliseconds since 1970.
-    """
+    """A version that readers of the signal store saw."""
 
     session: str
+    """Key of the session."""
     version: int
     seen_millis: float
+    """When it became visible, in milliseconds since 1970."""
 
     @property
     def latency_millis(self) -> float:
@@ -38,80 +30,56 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A time in which the job did not run.
-
-    Parameters
-    ----------
-    killed_millis, recovered_millis
-        When it was killed, and when the first signal after that was visible; milliseconds since 1970.
-    """
+    """A time in which the job did not run."""
 
     killed_millis: float
     recovered_millis: float
+    """`killed_millis`, `recovered_millis`: When it was killed, and when the first signal after that was
+    visible; milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftBehind:
-    """What a job left behind.
-
-    Parameters
-    ----------
-    visible
-        Version of each session in the signal store.
-    history
-        Rows of the history files.
-    dead_letters
-        Records of the topic of dead letters.
-    sightings
-        Versions in the order in which they became visible.
-    """
+    """What a job left behind."""
 
     visible: Mapping[str, int]
+    """Version of each session in the signal store."""
     history: Sequence[Mapping[str, Any]]
+    """Rows of the history files."""
     dead_letters: Sequence[Mapping[str, Any]]
+    """Records of the topic of dead letters."""
     sightings: Sequence[Sighting]
+    """Versions in the order in which they became visible."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamingCounts:
-    """Counts of a stream.
-
-    Parameters
-    ----------
-    signals
-        Sessions whose newest version is visible.
-    dead_letters, dead_letter_reasons
-        Different dead letters, and how many for each reason.
-    repeated_dead_letters
-        Dead letters that a restart wrote again.
-    lost
-        Sessions whose newest version is neither visible nor a dead letter, or whose visible version is not in
-        the history; records that should be dead letters and are not.
-    duplicated
-        Rows of the history that repeat a version, and versions that became visible again after a newer one.
-    input_tokens, cached_tokens
-        Tokens of the prompts of all answers, and how many of them the engines had in their prefix caches.
-    """
+    """Counts of a stream."""
 
     signals: int
+    """Sessions whose newest version is visible."""
     dead_letters: int
+    """Different dead letters."""
     dead_letter_reasons: Mapping[str, int]
+    """How many for each reason."""
     repeated_dead_letters: int
+    """Dead letters that a restart wrote again."""
     lost: int
+    """Sessions whose newest version is neither visible nor a dead letter, or whose visible version is not in
+    the history; records that should be dead letters and are not."""
     duplicated: int
+    """Rows of the history that repeat a version, and versions that became visible again after a newer one."""
     input_tokens: int
+    """Tokens of the prompts of all answers."""
     cached_tokens: int
+    """How many of them the engines had in their prefix caches."""
 
 
 def counts_of(expected: Expected, found: LeftBehind) -> StreamingCounts:
     """Count.
 
-    Parameters
-    ----------
-    expected
-        What the job had to make of the stream.
-    found
-        What it left behind.
+    expected: What the job had to make of the stream.
+    found: What it left behind.
     """
     letters = Counter(_identity(letter) for letter in found.dead_letters)
     unanswered = {(session, version) for kind, session, version in letters if kind == "version"}
@@ -145,18 +113,10 @@ def latencies(
 ) -> tuple[float | None, float | None, float | None]:
     """Return p50 and p99 of the time from event to signal outside of an outage, and the longest time of all.
 
-    Parameters
-    ----------
-    sightings
-        Versions that became visible.
-    outage
-        When the job was down. A version counts as within it if its newest event came before the recovery and
-        it was visible after the kill.
-
-    Returns
-    -------
-    tuple of float
-        Milliseconds. None if there is no such version.
+    sightings: Versions that became visible.
+    outage: When the job was down. A version counts as within it if its newest event came before the recovery
+        and it was visible after the kill.
+    Returns: Milliseconds. None if there is no such version.
     """
     all_of_them = list(sightings)
     calm = [

@@ -10,80 +10,57 @@ from inference_blueprints.measure.statistics.figure_text import amount, millisec
 
 @dataclass(frozen=True, slots=True)
 class EventToSignal:
-    """Time from the newest event of a signal until readers saw the signal, in milliseconds.
-
-    Parameters
-    ----------
-    p50, p99
-        Percentiles outside of the outage. None without signals.
-    longest
-        The longest of all, with the outage.
-    """
+    """Time from the newest event of a signal until readers saw the signal, in milliseconds."""
 
     p50: float | None = None
     p99: float | None = None
+    """`p50`, `p99`: Percentiles outside of the outage. None without signals."""
     longest: float | None = None
+    """The longest of all, with the outage."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamingOutcome:
-    """What came of a stream.
-
-    Parameters
-    ----------
-    job
-        Name of the job.
-    skipped
-        Why it did not run. None if it ran.
-    not_run
-        Other jobs of the blueprint, which this run left out.
-    events
-        Records that were sent.
-    sessions
-        Sessions in them.
-    repeated, late, poison
-        Records that repeat an event, that came after their session was over, and that cannot be read.
-    signals
-        Sessions whose newest version is visible to readers.
-    superseded
-        Versions that a newer one replaced before they were answered, as the job counts them, without those
-        between the last look at its counters and the kill. None if its counters could not be read.
-    dead_letters, dead_letter_reasons, repeated_dead_letters
-        Different dead letters, how many for each reason, and how many were written again by the restart.
-    lost, duplicated
-        What should be there and is not, and what is there twice.
-    kills
-        How often the job's process was killed.
-    recovery_seconds
-        Time from the kill until the next signal was visible.
-    event_to_signal_ms
-        Times from event to signal.
-    prefix_cache_hit_ratio
-        Share of the prompts' tokens that the engines had in their prefix caches, 0 to 1.
-    events_per_second
-        Rate of the records.
-    """
+    """What came of a stream."""
 
     job: str
     skipped: str | None = None
+    """Why it did not run. None if it ran."""
     not_run: tuple[str, ...] = ()
+    """Other jobs of the blueprint, which this run left out."""
     events: int = 0
+    """Records that were sent."""
     sessions: int = 0
+    """Sessions in them."""
     repeated: int = 0
     late: int = 0
     poison: int = 0
+    """`repeated`, `late`, `poison`: Records that repeat an event, that came after their session was over, and
+    that cannot be read."""
     signals: int = 0
+    """Sessions whose newest version is visible to readers."""
     superseded: int | None = None
+    """Versions that a newer one replaced before they were answered, as the job counts them, without those
+    between the last look at its counters and the kill. None if its counters could not be read."""
     dead_letters: int = 0
+    """Different dead letters."""
     dead_letter_reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many for each reason."""
     repeated_dead_letters: int = 0
+    """How many were written again by the restart."""
     lost: int = 0
     duplicated: int = 0
+    """`lost`, `duplicated`: What should be there and is not, and what is there twice."""
     kills: int = 0
+    """How often the job's process was killed."""
     recovery_seconds: float | None = None
+    """Time from the kill until the next signal was visible."""
     event_to_signal_ms: EventToSignal = EventToSignal()
+    """Times from event to signal."""
     prefix_cache_hit_ratio: float | None = None
+    """Share of the prompts' tokens that the engines had in their prefix caches, 0 to 1."""
     events_per_second: float = 0.0
+    """Rate of the records."""
 
     @property
     def is_bad(self) -> bool:
@@ -94,10 +71,7 @@ class StreamingOutcome:
 def streaming_lines(outcome: StreamingOutcome, *, simulated: bool) -> list[str]:
     """Return sentences about a stream, for both the terminal and the report's page.
 
-    Parameters
-    ----------
-    simulated
-        Whether the answers come from simulated engines.
+    simulated: Whether the answers come from simulated engines.
     """
     mark = " (simulated)" if simulated else ""
     if outcome.skipped is not None:

@@ -91,34 +91,16 @@ def run_streaming(
 ) -> tuple[StreamingOutcome, tuple[PlatformPart, ...]]:
     """Replay a stream of clicks through the first streaming job of a blueprint.
 
-    Parameters
-    ----------
-    blueprint
-        With at least one streaming job.
-    running
-        The running models.
-    directory
-        Folder for logs, checkpoints and history.
-    engines
-        The engines that answer.
-    steps
-        Where progress is shown: one step.
-    seconds
-        Length of the stream. None for the default, a minute.
-
-    Returns
-    -------
-    StreamingOutcome
-        With a reason if Java or Maven is missing, or the engines are too slow for a stream.
-    tuple of PlatformPart
-        Rows of the table of parts.
-
-    Raises
-    ------
-    UserError
-        If the Java programs cannot be built or do not start.
-    ProcessDied
-        If one ends that was not killed.
+    blueprint: With at least one streaming job.
+    directory: Folder for logs, checkpoints and history.
+    engines: The engines that answer.
+    steps: Where progress is shown: one step.
+    seconds: Length of the stream. None for the default, a minute.
+    Returns `StreamingOutcome`: With a reason if Java or Maven is missing, or the engines are too slow for a
+        stream.
+    Returns `tuple of PlatformPart`: Rows of the table of parts.
+    Raises UserError if the Java programs cannot be built or do not start. Raises ProcessDied if one ends that
+        was not killed.
     """
     job, *others = blueprint.spec.streaming
     with steps.step("Replay clicks through the streaming job, and kill it in the middle") as step:

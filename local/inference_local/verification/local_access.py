@@ -22,18 +22,12 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True, slots=True)
 class LocalAccess:
-    """The processes of a local run.
-
-    Parameters
-    ----------
-    state
-        What the run published.
-    answer_seconds
-        Longest time of one answer.
-    """
+    """The processes of a local run."""
 
     state: RunState
+    """What the run published."""
     answer_seconds: float
+    """Longest time of one answer."""
 
     def instances(self, deployment: DeploymentPlan) -> Instances:
         """Return the processes of a deployment by their name in the plan."""

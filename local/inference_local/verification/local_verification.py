@@ -64,35 +64,22 @@ LOCAL_CHECKS: Checks[ServedPlatform] = {
 
 @dataclass(frozen=True, slots=True)
 class ServedHere:
-    """A local run as the checks see it.
-
-    Parameters
-    ----------
-    plan
-        The plan with the processes that run here.
-    transferred, answered
-        Counters before the requests of the checks, as `ServedPlatform` describes them.
-    """
+    """A local run as the checks see it."""
 
     blueprint: Blueprint
     plan: ServingPlan
+    """The plan with the processes that run here."""
     access: LocalAccess
     transferred: Mapping[str, Transferred] = field(default_factory=dict)
     answered: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """`transferred`, `answered`: Counters before the requests of the checks, as `ServedPlatform` describes
+    them."""
 
 
 def verify_local(loaded: LoadedBlueprint, run_directory: Path) -> Iterator[CheckResult]:
     """Iterate over the results of all checks of the run that uses a folder.
 
-    Parameters
-    ----------
-    run_directory
-        Folder of the run.
-
-    Raises
-    ------
-    UserError
-        If no run of this blueprint is ready there.
+    Raises UserError if no run of this blueprint is ready there.
     """
     state = live_state(run_directory)
     if state is None or state.phase != "ready":
@@ -112,13 +99,7 @@ def verify_local(loaded: LoadedBlueprint, run_directory: Path) -> Iterator[Check
 
 
 def verify_served(served: ServedHere, engines: EngineName) -> Iterator[CheckResult]:
-    """Iterate over the results of all checks of a local run.
-
-    Parameters
-    ----------
-    engines
-        Its engines.
-    """
+    """Iterate over the results of all checks of a local run."""
     reasons = dict(NOT_HERE)
     checks = dict(LOCAL_CHECKS)
     if engines is EngineName.SIMULATED:
@@ -133,10 +114,7 @@ def verify_served(served: ServedHere, engines: EngineName) -> Iterator[CheckResu
 def served_here(blueprint: Blueprint, state: RunState) -> ServedHere:
     """Return a local run as the checks see it.
 
-    Parameters
-    ----------
-    state
-        What the run published.
+    state: What the run published.
     """
     kind = ENGINE_KINDS[state.engines](blueprint)
     target, plan = LocalTarget(blueprint, kind), build_plan(blueprint)
@@ -153,10 +131,7 @@ def served_here(blueprint: Blueprint, state: RunState) -> ServedHere:
 def _as_run(deployment: LocalDeployment, back_end: KvTransfer | None) -> DeploymentPlan:
     """Return a deployment of the plan with the processes that run here.
 
-    Parameters
-    ----------
-    back_end
-        What moves KV cache here.
+    back_end: What moves KV cache here.
     """
     plan = deployment.plan
     return replace(

@@ -23,14 +23,9 @@ _TYPES: Final = {
 class ApiError(Exception):
     """A refused request.
 
-    Parameters
-    ----------
-    message
-        The received value, the allowed values, and the action to take.
-    code
-        Stable error code for programs.
-    param
-        The invalid field of the request.
+    message: The received value, the allowed values, and the action to take.
+    code: Stable error code for programs.
+    param: The invalid field of the request.
     """
 
     def __init__(
@@ -65,12 +60,8 @@ def not_found(what: str, identifier: str) -> ApiError:
 
     The error does not tell which.
 
-    Parameters
-    ----------
-    what
-        Kind of the object.
-    identifier
-        Its identifier, as the client sent it.
+    what: Kind of the object.
+    identifier: Its identifier, as the client sent it.
     """
     return ApiError(HTTPStatus.NOT_FOUND, f"No such {what}: {identifier[:100]}", code="not_found", param="id")
 
@@ -78,10 +69,7 @@ def not_found(what: str, identifier: str) -> ApiError:
 def all_of(problems: Collection[JobError]) -> ApiError:
     """Return one error for all problems of a request.
 
-    Parameters
-    ----------
-    problems
-        All problems. The code and parameter are those of the first one.
+    problems: All problems. The code and parameter are those of the first one.
     """
     first = next(iter(problems))
     return invalid("; ".join(problem.message for problem in problems), code=first.code, param=first.param)

@@ -32,15 +32,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request whose sender is known.
-
-    Parameters
-    ----------
-    event
-        Event of API Gateway's Lambda proxy integration.
-    """
+    """A request whose sender is known."""
 
     event: APIGatewayProxyEvent
+    """Event of API Gateway's Lambda proxy integration."""
     caller: Caller
 
     @property
@@ -50,25 +45,17 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """The file in a form.
-
-    Parameters
-    ----------
-    filename
-        The sender's name for the file.
-    """
+    """The file in a form."""
 
     filename: str
+    """The sender's name for the file."""
     content: bytes
 
 
 def caller_of(event: APIGatewayProxyEvent, configuration: Configuration) -> Caller:
     """Return the sender of a request. API Gateway has verified it, by token or signature.
 
-    Raises
-    ------
-    ApiError
-        If API Gateway did not verify the sender, or the sender belongs to no team.
+    Raises ApiError if API Gateway did not verify the sender, or the sender belongs to no team.
     """
     context: Mapping[str, Any] = event.raw_event.get("requestContext") or {}
     authorizer = context.get("authorizer") or {}
@@ -89,10 +76,7 @@ def caller_of(event: APIGatewayProxyEvent, configuration: Configuration) -> Call
 def header(event: APIGatewayProxyEvent, name: str) -> str:
     """Return a header, regardless of its case; empty if it is missing.
 
-    Parameters
-    ----------
-    name
-        The header, in lower case.
+    name: The header, in lower case.
     """
     headers = event.raw_event.get("headers") or {}
     return next((value for key, value in headers.items() if key.lower() == name), "")
@@ -101,12 +85,7 @@ def header(event: APIGatewayProxyEvent, name: str) -> str:
 def json_fields(event: APIGatewayProxyEvent) -> Fields:
     """Return the fields of a JSON body.
 
-    Raises
-    ------
-    ApiError
-        If the content type is not JSON.
-    InvalidError
-        If the body is not a JSON object.
+    Raises ApiError if the content type is not JSON. Raises InvalidError if the body is not a JSON object.
     """
     content_type = header(event, "content-type").partition(";")[0].strip().lower()
     if content_type != "application/json":
@@ -121,15 +100,8 @@ def query_fields(event: APIGatewayProxyEvent) -> Fields:
 def form(event: APIGatewayProxyEvent, *, file: str) -> tuple[FormFile, Fields]:
     """Return the file and the other fields of a form.
 
-    Parameters
-    ----------
-    file
-        Name of the field that holds the file.
-
-    Raises
-    ------
-    ApiError
-        If the body is not a form, has no file, or is too large.
+    file: Name of the field that holds the file.
+    Raises ApiError if the body is not a form, has no file, or is too large.
     """
     content_type, options = multipart.parse_options_header(header(event, "content-type"))
     if content_type != "multipart/form-data" or not options.get("boundary"):

@@ -40,10 +40,7 @@ _HOURS: Final = {"h": 1, "d": 24}
 class Batches:
     """The routes of batches.
 
-    Parameters
-    ----------
-    platform
-        Clients and tables of the functions.
+    platform: Clients and tables of the functions.
     """
 
     def __init__(self, platform: BatchPlatform) -> None:

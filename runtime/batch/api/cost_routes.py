@@ -18,10 +18,7 @@ _MONTH: Final = r"\d{4}-(0[1-9]|1[0-2])"
 class Costs:
     """The routes of costs.
 
-    Parameters
-    ----------
-    platform
-        Clients and tables of the functions.
+    platform: Clients and tables of the functions.
     """
 
     def __init__(self, platform: BatchPlatform) -> None:

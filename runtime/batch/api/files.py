@@ -29,10 +29,7 @@ _MOST_LISTED = 10_000
 class Files:
     """The routes of files.
 
-    Parameters
-    ----------
-    platform
-        Clients and tables of the functions.
+    platform: Clients and tables of the functions.
     """
 
     def __init__(self, platform: BatchPlatform) -> None:
@@ -139,10 +136,7 @@ def file_key(team: str, identifier: str) -> str:
 def refuse_rows(filename: str, *, param: str) -> None:
     """Refuse a file whose name or type says that it is not JSON Lines, before any of it is stored.
 
-    Parameters
-    ----------
-    param
-        Name of the field in the request.
+    param: Name of the field in the request.
     """
     if filename.lower().endswith(_NO_LINES):
         raise invalid(
@@ -161,10 +155,7 @@ def read_purpose(fields: Fields) -> int:
 def read_lifetime(fields: Fields, name: str) -> int | None:
     """Return the lifetime of a file in seconds; None without one.
 
-    Parameters
-    ----------
-    name
-        Name of the field, an object with ``anchor`` and ``seconds``
+    name: Name of the field, an object with ``anchor`` and ``seconds``
         (https://platform.openai.com/docs/api-reference/batch/create).
     """
     expiry = fields.mapping(name)

@@ -47,10 +47,7 @@ _PASSING: Final = frozenset(
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Answer a request.
 
-    Parameters
-    ----------
-    event, context
-        Input of API Gateway's Lambda proxy integration.
+    event, context: Input of API Gateway's Lambda proxy integration.
     """
     return application().resolve(event, context)
 

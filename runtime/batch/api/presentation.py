@@ -16,12 +16,8 @@ def batch_object(job: Job, progress: JobProgress | None, *, expected_at: int | N
 
     `team`, `queue`, `priority`, `expected_at`, `signal` and dollars are extensions of this platform.
 
-    Parameters
-    ----------
-    progress
-        Progress of the job; None if the job has ended.
-    expected_at
-        Expected end in seconds since 1970; None if it is unknown, or the job has ended.
+    progress: Progress of the job; None if the job has ended.
+    expected_at: Expected end in seconds since 1970; None if it is unknown, or the job has ended.
     """
     far = progress or JobProgress(job.counts, job.usage, job.cost_usd)
     usage = far.usage
@@ -76,12 +72,8 @@ def file_object(record: FileRecord) -> dict[str, Any]:
 def upload_object(record: UploadRecord, *, file: FileRecord | None, now: int) -> dict[str, Any]:
     """Return an upload in the format of the API.
 
-    Parameters
-    ----------
-    file
-        The file made from the upload.
-    now
-        Seconds since 1970. An upload that was not completed in time is shown as expired.
+    file: The file made from the upload.
+    now: Seconds since 1970. An upload that was not completed in time is shown as expired.
     """
     expired = record.status == "pending" and record.expires_at <= now
     return {
@@ -100,10 +92,7 @@ def upload_object(record: UploadRecord, *, file: FileRecord | None, now: int) ->
 def list_object(data: Sequence[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
     """Return one page of a list.
 
-    Parameters
-    ----------
-    has_more
-        Whether more pages follow.
+    has_more: Whether more pages follow.
     """
     return {
         "object": "list",

@@ -17,10 +17,7 @@ def choose_queue(options: Fields, configuration: Configuration, read_beginning: 
 
     On an error, note it and return any queue.
 
-    Parameters
-    ----------
-    read_beginning
-        Reads the first bytes of the job's file.
+    read_beginning: Reads the first bytes of the job's file.
     """
     names = [queue.name for queue in configuration.queues]
     named = configuration.queue(options.text("queue", default="", choices=names))

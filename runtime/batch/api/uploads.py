@@ -30,10 +30,7 @@ _FORGOTTEN_SECONDS: Final = 24 * 3600
 class Uploads:
     """The routes of uploads.
 
-    Parameters
-    ----------
-    platform
-        Clients and tables of the functions.
+    platform: Clients and tables of the functions.
     """
 
     def __init__(self, platform: BatchPlatform) -> None:

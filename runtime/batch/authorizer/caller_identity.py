@@ -43,12 +43,8 @@ class Sender(Protocol):
 class CallerIdentity:
     """Client of STS in one region, for the tokens of one platform.
 
-    Parameters
-    ----------
-    audience
-        The platform, as tokens name it (`token_audience`).
-    endpoint
-        Base address of STS, without a slash at its end.
+    audience: The platform, as tokens name it (`token_audience`).
+    endpoint: Base address of STS, without a slash at its end.
     """
 
     def __init__(self, sender: Sender, *, region: str, audience: str, endpoint: str) -> None:
@@ -59,12 +55,8 @@ class CallerIdentity:
     def arn(self, question: SignedQuestion) -> str:
         """Return the ARN of the principal that signed a request.
 
-        Raises
-        ------
-        TokenError
-            If STS refuses the request: the signature is wrong, is for another platform, or has been revoked.
-        StsUnavailableError
-            If STS does not answer.
+        Raises TokenError if STS refuses the request: the signature is wrong, is for another platform, or has
+        been revoked. Raises StsUnavailableError if STS does not answer.
         """
         try:
             answer = self._sender.request(

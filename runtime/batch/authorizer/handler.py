@@ -46,12 +46,8 @@ class UnauthorizedError(Exception):
 class Authorizer:
     """Accepts or refuses tokens.
 
-    Parameters
-    ----------
-    remembered_seconds
-        Time in which API Gateway caches a decision.
-    clock
-        Returns seconds since 1970.
+    remembered_seconds: Time in which API Gateway caches a decision.
+    clock: Returns seconds since 1970.
     """
 
     def __init__(
@@ -72,17 +68,9 @@ class Authorizer:
     def decide(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Return the policy for a caller.
 
-        Parameters
-        ----------
-        event
-            Event of API Gateway for a REQUEST authorizer.
-
-        Raises
-        ------
-        UnauthorizedError
-            If the token is invalid.
-        StsUnavailableError
-            If STS cannot be asked now.
+        event: Event of API Gateway for a REQUEST authorizer.
+        Raises UnauthorizedError if the token is invalid. Raises StsUnavailableError if STS cannot be asked
+            now.
         """
         try:
             question = read_token(
@@ -104,13 +92,7 @@ class Authorizer:
 
 
 def handle(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
-    """Decide about a request.
-
-    Parameters
-    ----------
-    event
-        Event of API Gateway for a REQUEST authorizer.
-    """
+    """Decide about a request."""
     return authorizer().decide(event)
 
 

@@ -49,32 +49,19 @@ class TokenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SignedQuestion:
-    """The STS request that a token contains.
-
-    Parameters
-    ----------
-    query
-        Query of the rebuilt request.
-    expires_at
-        Expiry time of the token, in seconds since 1970.
-    """
+    """The STS request that a token contains."""
 
     query: str
+    """Query of the rebuilt request."""
     expires_at: float
+    """Expiry time of the token, in seconds since 1970."""
 
 
 def read_token(token: str, *, region: str, now: float, least_seconds: float) -> SignedQuestion:
     """Check all properties of a token that do not need STS.
 
-    Parameters
-    ----------
-    least_seconds
-        Shortest remaining validity: the time in which the decision is cached.
-
-    Raises
-    ------
-    TokenError
-        If the token is invalid.
+    least_seconds: Shortest remaining validity: the time in which the decision is cached.
+    Raises TokenError if the token is invalid.
     """
     values = _parameters(_address(token), sts_host(region))
     matches = {name: _matched(name, value) for name, value in values.items()}

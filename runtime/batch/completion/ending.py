@@ -46,32 +46,21 @@ _UNRUN: Final[Mapping[JobState, Unrun]] = {
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The way in which a job ends.
-
-    Parameters
-    ----------
-    state
-        Final state.
-    before
-        States from which the job may enter the final state.
-    errors
-        Reasons for a failure.
-    """
+    """The way in which a job ends."""
 
     state: JobState
+    """Final state."""
     before: tuple[JobState, ...]
+    """States from which the job may enter the final state."""
     errors: tuple[JobError, ...] = ()
+    """Reasons for a failure."""
 
 
 class Ends:
     """Ends jobs.
 
-    Parameters
-    ----------
-    records
-        Tables of jobs and files.
-    tell
-        Called with a job that has ended and the amounts added to its team's month. The amounts are None if
+    records: Tables of jobs and files.
+    tell: Called with a job that has ended and the amounts added to its team's month. The amounts are None if
         an earlier call reported them, or if that call was interrupted before it could.
     """
 
@@ -92,22 +81,10 @@ class Ends:
     ) -> Outcome | None:
         """Join the results of a job's shards. The job is in state `finalizing` from then on.
 
-        Parameters
-        ----------
-        identifier, attempt
-            The job, and its attempt that has run.
-        has_time
-            Returns whether another step of some seconds may begin.
-
-        Returns
-        -------
-        Outcome or None
-            The result; None if time has ended. The next call continues.
-
-        Raises
-        ------
-        StateConflictError
-            If the job is no longer in that attempt.
+        identifier, attempt: The job, and its attempt that has run.
+        has_time: Returns whether another step of some seconds may begin.
+        Returns: The result; None if time has ended. The next call continues.
+        Raises StateConflictError if the job is no longer in that attempt.
         """
         job = self._job(identifier)
         if job.state != "finalizing":
@@ -159,20 +136,11 @@ class Ends:
     ) -> Job | None:
         """End a job whose execution ended by itself: cancelled, timed out, or broken.
 
-        Parameters
-        ----------
-        identifier, attempt
-            The job, and its attempt that ended.
-        cause
-            Reason that Step Functions gives.
-        has_time
-            Returns whether another step of some seconds may begin.
-
-        Returns
-        -------
-        Job or None
-            The job; None if it had already ended, another attempt is running, or its results are not joined
-            yet. In the last case `Reconciler` has it closed again, and that call continues.
+        identifier, attempt: The job, and its attempt that ended.
+        cause: Reason that Step Functions gives.
+        has_time: Returns whether another step of some seconds may begin.
+        Returns: The job; None if it had already ended, another attempt is running, or its results are not
+            joined yet. In the last case `Reconciler` has it closed again, and that call continues.
         """
         job = self._job(identifier)
         if job.attempt != attempt:

@@ -30,16 +30,10 @@ def join_gradually(
 ) -> bool:
     """Join objects into one, and return whether that is complete. If not, call it again.
 
-    Parameters
-    ----------
-    sources
-        Sizes in bytes by key.
-    target
-        Key of the joined object.
-    groups
-        Prefix of the groups. It must change if an object's content changes and its size does not.
-    has_time
-        Returns whether another group may be joined.
+    sources: Sizes in bytes by key.
+    target: Key of the joined object.
+    groups: Prefix of the groups. It must change if an object's content changes and its size does not.
+    has_time: Returns whether another group may be joined.
     """
     small = {key: size for key, size in sources.items() if size < LEAST_PART_BYTES}
     large = {key: size for key, size in sources.items() if size >= LEAST_PART_BYTES}

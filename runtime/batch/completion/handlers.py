@@ -89,17 +89,10 @@ def _measure(job: Job, figures: Figures) -> None:
 def merge(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Join the results of a job's shards.
 
-    Parameters
-    ----------
-    event
-        ``{"job": …, "attempt": …, "mayContinue": …}``. An execution that began before an upgrade does not
+    event: ``{"job": …, "attempt": …, "mayContinue": …}``. An execution that began before an upgrade does not
         call this function again, so it gets all the time there is.
-
-    Returns
-    -------
-    dict
-        ``job``, whether its results are ``merged``, and the number of ``publications``: parts whose answers
-        must be published. If they are not merged, the next call continues.
+    Returns: ``job``, whether its results are ``merged``, and the number of ``publications``: parts whose
+        answers must be published. If they are not merged, the next call continues.
     """
     has_time = _time() if event.get("mayContinue") else lambda: True
     outcome = _ends().merge(event["job"], int(event["attempt"]), now=int(time.time()), has_time=has_time)
@@ -117,10 +110,7 @@ def _time() -> Callable[[], bool]:
 def finish(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """End a job whose results are merged.
 
-    Returns
-    -------
-    dict
-        ``job`` and ``state``.
+    Returns: ``job`` and ``state``.
     """
     job = _ends().finish(event["job"], now=int(time.time()))
     return {"job": job.id, "state": job.state}
@@ -130,10 +120,7 @@ def finish(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def reject(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """End a job that its plan refuses.
 
-    Returns
-    -------
-    dict
-        ``job`` and ``state``.
+    Returns: ``job`` and ``state``.
     """
     job = _ends().reject(event["job"], now=int(time.time()))
     return {"job": job.id, "state": job.state}
@@ -142,10 +129,7 @@ def reject(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def close(event: Mapping[str, Any], _context: object) -> None:
     """End a job whose execution failed, timed out or was stopped.
 
-    Parameters
-    ----------
-    event
-        An event of the type ``Step Functions Execution Status Change``. Events of a map's child executions
+    event: An event of the type ``Step Functions Execution Status Change``. Events of a map's child executions
         are ignored: their input names no attempt. EventBridge leaves out a large input.
     """
     detail = event["detail"]

@@ -20,25 +20,18 @@ _READS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Outcome(JsonRecord):
-    """Result of a job.
-
-    Parameters
-    ----------
-    completed, failed
-        Lines with an answer, and lines that ended with an error, including invalid lines.
-    attempts
-        Number of requests sent.
-    usage
-        Tokens that the endpoint counted over all answers.
-    undone
-        Shards with lines left, including lines that expired at the deadline. A redrive runs them.
-    """
+    """Result of a job."""
 
     completed: int
+    """Lines with an answer."""
     failed: int
+    """Lines that ended with an error, including invalid lines."""
     attempts: int
+    """Number of requests sent."""
     usage: Usage
+    """Tokens that the endpoint counted over all answers."""
     undone: tuple[str, ...]
+    """Shards with lines left, including lines that expired at the deadline. A redrive runs them."""
 
 
 def merge(
@@ -49,14 +42,9 @@ def merge(
     A repeated call writes the same. If time ends before the files are complete, return None; the next call
     continues.
 
-    Parameters
-    ----------
-    attempt
-        The attempt that has run.
-    unrun
-        Why lines without a result never ran. Each gets a row in the error file.
-    has_time
-        Returns whether a call may begin another step of some seconds.
+    attempt: The attempt that has run.
+    unrun: Why lines without a result never ran. Each gets a row in the error file.
+    has_time: Returns whether a call may begin another step of some seconds.
     """
     keys = JobKeys(job)
     shards = [json.loads(line) for line in objects.read(keys.shards).splitlines()]

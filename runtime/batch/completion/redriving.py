@@ -45,11 +45,8 @@ class Redriver:
 
         The attempt has as much time as the job had at first.
 
-        Raises
-        ------
-        NotRedrivableError
-            If the job did not fail or expire, was never cut into shards, or is changed by another writer at
-            the same moment.
+        Raises NotRedrivableError if the job did not fail or expire, was never cut into shards, or is changed
+        by another writer at the same moment.
         """
         if job.state in _BROKEN_OFF:
             job = self._begin(job, now)

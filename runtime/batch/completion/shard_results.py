@@ -25,39 +25,27 @@ _MOST_LINE_BYTES: Final = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Unrun:
-    """Why lines without a result never ran, in OpenAI's format of an error.
-
-    Parameters
-    ----------
-    code
-        ``batch_cancelled`` or ``batch_expired`` as in OpenAI's API (`BatchRequestOutputError` of its OpenAPI
-        description), or ``not_run``.
-    message
-        The reason, for people.
-    """
+    """Why lines without a result never ran, in OpenAI's format of an error."""
 
     code: str
+    """``batch_cancelled`` or ``batch_expired`` as in OpenAI's API (`BatchRequestOutputError` of its OpenAPI
+    description), or ``not_run``."""
     message: str
+    """The reason, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardResults:
-    """Results of a shard.
-
-    Parameters
-    ----------
-    report
-        Counts of the lines that have ended.
-    output, error
-        Sizes by key of the objects with results, and of those with failed lines.
-    is_done
-        Whether all lines of the shard have ended.
-    """
+    """Results of a shard."""
 
     report: ShardDone
+    """Counts of the lines that have ended."""
     output: Mapping[str, int]
+    """Sizes by key of the objects with results."""
     error: Mapping[str, int]
+    """Sizes by key of those with failed lines."""
     is_done: bool
+    """Whether all lines of the shard have ended."""
 
 
 def read_results(
@@ -72,23 +60,12 @@ def read_results(
 ) -> ShardResults | None:
     """Read the results of a shard. Commits of an unfinished turn are written as its rest.
 
-    Parameters
-    ----------
-    parts
-        Sizes by key of all parts of the job.
-    lines
-        Number of the shard's lines.
-    unrun
-        Why lines without a result never ran.
-    rest
-        Sizes by key of what an earlier call wrote as the rest of the job.
-    has_time
-        Returns whether another step of some seconds may begin.
-
-    Returns
-    -------
-    ShardResults or None
-        None if time has ended.
+    parts: Sizes by key of all parts of the job.
+    lines: Number of the shard's lines.
+    unrun: Why lines without a result never ran.
+    rest: Sizes by key of what an earlier call wrote as the rest of the job.
+    has_time: Returns whether another step of some seconds may begin.
+    Returns: None if time has ended.
     """
     report = ShardDone(keys.shard, 0, 0, 0)
     output: dict[str, int] = {}

@@ -13,12 +13,8 @@ def places_under(ceiling: Mapping[str, Any] | None, *, now: float) -> int:
 
     Without a ceiling, or with an old one, nobody knows what interactive requests need, and they go first.
 
-    Parameters
-    ----------
-    ceiling
-        Its record; None if there is none.
-    now
-        Seconds since 1970.
+    ceiling: Its record; None if there is none.
+    now: Seconds since 1970.
     """
     if ceiling is None or abs(now - float(ceiling[CEILING_AT])) > CEILING_SECONDS:
         return 0

@@ -16,25 +16,17 @@ _FILE_ID: Final = re.compile(rf"image-({JOB_PATTERN})-([0-9-]+)-([0-9]+)-([0-9]+
 
 @dataclass(frozen=True, slots=True)
 class GeneratedImage:
-    """The place of a generated image.
-
-    Parameters
-    ----------
-    job, shard
-        The job's identifier and the shard's name.
-    ordinal
-        Index of the line in the shard.
-    number
-        Index of the image in the answer.
-    ending
-        ``png``, ``jpeg`` or ``webp``.
-    """
+    """The place of a generated image."""
 
     job: str
+    """The job's identifier."""
     shard: str
     ordinal: int
+    """Index of the line in the shard."""
     number: int
+    """Index of the image in the answer."""
     ending: str
+    """``png``, ``jpeg`` or ``webp``."""
 
     @property
     def key(self) -> str:
@@ -50,10 +42,7 @@ class GeneratedImage:
     def of_file_id(cls, text: str) -> Self | None:
         """Return the image that an identifier names; None if it does not name one.
 
-        Parameters
-        ----------
-        text
-            An identifier in the form of `file_id`.
+        text: An identifier in the form of `file_id`.
         """
         found = _FILE_ID.fullmatch(text)
         return found and cls(found[1], found[2], int(found[3]), int(found[4]), found[5])
@@ -74,10 +63,7 @@ def image_count(body: Mapping[str, Any]) -> int:
 def image_tokens(size: object) -> int:
     """Return the output tokens that an image counts as.
 
-    Parameters
-    ----------
-    size
-        Its size, such as ``1024x768``; None for the default.
+    size: Its size, such as ``1024x768``; None for the default.
     """
     width, height = read_size(size) or (DEFAULT_IMAGE_SIDE, DEFAULT_IMAGE_SIDE)
     return -(-width // PIXEL_SIDE_PER_TOKEN) * -(-height // PIXEL_SIDE_PER_TOKEN)

@@ -11,29 +11,20 @@ from inference_contracts.json_record import JsonRecord
 
 @dataclass(frozen=True, slots=True)
 class JobDescription(JsonRecord):
-    """A job, as its workers see it.
-
-    Parameters
-    ----------
-    model
-        Name under which the endpoint serves the model.
-    endpoint
-        API path of every line, such as ``/v1/chat/completions``.
-    deadline
-        Seconds since 1970.
-    data_prefixes
-        Prefixes in S3, ``s3://bucket/prefix/``, from which images may be read.
-    attempt
-        Number of the attempt that this deadline belongs to.
-    """
+    """A job, as its workers see it."""
 
     job: str
     team: str
     model: str
+    """Name under which the endpoint serves the model."""
     endpoint: str
+    """API path of every line, such as ``/v1/chat/completions``."""
     deadline: float
+    """Seconds since 1970."""
     data_prefixes: tuple[str, ...] = ()
+    """Prefixes in S3, ``s3://bucket/prefix/``, from which images may be read."""
     attempt: int = 1
+    """Number of the attempt that this deadline belongs to."""
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:

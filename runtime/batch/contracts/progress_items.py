@@ -45,22 +45,16 @@ Item = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class JobSize:
-    """Size and prices of a job, known once it is planned.
-
-    Parameters
-    ----------
-    total
-        Requests, including invalid ones.
-    invalid
-        Invalid requests.
-    usd_per_million_input_tokens, usd_per_million_output_tokens
-        Price of a million tokens, in dollars.
-    """
+    """Size and prices of a job, known once it is planned."""
 
     total: int = 0
+    """Requests, including invalid ones."""
     invalid: int = 0
+    """Invalid requests."""
     usd_per_million_input_tokens: float = 0.0
     usd_per_million_output_tokens: float = 0.0
+    """`usd_per_million_input_tokens`, `usd_per_million_output_tokens`: Price of a million tokens, in
+    dollars."""
 
     def item(self, job: str, *, now: float) -> dict[str, Any]:
         return {
@@ -81,25 +75,18 @@ class JobSize:
 
 @dataclass(frozen=True, slots=True)
 class ShardProgress:
-    """Progress of a shard: the counts of its committed lines.
-
-    Parameters
-    ----------
-    attempt
-        Attempt at the job.
-    completed, failed
-        Lines with an answer, and lines that ended with an error.
-    expired
-        Failed lines that expired at the attempt's deadline. The next attempt runs them.
-    usage
-        Tokens that the endpoint counted.
-    """
+    """Progress of a shard: the counts of its committed lines."""
 
     attempt: int
+    """Attempt at the job."""
     completed: int = 0
+    """Lines with an answer."""
     failed: int = 0
+    """Lines that ended with an error."""
     expired: int = 0
+    """Failed lines that expired at the attempt's deadline. The next attempt runs them."""
     usage: Usage = field(default_factory=Usage)
+    """Tokens that the endpoint counted."""
 
     @property
     def answered(self) -> int:
@@ -109,10 +96,7 @@ class ShardProgress:
     def write(self, job: str, shard: str, *, now: float) -> dict[str, Any]:
         """Return the options of the call that writes the item. The write replaces only an earlier item.
 
-        Parameters
-        ----------
-        job, shard
-            The job's identifier and the shard's name.
+        job, shard: The job's identifier and the shard's name.
         """
         values = {**asdict(self), **asdict(self.usage), "answered": self.answered}
         del values["usage"]
@@ -138,14 +122,8 @@ class ShardProgress:
 def turn_item(model: str, holder: str, *, now: float, until: float) -> dict[str, Any]:
     """Return the options of the call that takes the turn. It is refused while another process has it.
 
-    Parameters
-    ----------
-    model
-        Name of the model.
-    holder
-        Identifier of the process.
-    now, until
-        The time, and when the turn ends, in seconds since 1970.
+    holder: Identifier of the process.
+    now, until: The time, and when the turn ends, in seconds since 1970.
     """
     numbers = _numbers({"until": until, EXPIRY_ATTRIBUTE: int(until) + _KEPT_SECONDS})
     return {

@@ -9,21 +9,14 @@ from inference_contracts.json_record import JsonRecord
 
 @dataclass(frozen=True, slots=True)
 class Published(JsonRecord):
-    """Counts of the published answers of a part, or of all parts of a job.
-
-    Parameters
-    ----------
-    written
-        Answers that are in the store.
-    superseded
-        Answers that lost against those of a later job, or that the store already had.
-    unfit
-        Answers that cannot be a signal: without text, or with a custom_id that is too long for a key.
-    """
+    """Counts of the published answers of a part, or of all parts of a job."""
 
     written: int = 0
+    """Answers that are in the store."""
     superseded: int = 0
+    """Answers that lost against those of a later job, or that the store already had."""
     unfit: int = 0
+    """Answers that cannot be a signal: without text, or with a custom_id that is too long for a key."""
 
     def __add__(self, other: Published) -> Published:
         return Published(

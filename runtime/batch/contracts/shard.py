@@ -12,28 +12,19 @@ from inference_contracts.json_record import JsonRecord
 
 @dataclass(frozen=True, slots=True)
 class ShardLine(JsonRecord):
-    """A request of a shard: one line of its file.
-
-    Parameters
-    ----------
-    ordinal
-        Position within the shard, from 0. Commits identify the line by it.
-    line
-        Line of its segment of the input, from 1. The plan knows the first line of each segment.
-    custom_id
-        The team's name for the request, unique within the job.
-    body
-        The request's body. That of a row was rendered from the job's template when the input was checked.
-    images
-        Addresses in S3 of images that go before the prompt. The worker inserts them.
-    """
+    """A request of a shard: one line of its file."""
 
     ordinal: int
+    """Position within the shard, from 0. Commits identify the line by it."""
     line: int
+    """Line of its segment of the input, from 1. The plan knows the first line of each segment."""
     custom_id: str
+    """The team's name for the request, unique within the job."""
     tokens: int
     body: Mapping[str, Any]
+    """The request's body. That of a row was rendered from the job's template when the input was checked."""
     images: tuple[str, ...] = ()
+    """Addresses in S3 of images that go before the prompt. The worker inserts them."""
 
     def to_json(self) -> str:
         """Return the line of the file, without its line end.
@@ -46,19 +37,13 @@ class ShardLine(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class ShardMessage:
-    """The body of a message that assigns a shard to a worker.
-
-    Parameters
-    ----------
-    job, shard
-        The job's identifier and the shard's name.
-    task_token
-        Step Functions token to report progress and the end.
-    """
+    """The body of a message that assigns a shard to a worker."""
 
     job: str
+    """The job's identifier."""
     shard: str
     task_token: str
+    """Step Functions token to report progress and the end."""
 
     def to_json(self) -> str:
         return json.dumps({"job": self.job, "shard": self.shard, "taskToken": self.task_token})
@@ -67,12 +52,7 @@ class ShardMessage:
     def from_json(cls, text: str) -> ShardMessage:
         """Read the body of a message.
 
-        Raises
-        ------
-        ValueError
-            If it is not JSON.
-        KeyError
-            If a field is missing.
+        Raises ValueError if it is not JSON. Raises KeyError if a field is missing.
         """
         body = json.loads(text)
         return cls(job=body["job"], shard=body["shard"], task_token=body["taskToken"])
@@ -80,17 +60,14 @@ class ShardMessage:
 
 @dataclass(frozen=True, slots=True)
 class Usage(JsonRecord):
-    """Tokens that the endpoint counted.
-
-    Parameters
-    ----------
-    input_tokens, cached_tokens, output_tokens
-        Prompt tokens, prompt tokens found in the KV cache, and output tokens.
-    """
+    """Tokens that the endpoint counted."""
 
     input_tokens: int = 0
+    """Prompt tokens."""
     cached_tokens: int = 0
+    """Prompt tokens found in the KV cache."""
     output_tokens: int = 0
+    """Output tokens."""
 
     @classmethod
     def of_answer(cls, body: Mapping[str, Any]) -> Usage:
@@ -118,33 +95,24 @@ class ShardDone(JsonRecord):
     """Result of a shard.
 
     `done.json` holds that of one turn; the output of the shard's task holds that of all turns.
-
-    Parameters
-    ----------
-    completed, failed
-        Lines with an answer, and lines that ended with an error.
-    attempts
-        Number of requests sent, including retries.
-    usage
-        Tokens that the endpoint counted over all answers in the output.
-    expired
-        Failed lines that expired at the deadline.
     """
 
     shard: str
     completed: int
+    """Lines with an answer."""
     failed: int
+    """Lines that ended with an error."""
     attempts: int
+    """Number of requests sent, including retries."""
     usage: Usage = field(default_factory=Usage)
+    """Tokens that the endpoint counted over all answers in the output."""
     expired: int = 0
+    """Failed lines that expired at the deadline."""
 
     def followed_by(self, turn: ShardDone) -> ShardDone:
         """Add a further turn, which ran the expired lines, to the result of the shard.
 
-        Parameters
-        ----------
-        turn
-            Result of the further turn.
+        turn: Result of the further turn.
         """
         return ShardDone(
             self.shard,

@@ -32,21 +32,14 @@ _KEPT_SECONDS: Final = 40 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Deletion(JsonRecord):
-    """Objects of the batch bucket to delete.
-
-    Parameters
-    ----------
-    id
-        Identifier of the file or the job.
-    due
-        When, in seconds since 1970.
-    prefixes
-        Prefixes of the objects. An object's key is a prefix too.
-    """
+    """Objects of the batch bucket to delete."""
 
     id: str
+    """Identifier of the file or the job."""
     due: int
+    """When, in seconds since 1970."""
     prefixes: tuple[str, ...]
+    """Prefixes of the objects. An object's key is a prefix too."""
 
 
 class DeletionTable:

@@ -19,25 +19,17 @@ _RUNNING: Final = {"RUNNING", "PENDING_REDRIVE"}
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution as DescribeExecution shows it.
-
-    Parameters
-    ----------
-    status
-        Such as ``RUNNING`` or ``ABORTED``.
-    input
-        JSON document.
-    ended_at
-        Seconds since 1970; 0 while it runs.
-    error, cause
-        Reason for its end.
-    """
+    """An execution as DescribeExecution shows it."""
 
     status: str
+    """Such as ``RUNNING`` or ``ABORTED``."""
     input: str
+    """JSON document."""
     ended_at: float
+    """Seconds since 1970; 0 while it runs."""
     error: str
     cause: str
+    """`error`, `cause`: Reason for its end."""
 
     @property
     def is_running(self) -> bool:
@@ -70,10 +62,7 @@ class Executions:
     def stop(self, job: Job, *, cause: str) -> bool:
         """Stop the current attempt at a job if it is running, and return whether it ever started.
 
-        Parameters
-        ----------
-        cause
-            Reason, shown in Step Functions.
+        cause: Reason, shown in Step Functions.
         """
         try:
             self._client.stop_execution(executionArn=self.arn(job), error="Cancelled", cause=cause)

@@ -26,10 +26,7 @@ _SHOWN: Final = 80
 class InvalidError(Exception):
     """An invalid document.
 
-    Parameters
-    ----------
-    problems
-        All problems. If there are very many, only the first, because they must fit into a response.
+    problems: All problems. If there are very many, only the first, because they must fit into a response.
     """
 
     def __init__(self, problems: Collection[JobError]) -> None:
@@ -41,13 +38,7 @@ class InvalidError(Exception):
 
 
 def read_object(text: str | bytes) -> dict[str, Any]:
-    """Return a JSON object.
-
-    Raises
-    ------
-    InvalidError
-        If the text is not a JSON object.
-    """
+    """Return a JSON object. Raises InvalidError if the text is not a JSON object."""
     try:
         values = json.loads(text, parse_constant=_refuse_constant)
         # JSON can contain a lone surrogate. UTF-8 cannot.
@@ -62,10 +53,7 @@ def read_object(text: str | bytes) -> dict[str, Any]:
 class Fields:
     """The fields of an object. `finish` raises all problems found in them.
 
-    Parameters
-    ----------
-    prefix
-        Path of the object in the document, with a dot at its end; empty for the document itself.
+    prefix: Path of the object in the document, with a dot at its end; empty for the document itself.
     """
 
     def __init__(self, values: Mapping[str, Any], *, prefix: str = "") -> None:
@@ -77,12 +65,8 @@ class Fields:
     def wrong(self, name: str, message: str, *, code: str = "invalid_value") -> None:
         """Note that a field is invalid.
 
-        Parameters
-        ----------
-        message
-            The received value and the allowed values.
-        code
-            Stable error code for programs.
+        message: The received value and the allowed values.
+        code: Stable error code for programs.
         """
         path = f"{self._prefix}{name}"
         self.problems.append(JobError(code, f"{path}: {message}", param=path))
@@ -108,12 +92,8 @@ class Fields:
     ) -> re.Match[str] | None:
         """Return the match of a text with a pattern; None if it does not match.
 
-        Parameters
-        ----------
-        meaning
-            Description of the allowed values, for people.
-        default
-            Text to use if the field is missing; None if it is required.
+        meaning: Description of the allowed values, for people.
+        default: Text to use if the field is missing; None if it is required.
         """
         value = self.text(name, default=default)
         if not value:
@@ -128,12 +108,8 @@ class Fields:
     ) -> float:
         """Return a number. A text with a number counts as one, because metadata values are texts.
 
-        Parameters
-        ----------
-        default
-            Value to use if the field is missing; None if it is required.
-        whole
-            Whether it must be a whole number.
+        default: Value to use if the field is missing; None if it is required.
+        whole: Whether it must be a whole number.
         """
         value = self._get(name, required=default is None)
         fallback = least if default is None else default
@@ -161,10 +137,7 @@ class Fields:
     def texts(self, name: str, *, required: bool) -> tuple[str, ...]:
         """Return a list of texts.
 
-        Parameters
-        ----------
-        required
-            Whether the list must exist and not be empty.
+        required: Whether the list must exist and not be empty.
         """
         value = self._get(name, required=required)
         if value is None:
@@ -179,10 +152,7 @@ class Fields:
     def mapping(self, name: str, *, required: bool = False) -> dict[str, Any] | None:
         """Return an object; None if it is missing or invalid.
 
-        Parameters
-        ----------
-        required
-            Whether the field is required.
+        required: Whether the field is required.
         """
         value = self._get(name, required=required)
         if value is None or isinstance(value, dict):
@@ -205,13 +175,7 @@ class Fields:
         return {key: value for key, value in pairs.items() if isinstance(value, str)}
 
     def finish(self) -> None:
-        """Raise all problems, including unknown fields.
-
-        Raises
-        ------
-        InvalidError
-            If there are any.
-        """
+        """Raise all problems, including unknown fields. Raises InvalidError if there are any."""
         self.close()
         if self.problems:
             raise InvalidError(self.problems)

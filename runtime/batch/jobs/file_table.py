@@ -22,16 +22,11 @@ from inference_contracts.batch_names import (
 
 @dataclass(frozen=True, slots=True)
 class FilePage:
-    """One page of a team's list of files.
-
-    Parameters
-    ----------
-    has_more
-        Whether more pages follow.
-    """
+    """One page of a team's list of files."""
 
     files: tuple[FileRecord, ...]
     has_more: bool
+    """Whether more pages follow."""
 
 
 class FileTable:
@@ -42,22 +37,13 @@ class FileTable:
     def put(self, record: FileRecord) -> None:
         """Write the record of a file, unless it exists.
 
-        Parameters
-        ----------
-        record
-            The record. Its object already exists.
+        record: The record. Its object already exists.
         """
         self._plan_deletion(record)
         self._table.put_new(_item(record), now=record.created_at)
 
     def replace(self, record: FileRecord) -> None:
-        """Write the record of a file, and replace any earlier one.
-
-        Parameters
-        ----------
-        record
-            The record. Its object already exists.
-        """
+        """Write the record of a file, and replace any earlier one."""
         self._plan_deletion(record)
         self._table.put(_item(record))
 
@@ -88,21 +74,11 @@ class FileTable:
     ) -> FilePage:
         """Return one page of a team's files.
 
-        Parameters
-        ----------
-        after
-            Identifier of the file before the first one; None for the start of the list.
-        newest_first
-            Whether the list starts with the newest file.
-        purpose
-            Purpose of the files; None for all.
-        now
-            Seconds since 1970. Expired files are not shown.
-
-        Raises
-        ------
-        UnknownCursorError
-            If the team has no such file.
+        after: Identifier of the file before the first one; None for the start of the list.
+        newest_first: Whether the list starts with the newest file.
+        purpose: Purpose of the files; None for all.
+        now: Seconds since 1970. Expired files are not shown.
+        Raises UnknownCursorError if the team has no such file.
         """
         if after is not None and not identifiers.is_identifier(after, "file"):
             raise UnknownCursorError(after)
@@ -143,17 +119,9 @@ class UploadTable:
     ) -> UploadRecord:
         """Complete or cancel an upload and return it. Of two concurrent calls, one is refused.
 
-        Parameters
-        ----------
-        status
-            Final status.
-        file_id
-            The file made from the upload.
-
-        Raises
-        ------
-        StateConflictError
-            If the upload is no longer pending.
+        status: Final status.
+        file_id: The file made from the upload.
+        Raises StateConflictError if the upload is no longer pending.
         """
         changes: Mapping[str, Any] = {"status": status, "file_id": file_id}
         return UploadRecord.from_values(

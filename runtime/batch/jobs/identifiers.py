@@ -37,12 +37,8 @@ def result_file(job: str, name: Literal["output", "error"]) -> str:
 
     It is always the same, so the file is created once.
 
-    Parameters
-    ----------
-    job
-        The job's identifier. Nobody can guess it, so nobody can guess the result either.
-    name
-        Which of the two files.
+    job: The job's identifier. Nobody can guess it, so nobody can guess the result either.
+    name: Which of the two files.
     """
     return f"file-{digest(job, name)[:32]}"
 
@@ -50,9 +46,6 @@ def result_file(job: str, name: Literal["output", "error"]) -> str:
 def digest(*words: str) -> str:
     """Return a digest of several texts. Different lists of texts have different digests.
 
-    Parameters
-    ----------
-    words
-        The texts. Their boundaries are part of the digest.
+    words: The texts. Their boundaries are part of the digest.
     """
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()

@@ -14,26 +14,19 @@ from inference_contracts.batch_names import JOB_ATTRIBUTE, SHARD_ATTRIBUTE
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """Progress of a job.
-
-    Parameters
-    ----------
-    counts, usage, cost_usd
-        Counts of requests, tokens of the answered requests, and their cost in dollars.
-    """
+    """Progress of a job."""
 
     counts: RequestCounts
     usage: Usage
+    """Tokens of the answered requests."""
     cost_usd: float
+    """Their cost in dollars."""
 
 
 class ProgressTable:
     """The table of progress items (`batch.contracts.progress_items`).
 
-    Parameters
-    ----------
-    client
-        A boto3 client of DynamoDB.
+    client: A boto3 client of DynamoDB.
     """
 
     def __init__(self, client: Any, name: str) -> None:

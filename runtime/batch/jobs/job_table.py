@@ -25,24 +25,16 @@ _REMEMBERED_SECONDS: Final = 30 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Idempotency key of a submission.
-
-    Parameters
-    ----------
-    key
-        Key of the submission, unique within the team.
-    fingerprint
-        Digest of the submission. The same key with another digest is an error.
-    seconds
-        Lifetime of the key.
-    overwrites
-        Whether the key replaces an earlier submission with the same key, instead of returning its job.
-    """
+    """Idempotency key of a submission."""
 
     key: str
+    """Key of the submission, unique within the team."""
     fingerprint: str
+    """Digest of the submission. The same key with another digest is an error."""
     seconds: int = _REMEMBERED_SECONDS
+    """Lifetime of the key."""
     overwrites: bool = False
+    """Whether the key replaces an earlier submission with the same key, instead of returning its job."""
 
 
 class KeyReusedError(Exception):
@@ -51,16 +43,11 @@ class KeyReusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """One page of a team's list of jobs.
-
-    Parameters
-    ----------
-    has_more
-        Whether more pages follow.
-    """
+    """One page of a team's list of jobs."""
 
     jobs: tuple[Job, ...]
     has_more: bool
+    """Whether more pages follow."""
 
 
 class JobTable:
@@ -73,15 +60,8 @@ class JobTable:
         The key is written before the job, together with the job's future identifier. A caller that finds the
         key without a job creates it. So the next call completes an interrupted submission.
 
-        Parameters
-        ----------
-        once
-            Idempotency key; None if each submission is a new job.
-
-        Raises
-        ------
-        KeyReusedError
-            If the key was used before for another submission.
+        once: Idempotency key; None if each submission is a new job.
+        Raises KeyReusedError if the key was used before for another submission.
         """
         identifier = job.id if once is None else self._identifier(job, once)
         values = {**job.to_values(), "id": identifier}
@@ -134,15 +114,8 @@ class JobTable:
     def of_team(self, team: str, *, after: str | None, limit: int) -> JobPage:
         """Return one page of a team's jobs, newest first.
 
-        Parameters
-        ----------
-        after
-            Identifier of the job before the first one; None for the start of the list.
-
-        Raises
-        ------
-        UnknownCursorError
-            If the team has no such job.
+        after: Identifier of the job before the first one; None for the start of the list.
+        Raises UnknownCursorError if the team has no such job.
         """
         if after is not None and not identifiers.is_job(after):
             raise UnknownCursorError(after)
@@ -169,25 +142,14 @@ class JobTable:
     ) -> Job:
         """Move a job into a state and return it. Of two concurrent calls, one is refused.
 
-        Parameters
-        ----------
-        before
-            Allowed current states.
-        now
-            Seconds since 1970, recorded as the time of entering the state.
-        attempt
-            Attempt that the call belongs to, so that a replaced attempt changes nothing; None if any may.
-        changes
-            New plain values of other fields.
-        additions
-            Amounts added to sums in the same transaction.
-
-        Raises
-        ------
-        StateConflictError
-            If the job is in another state or another attempt.
-        ValueError
-            If no job may take this transition.
+        before: Allowed current states.
+        now: Seconds since 1970, recorded as the time of entering the state.
+        attempt: Attempt that the call belongs to, so that a replaced attempt changes nothing; None if any
+            may.
+        changes: New plain values of other fields.
+        additions: Amounts added to sums in the same transaction.
+        Raises StateConflictError if the job is in another state or another attempt. Raises ValueError if no
+            job may take this transition.
         """
         wrong = [state for state in before if not can_follow(state, after)]
         if wrong:
@@ -207,17 +169,9 @@ class JobTable:
     def note(self, job: Job, changes: Mapping[str, Any]) -> Job:
         """Change fields of a job without changing its state, such as its counts, and return the job.
 
-        Parameters
-        ----------
-        job
-            The job as the writer knows it.
-        changes
-            New plain values by field.
-
-        Raises
-        ------
-        StateConflictError
-            If the job is in another state or another attempt by now.
+        job: The job as the writer knows it.
+        changes: New plain values by field.
+        Raises StateConflictError if the job is in another state or another attempt by now.
         """
         values = self._table.change(
             job.id,
@@ -231,10 +185,7 @@ class JobTable:
 def plain(value: Any) -> Any:
     """Convert a part of a record to the plain values that `JobTable.move` and `note` take.
 
-    Parameters
-    ----------
-    value
-        A data class of `batch.jobs.job_record` or `batch.contracts`.
+    value: A data class of `batch.jobs.job_record` or `batch.contracts`.
     """
     return asdict(value)
 

@@ -39,46 +39,31 @@ _INPUT: Final = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})"
 
 @dataclass(frozen=True, slots=True)
 class JobManifest:
-    """A manifest, checked against its queue and team.
-
-    Parameters
-    ----------
-    inputs
-        Inputs, in order.
-    endpoint
-        API path of every line.
-    deadline_hours
-        Hours until the deadline.
-    budget_usd
-        Cost limit, in dollars.
-    skip_invalid
-        Whether valid lines run although others are invalid.
-    idempotency_key
-        Manifests with the same key are one job. If empty, the object itself is the key.
-    template
-        Rules to turn rows into requests; None if lines have bodies.
-    signal
-        Signal that the answers are also published to; None if they go only to files.
-    metadata
-        The team's own notes.
-    output_seconds
-        Lifetime of the job's files, in seconds; None for the longest that the platform allows.
-    accept_late
-        Whether the job runs although it is expected to miss its deadline.
-    """
+    """A manifest, checked against its queue and team."""
 
     inputs: tuple[Input, ...]
+    """Inputs, in order."""
     endpoint: str
+    """API path of every line."""
     priority: int
     deadline_hours: float
+    """Hours until the deadline."""
     budget_usd: float
+    """Cost limit, in dollars."""
     skip_invalid: bool = False
+    """Whether valid lines run although others are invalid."""
     idempotency_key: str = ""
+    """Manifests with the same key are one job. If empty, the object itself is the key."""
     template: RequestTemplate | None = None
+    """Rules to turn rows into requests; None if lines have bodies."""
     signal: DeclaredSignal | None = None
+    """Signal that the answers are also published to; None if they go only to files."""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    """The team's own notes."""
     output_seconds: int | None = None
+    """Lifetime of the job's files, in seconds; None for the longest that the platform allows."""
     accept_late: bool = False
+    """Whether the job runs although it is expected to miss its deadline."""
 
     @property
     def completion_window(self) -> str:
@@ -115,14 +100,9 @@ def requested_manifest(
 ) -> JobManifest:
     """Return the manifest of a request to the API, and note the problems of its options.
 
-    Parameters
-    ----------
-    options
-        The metadata of the request, which hold what OpenAI's API has no fields for.
-    signals
-        Signals that the team may write, by name.
-    hours
-        Hours until the deadline as requested. The queue's deadline may be earlier.
+    options: The metadata of the request, which hold what OpenAI's API has no fields for.
+    signals: Signals that the team may write, by name.
+    hours: Hours until the deadline as requested. The queue's deadline may be earlier.
     """
     most_usd = team.monthly_budget_usd
     return JobManifest(
@@ -144,17 +124,8 @@ def read_manifest(
 ) -> JobManifest:
     """Read and check a manifest.
 
-    Parameters
-    ----------
-    queue, team
-        Queue and team of the job.
-    signals
-        Signals that the team may write, by name.
-
-    Raises
-    ------
-    InvalidError
-        If the manifest is invalid. The error names all problems.
+    queue, team: Queue and team of the job.
+    Raises InvalidError if the manifest is invalid. The error names all problems.
     """
     fields = Fields(read_object(text))
     template, template_problems = _template(fields.mapping("template"))

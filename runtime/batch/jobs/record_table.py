@@ -53,34 +53,22 @@ _CONFLICT_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a list.
-
-    Parameters
-    ----------
-    records
-        Plain values of the records.
-    has_more
-        Whether more pages follow.
-    """
+    """One page of a list."""
 
     records: tuple[dict[str, Any], ...]
+    """Plain values of the records."""
     has_more: bool
+    """Whether more pages follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """Amounts to add to an item of sums.
-
-    Parameters
-    ----------
-    identifier
-        Partition key. The first addition creates the item.
-    figures
-        Amounts by the name of the sum.
-    """
+    """Amounts to add to an item of sums."""
 
     identifier: str
+    """Partition key. The first addition creates the item."""
     figures: Mapping[str, float]
+    """Amounts by the name of the sum."""
 
 
 class UnknownCursorError(Exception):
@@ -90,10 +78,7 @@ class UnknownCursorError(Exception):
 class StateConflictError(Exception):
     """A record is not in the state that the writer expected.
 
-    Parameters
-    ----------
-    found
-        The record's plain values; None if it does not exist.
+    found: The record's plain values; None if it does not exist.
     """
 
     def __init__(self, found: Mapping[str, Any] | None) -> None:
@@ -118,10 +103,7 @@ class Table:
     def put_new(self, item: Mapping[str, Any], *, now: int) -> bool:
         """Write an item unless an unexpired one exists, and return whether it was written.
 
-        Parameters
-        ----------
-        now
-            Seconds since 1970. DynamoDB deletes expired items only some time later.
+        now: Seconds since 1970. DynamoDB deletes expired items only some time later.
         """
         free = Attr(ID_ATTRIBUTE).not_exists() | Attr(EXPIRY_ATTRIBUTE).lt(now)
         try:
@@ -151,21 +133,11 @@ class Table:
     ) -> dict[str, Any]:
         """Change fields of a record if other fields have the expected values, and return its plain values.
 
-        Parameters
-        ----------
-        changes
-            New values by field. A dot separates the keys of nested maps.
-        expected
-            Allowed current values by field.
-        open_state
-            New key in the index by state; None to remove the record from that index.
-        additions
-            Amounts added to sums in the same transaction.
-
-        Raises
-        ------
-        StateConflictError
-            If a field has another value.
+        changes: New values by field. A dot separates the keys of nested maps.
+        expected: Allowed current values by field.
+        open_state: New key in the index by state; None to remove the record from that index.
+        additions: Amounts added to sums in the same transaction.
+        Raises StateConflictError if a field has another value.
         """
         expression = _Expression()
         sets = [f"{expression.field(path)} = {expression.value(value)}" for path, value in changes.items()]
@@ -234,19 +206,10 @@ class Table:
     ) -> Page:
         """Return one page of a team's list.
 
-        Parameters
-        ----------
-        after
-            Identifier of the entry before the first one; None for the start of the list.
-        newest_first
-            Whether the list starts with the newest entry.
-        keep
-            Returns whether a record belongs to the result.
-
-        Raises
-        ------
-        UnknownCursorError
-            If the list has no such entry.
+        after: Identifier of the entry before the first one; None for the start of the list.
+        newest_first: Whether the list starts with the newest entry.
+        keep: Returns whether a record belongs to the result.
+        Raises UnknownCursorError if the list has no such entry.
         """
         start: dict[str, Any] = {}
         if after is not None:
@@ -277,10 +240,7 @@ class Table:
     def in_state(self, state: str, *, before: str | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over the records in a state that is not final, oldest first.
 
-        Parameters
-        ----------
-        before
-            Value of the sort key at which to stop; None for all records.
+        before: Value of the sort key at which to stop; None for all records.
         """
         start: dict[str, Any] = {}
         condition = Key(STATE_INDEX_KEY).eq(state)

@@ -47,13 +47,7 @@ class RecordTables:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlatform:
-    """Clients and tables of the functions.
-
-    Parameters
-    ----------
-    progress
-        Progress of jobs.
-    """
+    """Clients and tables of the functions."""
 
     configuration: Configuration
     table: Table
@@ -61,6 +55,7 @@ class BatchPlatform:
     files: FileTable
     uploads: UploadTable
     progress: ProgressTable
+    """Progress of jobs."""
     storage: Storage
     executions: Executions
 
@@ -68,14 +63,8 @@ class BatchPlatform:
 def read_configuration(environment: Mapping[str, str]) -> Configuration:
     """Read queues and teams.
 
-    Raises
-    ------
-    BatchSettingsError
-        If the variable is missing.
-    OSError
-        If the file cannot be read.
-    ConfigurationError
-        If the document is invalid.
+    Raises BatchSettingsError if the variable is missing. Raises OSError if the file cannot be read. Raises
+    ConfigurationError if the document is invalid.
     """
     require(environment, batch_environment.CONFIGURATION)
     return Configuration.from_json((_CODE / environment[batch_environment.CONFIGURATION]).read_bytes())
@@ -84,10 +73,7 @@ def read_configuration(environment: Mapping[str, str]) -> Configuration:
 def read_records(environment: Mapping[str, str]) -> RecordTables:
     """Return the tables of records, for functions that do not start or stop jobs.
 
-    Raises
-    ------
-    BatchSettingsError
-        If the variable is missing.
+    Raises BatchSettingsError if the variable is missing.
     """
     require(environment, batch_environment.TABLE)
     resource: Any = boto3.resource("dynamodb", config=_RETRIES)
@@ -104,12 +90,8 @@ def read_progress(environment: Mapping[str, str]) -> ProgressTable:
 def read_platform(environment: Mapping[str, str]) -> BatchPlatform:
     """Return all clients and tables of the functions for the API and for submission.
 
-    Raises
-    ------
-    BatchSettingsError
-        If variables are missing.
-    ConfigurationError
-        If the configuration is invalid.
+    Raises BatchSettingsError if variables are missing. Raises ConfigurationError if the configuration is
+    invalid.
     """
     require(
         environment,

@@ -17,14 +17,9 @@ def read_signal(
 ) -> DeclaredSignal | None:
     """Return the signal of a job; None if it names none, or an invalid one, which is noted.
 
-    Parameters
-    ----------
-    fields
-        Fields of the submission. The field ``signal`` names the signal.
-    signals
-        Signals that the job's team may write, by name.
-    endpoint
-        API path of every line of the job.
+    fields: Fields of the submission. The field ``signal`` names the signal.
+    signals: Signals that the job's team may write, by name.
+    endpoint: API path of every line of the job.
     """
     name = fields.text("signal", default="")
     if not name:

@@ -18,40 +18,29 @@ from batch.jobs.record_table import Additions, Table
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Totals of jobs.
-
-    Parameters
-    ----------
-    jobs
-        Jobs that ended. A redriven job counts once.
-    requests, failed
-        Requests with an answer, and requests that ended with an error.
-    input_tokens, cached_tokens, output_tokens
-        Tokens that the endpoint counted.
-    """
+    """Totals of jobs."""
 
     jobs: int = 0
+    """Jobs that ended. A redriven job counts once."""
     requests: int = 0
+    """Requests with an answer."""
     failed: int = 0
+    """Requests that ended with an error."""
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    """`input_tokens`, `cached_tokens`, `output_tokens`: Tokens that the endpoint counted."""
     usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Totals of the jobs of one model and queue.
-
-    Parameters
-    ----------
-    figures
-        What they came to.
-    """
+    """Totals of the jobs of one model and queue."""
 
     model: str
     queue: str
     figures: Figures
+    """What they came to."""
 
 
 def month_of(now: float) -> str:
@@ -62,12 +51,8 @@ def month_of(now: float) -> str:
 def added(job: Job, counts: RequestCounts, usage: Usage, usd: float) -> Figures:
     """Return the difference between a job's totals at its end and at the end of the earlier attempt.
 
-    Parameters
-    ----------
-    job
-        The job before its end.
-    counts, usage, usd
-        Totals over all attempts.
+    job: The job before its end.
+    counts, usage, usd: Totals over all attempts.
     """
     return Figures(
         jobs=int(job.attempt == 1),
@@ -93,10 +78,7 @@ class SpendingTable:
     def of(self, team: str, month: str) -> tuple[Spending, ...]:
         """Return the totals of a team's jobs in a month, sorted by model and queue.
 
-        Parameters
-        ----------
-        month
-            Such as ``2026-11``.
+        month: Such as ``2026-11``.
         """
         known = {field.name for field in fields(Figures)}
         found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
@@ -112,10 +94,7 @@ class SpendingTable:
     def usd(self, team: str, month: str) -> float:
         """Return the cost of a team's jobs in a month, in dollars.
 
-        Parameters
-        ----------
-        month
-            Such as ``2026-11``.
+        month: Such as ``2026-11``.
         """
         return sum(each.figures.usd for each in self.of(team, month))
 

@@ -24,10 +24,7 @@ class WrongContentError(Exception):
 class Storage:
     """The batch bucket.
 
-    Parameters
-    ----------
-    client
-        A boto3 client of S3.
+    client: A boto3 client of S3.
     """
 
     def __init__(self, client: Any, bucket: str) -> None:
@@ -40,10 +37,7 @@ class Storage:
     def read_version(self, bucket: str, key: str, *, etag: str, version: str | None) -> bytes | None:
         """Return the content of one version of an object; None if the object has changed or is gone.
 
-        Parameters
-        ----------
-        etag, version
-            ETag and version. A bucket without versioning has no version.
+        etag, version: ETag and version. A bucket without versioning has no version.
         """
         which = {"VersionId": version} if version else {}
         return self._content(Bucket=bucket, Key=key, IfMatch=f'"{etag}"', **which)
@@ -51,10 +45,7 @@ class Storage:
     def read_beginning(self, bucket: str, key: str, most_bytes: int) -> bytes:
         """Return the first bytes of an object that is not empty; None if it is gone.
 
-        Parameters
-        ----------
-        most_bytes
-            How many, at most.
+        most_bytes: How many, at most.
         """
         return self._content(Bucket=bucket, Key=key, Range=f"bytes=0-{most_bytes - 1}") or b""
 
@@ -69,19 +60,10 @@ class Storage:
         The bytes pass through this process, because S3 itself joins no parts below 5 MiB
         (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
 
-        Parameters
-        ----------
-        keys
-            Keys of the objects, in order.
-        destination
-            Key of the joined object.
-        md5
-            Digest of all bytes in hex; None if none was announced.
-
-        Raises
-        ------
-        WrongContentError
-            If the digest differs.
+        keys: Keys of the objects, in order.
+        destination: Key of the joined object.
+        md5: Digest of all bytes in hex; None if none was announced.
+        Raises WrongContentError if the digest differs.
         """
         contents = (self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read() for key in keys)
         self._client.upload_fileobj(
@@ -95,10 +77,7 @@ class Storage:
     def delete(self, keys: Iterable[str], *, bucket: str | None = None) -> None:
         """Delete objects. Missing ones are ignored.
 
-        Parameters
-        ----------
-        bucket
-            Bucket of the objects; the batch bucket by default.
+        bucket: Bucket of the objects; the batch bucket by default.
         """
         left = list(keys)
         while left:

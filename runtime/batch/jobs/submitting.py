@@ -22,32 +22,21 @@ from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """A submission of a job.
-
-    Parameters
-    ----------
-    manifest
-        Description of the job.
-    queue, team
-        Queue and team of the job.
-    source, principal
-        Way of submission, and ARN of the sender; empty if the sender is unknown.
-    once
-        Idempotency key; None if each submission is a new job.
-    completion_window
-        Hours until the deadline, as text, as they were requested.
-    input_file_id
-        File that the job reads, if it was submitted as a file.
-    """
+    """A submission of a job."""
 
     manifest: JobManifest
+    """Description of the job."""
     queue: Queue
     team: BatchTeam
     source: Source
     principal: str
+    """`source`, `principal`: Way of submission, and ARN of the sender; empty if the sender is unknown."""
     once: Once | None
+    """Idempotency key; None if each submission is a new job."""
     completion_window: str
+    """Hours until the deadline, as text, as they were requested."""
     input_file_id: str = ""
+    """File that the job reads, if it was submitted as a file."""
 
 
 class Submitter:
@@ -59,10 +48,7 @@ class Submitter:
     def submit(self, submission: SubmittedJob) -> Job:
         """Create a job and start it, or complete an interrupted call. Return the job in its current state.
 
-        Raises
-        ------
-        KeyReusedError
-            If the idempotency key was used before for another submission.
+        Raises KeyReusedError if the idempotency key was used before for another submission.
         """
         job = self._jobs.create(_job(submission, now=int(time.time())), submission.once)
         if job.state == "validating":
@@ -72,10 +58,7 @@ class Submitter:
     def refuse(self, submission: SubmittedJob, problems: tuple[JobError, ...]) -> Job:
         """Create the record of a job that will never run, so that its team can read the reason.
 
-        Parameters
-        ----------
-        submission
-            The submission. Its manifest contains the fields that could be read.
+        submission: The submission. Its manifest contains the fields that could be read.
         """
         now = int(time.time())
         values = _job(submission, now=now).to_values()

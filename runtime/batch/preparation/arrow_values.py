@@ -51,24 +51,16 @@ class UnfitValueError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableValue:
-    """Placeholder for a value that cannot be read.
-
-    Parameters
-    ----------
-    reason
-        Problem of the value.
-    """
+    """Placeholder for a value that cannot be read."""
 
     reason: str
+    """Problem of the value."""
 
 
 def read_values(reader: Reader, array: Any) -> list[Any]:
     """Return the values of a column, with an `UnreadableValue` for each that cannot be read.
 
-    Parameters
-    ----------
-    reader
-        Result of `reader_of` for the column's type.
+    reader: Result of `reader_of` for the column's type.
     """
     try:
         return reader(array)
@@ -88,17 +80,9 @@ def _value(reader: Reader, array: Any) -> Any:
 def reader_of(kind: Any, name: str, *, levels: int = _MOST_LEVELS) -> Reader:
     """Return the function that converts arrays of a type.
 
-    Parameters
-    ----------
-    name
-        Name of the column, for the message.
-    levels
-        Levels of nesting that are still allowed.
-
-    Raises
-    ------
-    UnsupportedTypeError
-        If JSON has no counterpart for the type.
+    name: Name of the column, for the message.
+    levels: Levels of nesting that are still allowed.
+    Raises UnsupportedTypeError if JSON has no counterpart for the type.
     """
     if not levels:
         raise UnsupportedTypeError(f"column {name}: is nested more than {_MOST_LEVELS} deep")

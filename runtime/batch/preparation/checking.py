@@ -40,20 +40,14 @@ _MOST_INVALID = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A line that is not empty.
-
-    Parameters
-    ----------
-    number
-        Line of the segment, from 1.
-    code
-        Stable code of the problem; empty if the line is valid.
-    """
+    """A line that is not empty."""
 
     number: int
+    """Line of the segment, from 1."""
     size: int
     line: CheckedLine | BadLine
     code: str = "invalid_line"
+    """Stable code of the problem; empty if the line is valid."""
 
 
 def check_segment(
@@ -61,19 +55,10 @@ def check_segment(
 ) -> SegmentReport:
     """Check a segment, and write its shards and error rows. A repeated call writes the same.
 
-    Parameters
-    ----------
-    segment
-        Segment of the input.
-    objects
-        Objects to read and write.
-    limits
-        Limits of the model's requests; None if its engine has none.
-
-    Raises
-    ------
-    AwsBusyError
-        If S3 cannot answer now.
+    segment: Segment of the input.
+    objects: Objects to read and write.
+    limits: Limits of the model's requests; None if its engine has none.
+    Raises AwsBusyError if S3 cannot answer now.
     """
     keys = JobKeys(request.job)
     check = _Check(request, segment, objects, limits)
@@ -89,14 +74,8 @@ def check_segment(
 class _Check:
     """The check of one segment.
 
-    Parameters
-    ----------
-    request, segment
-        The job, and the segment of its input.
-    objects
-        Objects to read and write.
-    limits
-        Limits of the model's requests.
+    request, segment: The job, and the segment of its input.
+    limits: Limits of the model's requests.
     """
 
     def __init__(

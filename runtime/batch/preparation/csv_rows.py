@@ -17,17 +17,9 @@ _FIELDS_OF_A_LINE = 4
 def rows(chunks: Iterable[bytes], *, limit: int) -> Iterator[InputRow]:
     """Iterate over the rows of a UTF-8 file.
 
-    Parameters
-    ----------
-    chunks
-        The file's bytes, in pieces of any size.
-    limit
-        Most characters of a field. A longer field ends the reading, because its end is unknown.
-
-    Raises
-    ------
-    UnreadableInputError
-        If the rest of the file cannot be read.
+    chunks: The file's bytes, in pieces of any size.
+    limit: Most characters of a field. A longer field ends the reading, because its end is unknown.
+    Raises UnreadableInputError if the rest of the file cannot be read.
     """
     before = csv.field_size_limit(limit)
     reader = csv.reader(_text_lines(chunks, limit=_FIELDS_OF_A_LINE * limit), strict=True)

@@ -20,29 +20,20 @@ _RECORDS_A_PIECE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A repeated custom_id.
-
-    Parameters
-    ----------
-    segment, line
-        Place of the repetition: number of the segment, and line from 1.
-    first_segment, first_line
-        Place of the first use.
-    """
+    """A repeated custom_id."""
 
     segment: int
     line: int
+    """`segment`, `line`: Place of the repetition: number of the segment, and line from 1."""
     first_segment: int
     first_line: int
+    """`first_segment`, `first_line`: Place of the first use."""
 
 
 def digests(ids: Iterable[tuple[str, int]]) -> bytes:
     """Return the sorted digests of the custom_ids of a run.
 
-    Parameters
-    ----------
-    ids
-        Custom_ids, each with its line of the segment.
+    ids: Custom_ids, each with its line of the segment.
     """
     records = [
         _RECORD.pack(
@@ -57,10 +48,7 @@ def digests(ids: Iterable[tuple[str, int]]) -> bytes:
 def merged(runs: Sequence[bytes]) -> Iterator[bytes]:
     """Merge the runs of a segment, and iterate over the sorted digests in pieces.
 
-    Parameters
-    ----------
-    runs
-        Results of `digests` for each run.
+    runs: Results of `digests` for each run.
     """
     records = heapq.merge(*map(_split, runs))
     while piece := b"".join(itertools.islice(records, _RECORDS_A_PIECE)):
@@ -74,10 +62,7 @@ def _split(run: bytes) -> Iterator[bytes]:
 def repetitions(segments: Sequence[Iterable[bytes]]) -> Iterator[Repetition]:
     """Iterate over all repeated uses of custom_ids.
 
-    Parameters
-    ----------
-    segments
-        Results of `merged` by segment number, in pieces of any size.
+    segments: Results of `merged` by segment number, in pieces of any size.
     """
     streams = [_records(number, pieces) for number, pieces in enumerate(segments)]
     first: tuple[bytes, int, int] = (b"", 0, 0)

@@ -14,34 +14,23 @@ from inference_contracts.batch_limits import LENGTH_CLASS_ENDS, MAX_SHARD_LINES,
 
 @dataclass(frozen=True, slots=True)
 class NumberedLine:
-    """A valid line and its number.
-
-    Parameters
-    ----------
-    number
-        Line of the segment, from 1.
-    """
+    """A valid line and its number."""
 
     number: int
+    """Line of the segment, from 1."""
     line: CheckedLine
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Lines for one worker.
-
-    Parameters
-    ----------
-    name
-        Name within the job: segment, run, length class, and number.
-    input_tokens, output_tokens
-        Estimated tokens of all lines.
-    """
+    """Lines for one worker."""
 
     name: str
+    """Name within the job: segment, run, length class, and number."""
     lines: Sequence[ShardLine]
     input_tokens: int
     output_tokens: int
+    """`input_tokens`, `output_tokens`: Estimated tokens of all lines."""
 
     def to_jsonl(self) -> bytes:
         return b"".join(line.to_json().encode("utf-8", "surrogatepass") + b"\n" for line in self.lines)
@@ -50,10 +39,7 @@ class Shard:
 def cut_shards(segment: int, run: int, lines: Iterable[NumberedLine]) -> Iterator[Shard]:
     """Iterate over the shards of a run of lines.
 
-    Parameters
-    ----------
-    segment, run
-        Number of the segment, and number of the run within the segment.
+    segment, run: Number of the segment, and number of the run within the segment.
     """
     classes: dict[int, list[NumberedLine]] = defaultdict(list)
     for each in lines:

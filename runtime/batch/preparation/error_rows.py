@@ -11,14 +11,9 @@ _SHOWN_IN_A_REASON = 10
 def row(*, line: int, custom_id: str | None, code: str, reasons: Sequence[str]) -> bytes:
     """Return a row, with its line end.
 
-    Parameters
-    ----------
-    custom_id
-        The team's name for the line, if it has one.
-    code
-        Stable error code for programs.
-    reasons
-        All problems of the line.
+    custom_id: The team's name for the line, if it has one.
+    code: Stable error code for programs.
+    reasons: All problems of the line.
     """
     shown = [*reasons[:_SHOWN_IN_A_REASON]]
     if len(reasons) > len(shown):
@@ -31,12 +26,8 @@ def row(*, line: int, custom_id: str | None, code: str, reasons: Sequence[str]) 
 def moved(rows: Iterable[bytes], lines_before: int) -> Iterator[bytes]:
     """Renumber the rows of a segment to lines of the whole input.
 
-    Parameters
-    ----------
-    rows
-        Complete rows, as `row` returns them.
-    lines_before
-        Number of the input's lines before the segment.
+    rows: Complete rows, as `row` returns them.
+    lines_before: Number of the input's lines before the segment.
     """
     for each in rows:
         document = json.loads(each)

@@ -23,12 +23,8 @@ def text_tokens(text: str) -> int:
 def input_tokens(body: Mapping[str, Any], *, image_tokens: int) -> int:
     """Return the estimated input tokens of a request.
 
-    Parameters
-    ----------
-    body
-        The body of a chat completion, a completion or an embedding.
-    image_tokens
-        Tokens of an image.
+    body: The body of a chat completion, a completion or an embedding.
+    image_tokens: Tokens of an image.
     """
     tokens = _TOKENS_PER_MESSAGE * len(_messages(body)) + _given_tokens(body)
     for kind, value in parts(body):
@@ -58,10 +54,7 @@ def _listed(value: object) -> Sequence[Any]:
 def parts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Iterate over the texts and image addresses of a request, as ``(kind, value)``.
 
-    Parameters
-    ----------
-    body
-        The body of a chat completion, a completion or an embedding. Parts of any other form are skipped.
+    body: The body of a chat completion, a completion or an embedding. Parts of any other form are skipped.
     """
     for field in ("prompt", "input"):
         value = body.get(field)
@@ -96,10 +89,7 @@ def _part(part: object) -> Iterator[tuple[str, str]]:
 def output_tokens(body: Mapping[str, Any], *, default: int) -> int:
     """Return the most output tokens of a request.
 
-    Parameters
-    ----------
-    default
-        Tokens of an answer without a limit.
+    default: Tokens of an answer without a limit.
     """
     if "messages" not in body and "prompt" not in body:  # An embedding has no output tokens.
         return 0
@@ -115,9 +105,6 @@ def output_tokens(body: Mapping[str, Any], *, default: int) -> int:
 def image_request_tokens(body: Mapping[str, Any]) -> tuple[int, int]:
     """Return the tokens of the prompt of a request for images, and those that its images count as.
 
-    Parameters
-    ----------
-    body
-        The body of a request for images.
+    body: The body of a request for images.
     """
     return text_tokens(body["prompt"]), image_count(body) * image_tokens(body.get("size"))

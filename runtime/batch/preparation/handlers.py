@@ -47,10 +47,7 @@ def _request(job: str) -> JobRequest:
 def segment(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Cut a job's inputs into segments.
 
-    Returns
-    -------
-    dict
-        ``job``, the number of ``segments`` and the ``key`` of their list.
+    Returns: ``job``, the number of ``segments`` and the ``key`` of their list.
     """
     keys = JobKeys(event["job"])
     request = _request(keys.job)
@@ -81,15 +78,8 @@ def _parts(each: Input, reader: ParquetReader) -> tuple[str, Iterable[Span]]:
 def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Check one segment.
 
-    Parameters
-    ----------
-    event
-        ``{"job": …, "segment": {…}}``, with an entry of the list of segments.
-
-    Returns
-    -------
-    dict
-        ``lines`` and ``invalid`` of the segment.
+    event: ``{"job": …, "segment": {…}}``, with an entry of the list of segments.
+    Returns: ``lines`` and ``invalid`` of the segment.
     """
     request = _request(event["job"])
     limits = _configuration().request_limits(request.model)
@@ -101,15 +91,9 @@ def check(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def plan(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Plan a job after all segments are checked.
 
-    Parameters
-    ----------
-    event
-        ``{"job": …, "segments": …}``, with the number of segments.
-
-    Returns
-    -------
-    dict
-        ``job``, ``accepted``, the number of ``lines`` and ``shards``, and the ``key`` of the list of shards.
+    event: ``{"job": …, "segments": …}``, with the number of segments.
+    Returns: ``job``, ``accepted``, the number of ``lines`` and ``shards``, and the ``key`` of the list of
+        shards.
     """
     keys = JobKeys(event["job"])
     result = plan_job(_request(keys.job), int(event["segments"]), _objects())

@@ -41,10 +41,7 @@ _TEXTS: Final = ("bot_task", "negative_prompt", "safety_identifier", "system_pro
 def image_request_faults(body: Mapping[str, Any]) -> Iterator[str]:
     """Iterate over the problems of the parameters of a request for images.
 
-    Parameters
-    ----------
-    body
-        The body, or the parameters of a template.
+    body: The body, or the parameters of a template.
     """
     given = {name: value for name, value in body.items() if value is not None}
     for name, (least, most, whole) in _NUMBERS.items():

@@ -20,29 +20,19 @@ _BEGINNINGS: Final[Mapping[bytes, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """A row and its position.
-
-    Parameters
-    ----------
-    line
-        Last line of the row in a text file, or the number of the row; from 1.
-    content
-        Its values by field, or its problem.
-    """
+    """A row and its position."""
 
     line: int
+    """Last line of the row in a text file, or the number of the row; from 1."""
     content: Mapping[str, Any] | BadLine
+    """Its values by field, or its problem."""
 
 
 class UnreadableInputError(Exception):
     """An input, or the rest of it, cannot be read.
 
-    Parameters
-    ----------
-    reason
-        The received content, the allowed content, and the action to take.
-    line
-        First line or row that was not read, counted as in `InputRow`.
+    reason: The received content, the allowed content, and the action to take.
+    line: First line or row that was not read, counted as in `InputRow`.
     """
 
     def __init__(self, reason: str, *, line: int = 1) -> None:
@@ -53,15 +43,8 @@ class UnreadableInputError(Exception):
 def text_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Iterate over the pieces of a text file, unchanged.
 
-    Parameters
-    ----------
-    pieces
-        Pieces from the first byte of the file.
-
-    Raises
-    ------
-    UnreadableInputError
-        If the first bytes are those of another format.
+    pieces: Pieces from the first byte of the file.
+    Raises UnreadableInputError if the first bytes are those of another format.
     """
     is_first = True
     for piece in pieces:

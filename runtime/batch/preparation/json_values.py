@@ -21,15 +21,8 @@ _LONGEST_SHOWN: Final = 40
 def read_json(content: bytes) -> Any:
     """Return the value of a JSON text.
 
-    Parameters
-    ----------
-    content
-        The text, in UTF-8.
-
-    Raises
-    ------
-    ValueError
-        If it is not JSON, or other readers would refuse it.
+    content: The text, in UTF-8.
+    Raises ValueError if it is not JSON, or other readers would refuse it.
     """
     text = content.removeprefix(codecs.BOM_UTF8).decode()
     try:

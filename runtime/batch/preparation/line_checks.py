@@ -42,44 +42,30 @@ _STEPS = "num_inference_steps"
 
 @dataclass(frozen=True, slots=True)
 class CheckedLine:
-    """A valid line.
-
-    Parameters
-    ----------
-    custom_id
-        The team's name for the line.
-    input_tokens, output_tokens
-        Estimated tokens of the prompt, and most tokens of the answers.
-    beginning
-        Start of the prompt. Requests with the same start share KV cache.
-    body
-        The request's body.
-    images
-        Addresses in S3 of images that the worker puts before the prompt.
-    """
+    """A valid line."""
 
     custom_id: str
+    """The team's name for the line."""
     input_tokens: int
+    """Estimated tokens of the prompt."""
     output_tokens: int
+    """Most tokens of the answers."""
     beginning: str
+    """Start of the prompt. Requests with the same start share KV cache."""
     body: Mapping[str, Any]
+    """The request's body."""
     images: tuple[str, ...] = ()
+    """Addresses in S3 of images that the worker puts before the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """An invalid line.
-
-    Parameters
-    ----------
-    custom_id
-        The team's name for the line, if it has one.
-    reasons
-        Problems, each with the allowed values.
-    """
+    """An invalid line."""
 
     custom_id: str | None
+    """The team's name for the line, if it has one."""
     reasons: tuple[str, ...]
+    """Problems, each with the allowed values."""
 
 
 def check_request(
@@ -87,10 +73,7 @@ def check_request(
 ) -> CheckedLine | BadLine:
     """Check a line with a request.
 
-    Parameters
-    ----------
-    limits
-        Limits of the model's requests; None if its engine has none.
+    limits: Limits of the model's requests; None if its engine has none.
     """
     line = read_object(content, f"with {', '.join(sorted(_KEYS))}")
     if isinstance(line, BadLine):
@@ -106,10 +89,7 @@ def check_request(
 def read_object(content: bytes, of: str) -> dict[str, Any] | BadLine:
     """Read a line that contains a JSON object.
 
-    Parameters
-    ----------
-    of
-        Description of the object's expected fields, for the message.
+    of: Description of the object's expected fields, for the message.
     """
     try:
         value = read_json(content)
@@ -125,12 +105,8 @@ def checked(
 ) -> CheckedLine | BadLine:
     """Return a line of valid form, unless it has more tokens than the model accepts.
 
-    Parameters
-    ----------
-    custom_id
-        The team's name for the line.
-    images
-        Addresses of images that the body does not contain.
+    custom_id: The team's name for the line.
+    images: Addresses of images that the body does not contain.
     """
     if request.endpoint == IMAGES_PATH:
         asked, answered = image_request_tokens(body)
@@ -191,12 +167,8 @@ def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
 def parameter_faults(body: Mapping[str, Any], endpoint: str) -> Iterator[str]:
     """Iterate over unknown fields, and over the problems of the parameters that decide the price.
 
-    Parameters
-    ----------
-    body
-        The body, or the parameters of a template.
-    endpoint
-        API path of the request.
+    body: The body, or the parameters of a template.
+    endpoint: API path of the request.
     """
     allowed = BODY_FIELDS[endpoint]
     for field in sorted(set(body) - allowed):

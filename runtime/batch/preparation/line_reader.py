@@ -8,34 +8,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of an object.
-
-    Parameters
-    ----------
-    offset
-        Number of the object's bytes before the line.
-    size
-        Size in bytes, without the line end.
-    content
-        The line's bytes; None if the line exceeded the limit.
-    """
+    """A line of an object."""
 
     offset: int
+    """Number of the object's bytes before the line."""
     size: int
+    """Size in bytes, without the line end."""
     content: bytes | None
+    """The line's bytes; None if the line exceeded the limit."""
 
 
 def read_lines(chunks: Iterable[bytes], *, first_offset: int, limit: int) -> Iterator[Line]:
     """Iterate over the lines of a stream. The last line needs no line end.
 
-    Parameters
-    ----------
-    chunks
-        The stream's bytes, in pieces of any size.
-    first_offset
-        Number of the object's bytes before the stream.
-    limit
-        Largest line, in bytes. The content of a longer one is dropped, only its size is counted.
+    chunks: The stream's bytes, in pieces of any size.
+    first_offset: Number of the object's bytes before the stream.
+    limit: Largest line, in bytes. The content of a longer one is dropped, only its size is counted.
     """
     offset, size = first_offset, 0
     kept: list[bytes] = []
@@ -61,15 +49,10 @@ def lines_that_begin_within(chunks: Iterable[bytes], *, start: int, end: int, li
 
     Adjacent ranges return every line exactly once, wherever they cut.
 
-    Parameters
-    ----------
-    chunks
-        The object's bytes from ``max(start - 1, 0)`` on. The byte before the range tells whether a line
+    chunks: The object's bytes from ``max(start - 1, 0)`` on. The byte before the range tells whether a line
         starts at the range.
-    start, end
-        The range in bytes; the end is excluded.
-    limit
-        Largest line, in bytes.
+    start, end: The range in bytes; the end is excluded.
+    limit: Largest line, in bytes.
     """
     first = max(start - 1, 0)
     pieces = _until_line_end(chunks, end - first, begins_line=start == 0)

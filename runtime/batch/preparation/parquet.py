@@ -55,15 +55,8 @@ class ParquetReader:
     def row_groups(self, read: Read, size: int) -> list[tuple[int, int]]:
         """Return rows and uncompressed bytes of each row group of a file.
 
-        Parameters
-        ----------
-        read, size
-            Reads byte ranges of the file, and the size of the file in bytes.
-
-        Raises
-        ------
-        UnreadableInputError
-            If the file cannot be read.
+        read, size: Reads byte ranges of the file, and the size of the file in bytes.
+        Raises UnreadableInputError if the file cannot be read.
         """
         found: list[tuple[int, int]] = []
         try:
@@ -76,17 +69,9 @@ class ParquetReader:
     def rows(self, read: Read, size: int, row_groups: Span) -> Iterator[InputRow]:
         """Iterate over the rows of a range of row groups, numbered from 1.
 
-        Parameters
-        ----------
-        read, size
-            Reads byte ranges of the file, and the size of the file in bytes.
-        row_groups
-            First row group, and the one after the last.
-
-        Raises
-        ------
-        UnreadableInputError
-            If the rows, or the rest of them, cannot be read.
+        read, size: Reads byte ranges of the file, and the size of the file in bytes.
+        row_groups: First row group, and the one after the last.
+        Raises UnreadableInputError if the rows, or the rest of them, cannot be read.
         """
         line = 0
         try:

@@ -51,30 +51,19 @@ _LONGEST_WORDS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group.
-
-    Parameters
-    ----------
-    size
-        Bytes before compression.
-    """
+    """A row group."""
 
     rows: int
     size: int
+    """Bytes before compression."""
 
 
 class ParquetFile:
     """A file with readable rows.
 
-    Parameters
-    ----------
-    read
-        Returns a byte range of the file; the end is excluded.
-
-    Raises
-    ------
-    UnreadableInputError
-        If the file is not Parquet, or contains unsupported types. The error names all problems.
+    read: Returns a byte range of the file; the end is excluded.
+    Raises UnreadableInputError if the file is not Parquet, or contains unsupported types. The error names all
+        problems.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
@@ -102,10 +91,7 @@ class ParquetFile:
     def batches(self, row_group: int) -> Iterator[Any]:
         """Iterate over the rows of a row group, as Arrow batches of some MiB each.
 
-        Parameters
-        ----------
-        row_group
-            Index in the file, from 0.
+        row_group: Index in the file, from 0.
         """
         group = self.row_groups[row_group]
         rows = min(max(_BATCH_BYTES * group.rows // max(1, group.size), 1), _MOST_BATCH_ROWS)
@@ -200,10 +186,7 @@ def _codecs(metadata: Any) -> dict[tuple[str, str], None]:
 class RangedFile(io.RawIOBase):
     """A seekable, read-only file.
 
-    Parameters
-    ----------
-    read
-        Returns a byte range; the end is excluded.
+    read: Returns a byte range; the end is excluded.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
@@ -221,13 +204,7 @@ class RangedFile(io.RawIOBase):
         return self._place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the position of the next read.
-
-        Raises
-        ------
-        ValueError
-            If the position is before the first byte.
-        """
+        """Set the position of the next read. Raises ValueError if the position is before the first byte."""
         place = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence] + offset
         if place < 0:
             raise ValueError(f"got byte {place}; a file begins at 0")
@@ -252,15 +229,8 @@ FoundRow = tuple[dict[str, Any] | None, str | None, Sequence[str]]
 def batches(file: ParquetFile, row_groups: Sequence[int]) -> Iterator[list[FoundRow]]:
     """Iterate over the rows of row groups, in batches.
 
-    Parameters
-    ----------
-    row_groups
-        Indexes in the file, from 0.
-
-    Raises
-    ------
-    UnreadableInputError
-        If the remaining rows cannot be read.
+    row_groups: Indexes in the file, from 0.
+    Raises UnreadableInputError if the remaining rows cannot be read.
     """
     line = 0
     for place in row_groups:

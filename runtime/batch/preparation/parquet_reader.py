@@ -27,12 +27,8 @@ from batch.preparation.parquet_file import ParquetFile, batches
 def main(socket: str, memory_bytes: str) -> None:
     """Answer requests until the parent closes the socket.
 
-    Parameters
-    ----------
-    socket
-        File descriptor of the socket.
-    memory_bytes
-        Memory limit of the process.
+    socket: File descriptor of the socket.
+    memory_bytes: Memory limit of the process.
     """
     resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes),) * 2)
     with Connection(int(socket)) as link:

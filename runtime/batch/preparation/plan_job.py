@@ -31,12 +31,7 @@ class _Count:
 def plan_job(request: JobRequest, segment_count: int, objects: Objects) -> Plan:
     """Sum up the checks of all segments, and write the plan. A repeated call writes the same.
 
-    Parameters
-    ----------
-    segment_count
-        Number of segments.
-    objects
-        Objects to read and write.
+    objects: Objects to read and write.
     """
     keys = JobKeys(request.job)
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:

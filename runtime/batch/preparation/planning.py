@@ -17,67 +17,47 @@ _MOST_SHARDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PlanProblem(JsonRecord):
-    """Reason why a job will not run, in the format of a batch's ``errors``.
-
-    Parameters
-    ----------
-    code
-        Stable error code for programs.
-    message
-        The received value, the allowed values, and the action to take.
-    line
-        Line of the input, from 1, if the error concerns one line.
-    param
-        Field of the request, if the error concerns one field.
-    """
+    """Reason why a job will not run, in the format of a batch's ``errors``."""
 
     code: str
+    """Stable error code for programs."""
     message: str
+    """The received value, the allowed values, and the action to take."""
     line: int | None = None
+    """Line of the input, from 1, if the error concerns one line."""
     param: str | None = None
+    """Field of the request, if the error concerns one field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(JsonRecord):
-    """The totals of a job. All but the line counts are estimates.
-
-    Parameters
-    ----------
-    lines, invalid, repeated
-        Lines of all inputs, invalid lines, and lines with a repeated custom_id.
-    requests
-        Lines that are not empty. Those that run are the ones that are also valid.
-    shards
-        Number of shards.
-    input_tokens, output_tokens
-        Estimated tokens of prompts, and most tokens of answers.
-    hours
-        Hours that the workers of its queue need, if they have no other job.
-    usd
-        Cost in dollars.
-    problems
-        Reasons why the job will not run; empty if it will.
-    """
+    """The totals of a job. All but the line counts are estimates."""
 
     lines: int
+    """Lines of all inputs."""
     invalid: int
+    """Invalid lines."""
     repeated: int
+    """Lines with a repeated custom_id."""
     requests: int
+    """Lines that are not empty. Those that run are the ones that are also valid."""
     shards: int
     input_tokens: int
+    """Estimated tokens of prompts."""
     output_tokens: int
+    """Most tokens of answers."""
     hours: float
+    """Hours that the workers of its queue need, if they have no other job."""
     usd: float
+    """Cost in dollars."""
     problems: tuple[PlanProblem, ...] = field(default_factory=tuple)
+    """Reasons why the job will not run; empty if it will."""
 
 
 def first_lines(reports: Sequence[SegmentReport]) -> list[int]:
     """Return, for each segment, the number of lines of the same input before it.
 
-    Parameters
-    ----------
-    reports
-        Reports of all segments, in order.
+    reports: Reports of all segments, in order.
     """
     before: list[int] = []
     for _, group in itertools.groupby(reports, key=lambda report: report.source):
@@ -98,12 +78,7 @@ def shards_by_size(reports: Sequence[SegmentReport]) -> list[ShardEntry]:
 def plan(request: JobRequest, reports: Sequence[SegmentReport], *, repeated: int) -> Plan:
     """Sum up a job, and list all its problems.
 
-    Parameters
-    ----------
-    reports
-        Reports of all segments, in order.
-    repeated
-        Lines with a repeated custom_id.
+    repeated: Lines with a repeated custom_id.
     """
     shards = [shard for report in reports for shard in report.shards]
     asked = sum(shard.input_tokens for shard in shards)
@@ -144,10 +119,7 @@ def _unreadable(request: JobRequest, reports: Sequence[SegmentReport]) -> Iterat
 def _problems(request: JobRequest, sums: Plan, *, is_known: bool) -> Iterator[PlanProblem]:
     """Iterate over the reasons why the job will not run.
 
-    Parameters
-    ----------
-    is_known
-        Whether every input was there to be read.
+    is_known: Whether every input was there to be read.
     """
     if sums.requests == 0 and is_known:
         found = f"has {sums.lines:,} lines, and all of them are blank" if sums.lines else "has no line"

@@ -25,12 +25,8 @@ _Answer = Callable[[Mapping[str, Any]], "tuple[_Answer, dict[str, str]]"]
 def main(socket: str, memory_bytes: str, row_seconds: str, total_seconds: str) -> None:
     """Answer requests until the parent closes the socket.
 
-    Parameters
-    ----------
-    socket
-        File descriptor of the socket.
-    memory_bytes, row_seconds, total_seconds
-        Limits of the process.
+    socket: File descriptor of the socket.
+    memory_bytes, row_seconds, total_seconds: Limits of the process.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes),) * 2)

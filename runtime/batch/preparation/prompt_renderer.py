@@ -32,19 +32,14 @@ class CostlyTemplateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RenderingLimits:
-    """What rendering may cost.
-
-    Parameters
-    ----------
-    memory_bytes
-        Address space of the process (``RLIMIT_AS``), with Python and Jinja2 themselves.
-    row_seconds, total_seconds
-        Processor time of one row, and of all rows of a segment (``RLIMIT_CPU``).
-    """
+    """What rendering may cost."""
 
     memory_bytes: int = 512 * 2**20
+    """Address space of the process (``RLIMIT_AS``), with Python and Jinja2 themselves."""
     row_seconds: int = 5
+    """Processor time of one row."""
     total_seconds: int = 300
+    """Processor time of all rows of a segment (``RLIMIT_CPU``)."""
 
 
 LIMITS: Final = RenderingLimits()
@@ -53,21 +48,11 @@ LIMITS: Final = RenderingLimits()
 class PromptRenderer:
     """The template of a job. Close it after use.
 
-    Parameters
-    ----------
-    text
-        Jinja2 template.
-    most_characters
-        Longest prompt.
-    limits
-        What rendering may cost.
-
-    Raises
-    ------
-    RenderingError
-        If the text is not a valid template, or uses a forbidden feature.
-    CostlyTemplateError
-        If compiling it exceeds a limit.
+    text: Jinja2 template.
+    most_characters: Longest prompt.
+    limits: What rendering may cost.
+    Raises RenderingError if the text is not a valid template, or uses a forbidden feature. Raises
+        CostlyTemplateError if compiling it exceeds a limit.
     """
 
     def __init__(self, text: str, *, most_characters: int, limits: RenderingLimits = LIMITS) -> None:
@@ -101,12 +86,8 @@ class PromptRenderer:
     def render(self, row: Mapping[str, Any]) -> str:
         """Return the prompt of a row.
 
-        Raises
-        ------
-        RenderingError
-            If the row does not fit the template.
-        CostlyTemplateError
-            If rendering it exceeds a limit.
+        Raises RenderingError if the row does not fit the template. Raises CostlyTemplateError if rendering it
+        exceeds a limit.
         """
         return self._ask({"row": row})
 

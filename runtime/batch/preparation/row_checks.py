@@ -30,19 +30,10 @@ _CHARACTERS_PER_TOKEN = 16
 class RowChecks:
     """Checks the rows of a job. Close it after use.
 
-    Parameters
-    ----------
-    request
-        A job with a template.
-    limits
-        Limits of the model's requests; None if its engine has none.
-
-    Raises
-    ------
-    RenderingError
-        If the template is invalid, or does not fit the job's endpoint.
-    CostlyTemplateError
-        If a limit of memory or time is exceeded, now or at a row.
+    request: A job with a template.
+    limits: Limits of the model's requests; None if its engine has none.
+    Raises RenderingError if the template is invalid, or does not fit the job's endpoint. Raises
+        CostlyTemplateError if a limit of memory or time is exceeded, now or at a row.
     """
 
     def __init__(self, request: JobRequest, limits: RequestLimits | None = None) -> None:
@@ -70,10 +61,7 @@ class RowChecks:
     def check_json(self, content: bytes, place: str) -> CheckedLine | BadLine:
         """Check a row given as a line of JSON.
 
-        Parameters
-        ----------
-        place
-            Name of the row, if it has no ``custom_id``.
+        place: Name of the row, if it has no ``custom_id``.
         """
         row = read_object(content, "with a value for each field")
         if isinstance(row, BadLine):

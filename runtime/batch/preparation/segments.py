@@ -15,25 +15,17 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Segment(JsonRecord):
-    """A part of an input.
-
-    Parameters
-    ----------
-    number
-        Index among all segments of the job, from 0.
-    source
-        Index of its input among the job's inputs, from 0.
-    start, end
-        Bytes of the input, or row groups of a Parquet input; the end is excluded.
-    etag
-        ETag of the input at the time when it was cut; empty if it could not be read.
-    """
+    """A part of an input."""
 
     number: int
+    """Index among all segments of the job, from 0."""
     source: int
+    """Index of its input among the job's inputs, from 0."""
     start: int
     end: int
+    """`start`, `end`: Bytes of the input, or row groups of a Parquet input; the end is excluded."""
     etag: str
+    """ETag of the input at the time when it was cut; empty if it could not be read."""
 
 
 def byte_ranges(each: Input, size: int) -> Iterator[Span]:
@@ -50,10 +42,7 @@ def byte_ranges(each: Input, size: int) -> Iterator[Span]:
 def row_group_ranges(groups: Sequence[tuple[int, int]]) -> Iterator[Span]:
     """Iterate over the parts of a Parquet input: runs of row groups. An input without rows has no part.
 
-    Parameters
-    ----------
-    groups
-        Rows and uncompressed bytes of each row group.
+    groups: Rows and uncompressed bytes of each row group.
     """
     start = held = rows = 0
     for place, (count, size) in enumerate(groups):
@@ -70,10 +59,7 @@ def row_group_ranges(groups: Sequence[tuple[int, int]]) -> Iterator[Span]:
 def number(inputs: Iterable[tuple[str, Iterable[Span]]]) -> Iterator[Segment]:
     """Iterate over the numbered segments of a job's inputs, in order.
 
-    Parameters
-    ----------
-    inputs
-        ETag and parts of each input.
+    inputs: ETag and parts of each input.
     """
     found = ((source, etag, span) for source, (etag, spans) in enumerate(inputs) for span in spans)
     for place, (source, etag, (start, end)) in enumerate(found):

@@ -19,14 +19,9 @@ def read_signals(
     A signal's key is the line's ``custom_id``. Its value is the text of the first choice. Its time is the
     answer's ``created`` field, or the job's submission time if the field is missing.
 
-    Parameters
-    ----------
-    rows
-        Rows of the output of one shard.
-    publication
-        Destination of the answers.
-    digests
-        Digests of the shard's prompts.
+    rows: Rows of the output of one shard.
+    publication: Destination of the answers.
+    digests: Digests of the shard's prompts.
     """
     for row in rows:
         values = json.loads(row)

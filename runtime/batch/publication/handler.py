@@ -38,14 +38,7 @@ def _publisher() -> Publisher:
 def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Publish the answers of a part.
 
-    Parameters
-    ----------
-    event
-        ``{"job": …, "part": …}``.
-
-    Returns
-    -------
-    dict
-        Counts: ``written``, ``superseded``, ``unfit``.
+    event: ``{"job": …, "part": …}``.
+    Returns: Counts: ``written``, ``superseded``, ``unfit``.
     """
     return asdict(_publisher().publish(event["job"], event["part"]))

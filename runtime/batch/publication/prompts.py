@@ -18,10 +18,7 @@ class PromptDigests:
     The digests take 16 bytes per line. All of them are in memory, because answers come in the order of
     completion.
 
-    Parameters
-    ----------
-    lines
-        Lines of the shard's file, in order.
+    lines: Lines of the shard's file, in order.
     """
 
     def __init__(self, lines: Iterable[bytes]) -> None:

@@ -36,10 +36,7 @@ class Store(Protocol):
 class Publisher:
     """Publishes parts.
 
-    Parameters
-    ----------
-    history
-        Bucket of the history.
+    history: Bucket of the history.
     """
 
     def __init__(self, store: Store, objects: Objects, history: Objects) -> None:
@@ -50,17 +47,9 @@ class Publisher:
     def publish(self, job: str, part: str) -> Published:
         """Publish the answers of a part. A repeated call writes the same.
 
-        Parameters
-        ----------
-        job, part
-            The job's identifier and the part's name.
-
-        Raises
-        ------
-        LookupError
-            If the job does not publish.
-        signals.store_errors.StoreError
-            If the store cannot be reached or refuses. Earlier writes stay, and the history is not written.
+        job, part: The job's identifier and the part's name.
+        Raises LookupError if the job does not publish. Raises signals.store_errors.StoreError if the store
+            cannot be reached or refuses. Earlier writes stay, and the history is not written.
         """
         keys = JobKeys(job).part(part)
         request = JobRequest.from_json(self._objects.read(JobKeys(job).request))

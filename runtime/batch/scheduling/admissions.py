@@ -17,70 +17,48 @@ _KEPT_SECONDS = 30 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Measured(JsonRecord):
-    """How fast a running attempt was answered (`batch.scheduling.measuring`).
-
-    Parameters
-    ----------
-    answered_before, answered
-        Lines that had ended at the first and at the last measurement, over all attempts.
-    at
-        Time of the last measurement, in seconds since 1970.
-    shards_per_second
-        Rate of one of its places.
-    """
+    """How fast a running attempt was answered (`batch.scheduling.measuring`)."""
 
     answered_before: int
     answered: int
+    """`answered_before`, `answered`: Lines that had ended at the first and at the last measurement, over all
+    attempts."""
     at: float
+    """Time of the last measurement, in seconds since 1970."""
     shards_per_second: float
+    """Rate of one of its places."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission(JsonRecord):
-    """An attempt at a job that asked for places.
-
-    Parameters
-    ----------
-    job, attempt
-        The job's identifier, and the number of the attempt.
-    task_token
-        Step Functions token to let the execution continue.
-    shards
-        Number of shards that the attempt must run.
-    shards_before
-        Turns of shards that earlier attempts finished.
-    seconds_per_shard
-        Planned seconds per shard, if all places of the model are used.
-    usd
-        Estimated cost of the job, in dollars.
-    places
-        Places of the job; None until it is admitted.
-    lines_per_shard
-        Mean number of lines per shard; 0 if the attempt is not measured.
-    may_refuse
-        Whether the execution accepts that it gets no places.
-    measured
-        Its speed; None until it runs.
-    expected_at
-        Expected end, in seconds since 1970; None until it is judged. A time after the deadline means that the
-        job will not be finished.
-    refusal
-        Reason why it gets no places; empty if it may run.
-    """
+    """An attempt at a job that asked for places."""
 
     job: str
+    """The job's identifier."""
     attempt: int
     task_token: str
+    """Step Functions token to let the execution continue."""
     shards: int
+    """Number of shards that the attempt must run."""
     shards_before: int
+    """Turns of shards that earlier attempts finished."""
     seconds_per_shard: float
+    """Planned seconds per shard, if all places of the model are used."""
     usd: float
+    """Estimated cost of the job, in dollars."""
     places: int | None = None
+    """Places of the job; None until it is admitted."""
     lines_per_shard: float = 0.0
+    """Mean number of lines per shard; 0 if the attempt is not measured."""
     may_refuse: bool = False
+    """Whether the execution accepts that it gets no places."""
     measured: Measured | None = None
+    """Its speed; None until it runs."""
     expected_at: int | None = None
+    """Expected end, in seconds since 1970; None until it is judged. A time after the deadline means that the
+    job will not be finished."""
     refusal: str = ""
+    """Reason why it gets no places; empty if it may run."""
 
     def with_places(self, places: int) -> Admission:
         return replace(self, places=places)

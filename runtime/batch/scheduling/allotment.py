@@ -26,32 +26,22 @@ _LEAST_SHARD_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WaitingOrRunning:
-    """A job that needs places.
-
-    Parameters
-    ----------
-    job, team
-        The job's identifier and its team.
-    priority
-        Priority of the job. Higher goes first.
-    submitted, deadline
-        Seconds since 1970.
-    shards
-        Unfinished shards. The job never gets more places than these.
-    seconds_per_shard
-        Estimated seconds per shard.
-    is_running
-        Whether the job was admitted.
-    """
+    """A job that needs places."""
 
     job: str
+    """The job's identifier."""
     team: str
     priority: int
+    """Priority of the job. Higher goes first."""
     submitted: float
     deadline: float
+    """`submitted`, `deadline`: Seconds since 1970."""
     shards: int
+    """Unfinished shards. The job never gets more places than these."""
     seconds_per_shard: float
+    """Estimated seconds per shard."""
     is_running: bool = False
+    """Whether the job was admitted."""
 
     def rank(self, now: float) -> tuple[float, float, float, str]:
         """Return the sort key of a job, smallest first: aged priority, deadline, age."""
@@ -73,14 +63,9 @@ def allot(
 
     The sum is at most `places`, unless more jobs than that are running.
 
-    Parameters
-    ----------
-    jobs
-        All jobs of one model with unfinished shards.
-    places
-        Shards that the model's workers run at the same time.
-    most
-        Maximum number of places by team. Other teams may hold all.
+    jobs: All jobs of one model with unfinished shards.
+    places: Shards that the model's workers run at the same time.
+    most: Maximum number of places by team. Other teams may hold all.
     """
     most = most or {}
     ranked = sorted((job for job in jobs if job.shards > 0), key=lambda job: job.rank(now))

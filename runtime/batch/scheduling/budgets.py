@@ -16,16 +16,11 @@ _OPEN: tuple[JobState, ...] = ("in_progress", "finalizing", "cancelling")
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A job that was admitted and has not ended.
-
-    Parameters
-    ----------
-    admission
-        Its current attempt, with its places and estimated cost.
-    """
+    """A job that was admitted and has not ended."""
 
     job: Job
     admission: Admission
+    """Its current attempt, with its places and estimated cost."""
 
 
 def admitted(jobs: JobTable, admissions: AdmissionTable) -> Iterator[Admitted]:

@@ -15,12 +15,7 @@ from inference_contracts.shift_names import ceiling_identifier
 class Ceilings:
     """Ceilings of models, in the table of all records.
 
-    Parameters
-    ----------
-    table
-        The table.
-    models
-        Models that have a ceiling. Others have all of their places.
+    models: Models that have a ceiling. Others have all of their places.
     """
 
     def __init__(self, table: Table, models: frozenset[str]) -> None:
@@ -29,14 +24,9 @@ class Ceilings:
     def of(self, model: str, places: int, *, now: float) -> int:
         """Return the places that the jobs of a model may have together now.
 
-        Parameters
-        ----------
-        model
-            Its name.
-        places
-            Places without a ceiling.
-        now
-            Seconds since 1970.
+        model: Its name.
+        places: Places without a ceiling.
+        now: Seconds since 1970.
         """
         if model not in self._models:
             return places

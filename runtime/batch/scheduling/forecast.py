@@ -17,21 +17,14 @@ _NOTHING: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class ForecastJob:
-    """A job whose end is predicted.
-
-    Parameters
-    ----------
-    wanted
-        The job as `allot` takes it.
-    model_seconds
-        Planned seconds per shard if it has the whole model.
-    shards_per_second
-        Measured rate of one of its places; None if the job was not measured yet.
-    """
+    """A job whose end is predicted."""
 
     wanted: WaitingOrRunning
+    """The job as `allot` takes it."""
     model_seconds: float
+    """Planned seconds per shard if it has the whole model."""
     shards_per_second: float | None = None
+    """Measured rate of one of its places; None if the job was not measured yet."""
 
 
 def expected_ends(
@@ -47,14 +40,9 @@ def expected_ends(
     A job that is unfinished at its deadline is stopped then and frees its places. Its time is the end that it
     would have had at that rate, or with all places if it had none.
 
-    Parameters
-    ----------
-    jobs
-        All jobs of one model with unfinished shards.
-    places, most
-        As in `allot`.
-    speed
-        Speed of the model (`batch.scheduling.speed`).
+    jobs: All jobs of one model with unfinished shards.
+    places, most: As in `allot`.
+    speed: Speed of the model (`batch.scheduling.speed`).
     """
     open_jobs = {each.wanted.job: each for each in jobs if each.wanted.shards > 0}
     left = {name: float(each.wanted.shards) for name, each in open_jobs.items()}

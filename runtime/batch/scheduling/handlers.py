@@ -78,10 +78,7 @@ def _models_with_ceilings() -> frozenset[str]:
 def ask(event: Mapping[str, Any], _context: object) -> None:
     """Ask for places for an attempt at a job. The execution waits until its token is answered.
 
-    Parameters
-    ----------
-    event
-        ``{"job": …, "attempt": …, "key": …, "taskToken": …, "mayRefuse": …}``. The key names the list of
+    event: ``{"job": …, "attempt": …, "key": …, "taskToken": …, "mayRefuse": …}``. The key names the list of
         shards to run. An execution that began before an upgrade may not be refused.
     """
     keys = JobKeys(event["job"])
@@ -118,11 +115,8 @@ def ask(event: Mapping[str, Any], _context: object) -> None:
 def schedule(event: Mapping[str, Any], _context: object) -> None:
     """Allot the places of all models, then report the state of the queues.
 
-    Parameters
-    ----------
-    event
-        Reason of the call. If it is an event of a job, running jobs keep their places: those change once per
-        minute.
+    event: Reason of the call. If it is an event of a job, running jobs keep their places: those change once
+        per minute.
     """
     platform, table, now = _platform(), _records().table, time.time()
     is_every_minute = event.get("source") != EVENT_SOURCE

@@ -19,40 +19,26 @@ _MOVED_SECONDS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The jobs of one model after a judgement.
-
-    Parameters
-    ----------
-    accepted
-        Jobs that may run, with their expected end.
-    refused
-        New jobs that cannot meet their deadline, with the reason.
-    changed
-        Identifiers of the jobs whose admission must be stored.
-    """
+    """The jobs of one model after a judgement."""
 
     accepted: list[SchedulingCandidate] = field(default_factory=list)
+    """Jobs that may run, with their expected end."""
     refused: list[SchedulingCandidate] = field(default_factory=list)
+    """New jobs that cannot meet their deadline, with the reason."""
     changed: set[str] = field(default_factory=set)
+    """Identifiers of the jobs whose admission must be stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """What a prediction needs to know of a model.
-
-    Parameters
-    ----------
-    places
-        Shards that its workers run at the same time.
-    speed
-        Measured speed (`batch.scheduling.speed`).
-    most
-        Maximum number of places by team.
-    """
+    """What a prediction needs to know of a model."""
 
     places: int
+    """Shards that its workers run at the same time."""
     speed: float
+    """Measured speed (`batch.scheduling.speed`)."""
     most: Mapping[str, int]
+    """Maximum number of places by team."""
 
     def ends(self, candidates: Sequence[SchedulingCandidate], now: float) -> dict[str, float]:
         """Return the expected end of each job."""
@@ -66,10 +52,7 @@ def judge(candidates: Sequence[SchedulingCandidate], model: ModelState, *, now: 
     A job is judged once. It is refused if it is expected to end after its deadline, unless its team accepts
     that. Jobs that were accepted before are never refused.
 
-    Parameters
-    ----------
-    candidates
-        Jobs of the model that run, or wait for places and are within their team's budget.
+    candidates: Jobs of the model that run, or wait for places and are within their team's budget.
     """
     accepted = [each for each in candidates if not _is_new(each)]
     new = sorted(filter(_is_new, candidates), key=lambda each: (each.job.created_at, each.job.id))

@@ -21,35 +21,24 @@ LEAST_INTERVAL_SECONDS: Final = 240.0
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A job that is due to be measured.
-
-    Parameters
-    ----------
-    answered
-        Lines that have ended, over all attempts.
-    seconds
-        Time since the last measurement; 0 for the first.
-    held
-        Places that the job used in that time.
-    shards
-        Shards' worth of lines that were answered in that time.
-    """
+    """A job that is due to be measured."""
 
     open_job: OpenJob
     admission: Admission
     answered: int
+    """Lines that have ended, over all attempts."""
     seconds: float
+    """Time since the last measurement; 0 for the first."""
     held: int
+    """Places that the job used in that time."""
     shards: float
+    """Shards' worth of lines that were answered in that time."""
 
 
 class SpeedMeter:
     """Updates the speed of running jobs and of their models.
 
-    Parameters
-    ----------
-    places
-        Returns the places of a model.
+    places: Returns the places of a model.
     """
 
     def __init__(

@@ -13,23 +13,18 @@ from inference_contracts import batch_names
 
 @dataclass(slots=True)
 class Backlog:
-    """The open jobs of one queue.
-
-    Parameters
-    ----------
-    waiting, running, ending
-        Jobs that are being checked or wait for places, jobs with places, and jobs that are about to end.
-    oldest_seconds
-        Longest waiting time, in seconds.
-    waited_percent
-        Largest share of a job's time that it spent waiting.
-    """
+    """The open jobs of one queue."""
 
     waiting: int = 0
+    """Jobs that are being checked or wait for places."""
     running: int = 0
+    """Jobs with places."""
     ending: int = 0
+    """Jobs that are about to end."""
     oldest_seconds: float = 0.0
+    """Longest waiting time, in seconds."""
     waited_percent: float = 0.0
+    """Largest share of a job's time that it spent waiting."""
 
     def add_waiting(self, job: Job, now: float) -> None:
         """Count a waiting job."""
@@ -44,10 +39,7 @@ class Backlog:
 def observe(open_jobs: Iterable[OpenJob], queues: Iterable[str], *, now: float) -> dict[str, Backlog]:
     """Count the open jobs of each queue, including queues without jobs.
 
-    Parameters
-    ----------
-    queues
-        Names of the platform's queues.
+    queues: Names of the platform's queues.
     """
     found = {queue: Backlog() for queue in queues}
     for each in open_jobs:
@@ -64,10 +56,7 @@ def observe(open_jobs: Iterable[OpenJob], queues: Iterable[str], *, now: float) 
 def report(backlogs: dict[str, Backlog], platform: str) -> None:
     """Write metrics of the queues, and the metric that the scheduler has run.
 
-    Parameters
-    ----------
-    backlogs
-        The open jobs by queue.
+    backlogs: The open jobs by queue.
     """
     for queue, backlog in backlogs.items():
         figures = {_METRICS[name]: value for name, value in asdict(backlog).items()}

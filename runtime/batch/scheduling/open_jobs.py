@@ -13,16 +13,11 @@ from inference_contracts.batch_states import OPEN
 
 @dataclass(frozen=True, slots=True)
 class OpenJob:
-    """A job that has not ended.
-
-    Parameters
-    ----------
-    admission
-        Its current attempt; None if that has not asked for places yet.
-    """
+    """A job that has not ended."""
 
     job: Job
     admission: Admission | None
+    """Its current attempt; None if that has not asked for places yet."""
 
     @property
     def has_places(self) -> bool:

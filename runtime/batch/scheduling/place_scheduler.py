@@ -63,12 +63,8 @@ class Scheduler:
     def run(self, open_jobs: Sequence[OpenJob], *, now: float, resizes: int = MAX_RESIZES_PER_RUN) -> None:
         """Allot the places of every model to the jobs that are not past their deadline.
 
-        Parameters
-        ----------
-        open_jobs
-            All jobs that have not ended.
-        resizes
-            Running jobs whose places may change. Others keep theirs until the next run.
+        open_jobs: All jobs that have not ended.
+        resizes: Running jobs whose places may change. Others keep theirs until the next run.
         """
         by_model: dict[str, list[SchedulingCandidate]] = defaultdict(list)
         self._answer_refused(open_jobs)
@@ -189,9 +185,6 @@ class Scheduler:
 def turns_done(parts: Iterable[str]) -> int:
     """Return the number of finished turns of shards.
 
-    Parameters
-    ----------
-    parts
-        Keys of all parts of a job.
+    parts: Keys of all parts of a job.
     """
     return sum(key.endswith("/done.json") for key in parts)

@@ -37,12 +37,8 @@ _RUNS_PER_COMPARISON: Final = 5
 class Reconciler:
     """Ends jobs whose execution has ended, and starts jobs whose execution never began.
 
-    Parameters
-    ----------
-    table
-        Table of all records. It remembers for some time that a job is being closed.
-    close
-        Called with an event of the type ``Step Functions Execution Status Change``.
+    table: Table of all records. It remembers for some time that a job is being closed.
+    close: Called with an event of the type ``Step Functions Execution Status Change``.
     """
 
     def __init__(

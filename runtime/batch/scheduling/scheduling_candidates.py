@@ -13,17 +13,12 @@ from batch.scheduling.forecast import ForecastJob
 
 @dataclass(frozen=True, slots=True)
 class SchedulingCandidate:
-    """A job that needs places.
-
-    Parameters
-    ----------
-    shards
-        Unfinished shards.
-    """
+    """A job that needs places."""
 
     job: Job
     admission: Admission
     shards: int
+    """Unfinished shards."""
 
     def with_admission(self, admission: Admission) -> Self:
         return replace(self, admission=admission)
@@ -31,10 +26,7 @@ class SchedulingCandidate:
     def wanted(self, speed: float) -> WaitingOrRunning:
         """Return the job as `allot` takes it.
 
-        Parameters
-        ----------
-        speed
-            Speed of its model. It counts until the job itself is measured.
+        speed: Speed of its model. It counts until the job itself is measured.
         """
         job, admission = self.job, self.admission
         measured = admission.measured
@@ -54,10 +46,7 @@ class SchedulingCandidate:
     def forecast(self, speed: float, places: int) -> ForecastJob:
         """Return the job as `expected_ends` takes it.
 
-        Parameters
-        ----------
-        speed, places
-            Speed and places of its model.
+        speed, places: Speed and places of its model.
         """
         measured = self.admission.measured
         return ForecastJob(

@@ -23,10 +23,7 @@ _KEPT_SECONDS: Final = 7 * 24 * 3600
 def followed_by(before: float, measured: float, seconds: float) -> float:
     """Return the mean of a value and a later measurement, in which the past counts ever less.
 
-    Parameters
-    ----------
-    seconds
-        Length of the measurement.
+    seconds: Length of the measurement.
     """
     weight = 1.0 - math.pow(0.5, seconds / _HALF_LIFE_SECONDS)
     return before + weight * (measured - before)

@@ -11,10 +11,7 @@ from batch.objects import Objects
 def sweep(deletions: DeletionTable, objects: Objects, *, now: float, has_time: Callable[[], bool]) -> None:
     """Delete the objects that are due. Every step can be repeated; the next run continues.
 
-    Parameters
-    ----------
-    has_time
-        Returns whether another thousand objects may be deleted.
+    has_time: Returns whether another thousand objects may be deleted.
     """
     for deletion in deletions.due(now):
         for prefix in deletion.prefixes:

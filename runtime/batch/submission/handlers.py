@@ -43,10 +43,7 @@ class Submissions:
     def of_object(self, event: Mapping[str, Any]) -> Job | None:
         """Return the job of a manifest; None if the object is not a manifest, or has changed since the event.
 
-        Parameters
-        ----------
-        event
-            ``Object Created`` of S3
+        event: ``Object Created`` of S3
             (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html).
         """
         bucket, found = event["detail"]["bucket"]["name"], event["detail"]["object"]
@@ -67,17 +64,10 @@ class Submissions:
     def of_schedule(self, event: Mapping[str, Any]) -> Job:
         """Return the job of a schedule.
 
-        Parameters
-        ----------
-        event
-            The schedule's input: ``schedule`` and ``time``, which EventBridge Scheduler fills in
+        event: The schedule's input: ``schedule`` and ``time``, which EventBridge Scheduler fills in
             (``<aws.scheduler.schedule-arn>``, ``<aws.scheduler.scheduled-time>``); ``queue``; ``team``; and
             ``manifest``, in which ``{date}`` is the day of that time.
-
-        Raises
-        ------
-        LookupError
-            If the platform does not have the queue or team.
+        Raises LookupError if the platform does not have the queue or team.
         """
         queue = self._configuration.queue(event["queue"])
         team = self._configuration.team(event["team"])
@@ -123,10 +113,7 @@ class Submissions:
 def handle_object(event: Mapping[str, Any], _context: Any) -> dict[str, str | None]:
     """Create a job from a manifest that was written to S3.
 
-    Parameters
-    ----------
-    event
-        ``Object Created`` of S3, from EventBridge.
+    event: ``Object Created`` of S3, from EventBridge.
     """
     job = submissions().of_object(event)
     return {"job": None if job is None else job.id}

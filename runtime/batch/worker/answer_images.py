@@ -49,24 +49,16 @@ class _WrongImagesError(Exception):
 
 @dataclass(slots=True)
 class HeldMemory:
-    """Memory of one answer.
-
-    Parameters
-    ----------
-    budget
-        Memory of all answers.
-    """
+    """Memory of one answer."""
 
     budget: MemoryBudget
+    """Memory of all answers."""
     _size: int = 0
 
     async def room(self, size: int) -> None:
         """Wait for the memory of an answer.
 
-        Parameters
-        ----------
-        size
-            Bytes of the answer.
+        size: Bytes of the answer.
         """
         await self.budget.take(size * _COPIES)
         self._size += size * _COPIES
@@ -79,18 +71,12 @@ class HeldMemory:
 
 @dataclass(slots=True)
 class AnswerImages:
-    """Writes images of all lines of the process.
-
-    Parameters
-    ----------
-    bucket
-        The batch bucket.
-    memory
-        Limit for the answers of all lines.
-    """
+    """Writes images of all lines of the process."""
 
     bucket: BucketClient
+    """The batch bucket."""
     memory: MemoryBudget
+    """Limit for the answers of all lines."""
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_UPLOADS, "images"), init=False
     )
@@ -102,19 +88,10 @@ class AnswerImages:
     async def write(self, places: Sequence[GeneratedImage], texts: Sequence[str]) -> list[dict[str, Any]]:
         """Write images, one after the other, and return the entries that name them.
 
-        Parameters
-        ----------
-        places
-            The place of each image.
-        texts
-            The images in base64.
-
-        Raises
-        ------
-        ImageNotStoredError
-            If S3 refuses one, after the repetitions of botocore.
-        ClientError
-            If a policy denies one.
+        places: The place of each image.
+        texts: The images in base64.
+        Raises ImageNotStoredError if S3 refuses one, after the repetitions of botocore. Raises ClientError if
+            a policy denies one.
         """
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._write, places, texts)
 
@@ -140,18 +117,12 @@ class AnswerImages:
 
 @dataclass(frozen=True, slots=True)
 class ShardImages:
-    """Writes the images of one shard.
-
-    Parameters
-    ----------
-    shared
-        Shared by the process.
-    job, shard
-        The job's identifier and the shard's name.
-    """
+    """Writes the images of one shard."""
 
     shared: AnswerImages
+    """Shared by the process."""
     job: str
+    """The job's identifier."""
     shard: str
 
     @contextmanager
@@ -166,22 +137,10 @@ class ShardImages:
     async def store(self, line: ShardLine, answer: Answer) -> Answer | Failure:
         """Write the images of an answer, and return the answer with their places.
 
-        Parameters
-        ----------
-        line
-            The line that was asked.
-        answer
-            The endpoint's answer. An error stays as it is.
-
-        Returns
-        -------
-        Answer or Failure
-            A failure if the answer does not contain the images of the request.
-
-        Raises
-        ------
-        ImageNotStoredError
-            If S3 does not accept an image.
+        line: The line that was asked.
+        answer: The endpoint's answer. An error stays as it is.
+        Returns: A failure if the answer does not contain the images of the request.
+        Raises ImageNotStoredError if S3 does not accept an image.
         """
         if answer.status not in _SUCCESS:
             return answer
@@ -207,10 +166,7 @@ class ShardImages:
 def _read(document: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[list[str], str]:
     """Return the images of an answer in base64, and the end of their names.
 
-    Raises
-    ------
-    _WrongImagesError
-        If they are not the images of the request.
+    Raises _WrongImagesError if they are not the images of the request.
     """
     data = document.get("data")
     wanted = image_count(asked)

@@ -26,47 +26,31 @@ class MissingObjectError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object that was read completely.
-
-    Parameters
-    ----------
-    metadata
-        Metadata set by its writer.
-    served_at
-        Time of S3's response by S3's clock, in seconds since 1970.
-    """
+    """An object that was read completely."""
 
     body: bytes
     metadata: Mapping[str, str]
+    """Metadata set by its writer."""
     served_at: float
+    """Time of S3's response by S3's clock, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenObject:
-    """An object that is being read.
-
-    Parameters
-    ----------
-    stream
-        botocore's stream of its bytes.
-    size
-        Number of bytes in the stream.
-    content_type
-        Content type set by its writer.
-    """
+    """An object that is being read."""
 
     stream: Any
+    """Botocore's stream of its bytes."""
     size: int
+    """Number of bytes in the stream."""
     content_type: str
+    """Content type set by its writer."""
 
 
 class BucketClient:
     """Objects of one bucket.
 
-    Parameters
-    ----------
-    client
-        boto3's client of S3.
+    client: boto3's client of S3.
     """
 
     def __init__(self, client: Any, name: str) -> None:
@@ -85,15 +69,8 @@ class BucketClient:
     async def open(self, key: str, first: int = 0) -> OpenObject:
         """Open an object for reading.
 
-        Parameters
-        ----------
-        first
-            Index of the first byte to read.
-
-        Raises
-        ------
-        MissingObjectError
-            If the object is missing.
+        first: Index of the first byte to read.
+        Raises MissingObjectError if the object is missing.
         """
         where = {"Range": f"bytes={first}-"} if first else {}
         try:
@@ -107,10 +84,7 @@ class BucketClient:
     async def keys(self, prefix: str) -> list[str]:
         """Return the keys below a prefix, in order.
 
-        Parameters
-        ----------
-        prefix
-            Prefix with a slash at its end.
+        prefix: Prefix with a slash at its end.
         """
         return await in_thread(self._keys, prefix)
 
@@ -120,10 +94,7 @@ class BucketClient:
         False is also possible for an object that this call wrote: if the response is lost, botocore repeats
         the request.
 
-        Parameters
-        ----------
-        metadata
-            Metadata to set.
+        metadata: Metadata to set.
         """
         while True:
             try:
@@ -156,10 +127,7 @@ class BucketClient:
         Its size is at most that of an answer, far below the 5 GB that S3 accepts in one request
         (https://docs.aws.amazon.com/AmazonS3/latest/userguide/upload-objects.html).
 
-        Parameters
-        ----------
-        content_type
-            Media type of the object.
+        content_type: Media type of the object.
         """
         self._client.put_object(Bucket=self._name, Key=key, Body=body, ContentType=content_type)
         return f"s3://{self._name}/{key}"

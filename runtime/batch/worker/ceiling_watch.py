@@ -32,26 +32,18 @@ class CeilingWatch:
     """Reads the ceiling of a model.
 
     Until the first reading the ceiling is unknown, which counts as 0.
-
-    Parameters
-    ----------
-    client
-        boto3's client of DynamoDB.
-    table
-        Table of batch's records.
-    model
-        Its name.
-    queue
-        The model's queue, which knows how many shards all workers hold.
-    limit
-        What is narrowed.
     """
 
     client: Any
+    """boto3's client of DynamoDB."""
     table: str
+    """Table of batch's records."""
     model: str
+    """Its name."""
     queue: ShardQueue
+    """The model's queue, which knows how many shards all workers hold."""
     limit: ConcurrencyLimit
+    """What is narrowed."""
     _ceiling: Mapping[str, Any] | None = None
     _running: int = 1
     _share: float = field(default=1.0, init=False)

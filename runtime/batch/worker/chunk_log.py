@@ -26,18 +26,12 @@ _READ_AHEAD: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """An entry of the log.
-
-    Parameters
-    ----------
-    body
-        Rows, each with its line end.
-    attempts
-        Number of requests sent for these rows.
-    """
+    """An entry of the log."""
 
     body: bytes
+    """Rows, each with its line end."""
     attempts: int
+    """Number of requests sent for these rows."""
 
     @property
     def rows(self) -> Sequence[bytes]:
@@ -75,10 +69,7 @@ class BucketChunks:
     async def read(self, sequence: int) -> Chunk:
         """Return an existing entry.
 
-        Raises
-        ------
-        CorruptLogError
-            If it does not exist, because somebody deleted it.
+        Raises CorruptLogError if it does not exist, because somebody deleted it.
         """
         key = self._keys.chunk(sequence)
         found = await self._bucket.read(key)
@@ -94,14 +85,9 @@ class CorruptLogError(Exception):
 class ChunkLog:
     """A shard's log, as one writer sees it.
 
-    Parameters
-    ----------
-    store
-        Storage of its entries.
-    identifier
-        Creates and parses the identifiers of rows.
-    most_bytes
-        Bytes of rows that may wait for their commit. Above that, `add` waits.
+    store: Storage of its entries.
+    identifier: Creates and parses the identifiers of rows.
+    most_bytes: Bytes of rows that may wait for their commit. Above that, `add` waits.
     """
 
     def __init__(self, store: ChunkStore, identifier: RowIdentifier, *, most_bytes: int) -> None:
@@ -139,12 +125,8 @@ class ChunkLog:
     async def add(self, ordinal: int, row: bytes, attempts: int) -> None:
         """Add the result of a line. A later `commit` makes it durable.
 
-        Parameters
-        ----------
-        row
-            The row, without its line end.
-        attempts
-            Number of requests sent for the line.
+        row: The row, without its line end.
+        attempts: Number of requests sent for the line.
         """
         await self._has_room.wait()
         if ordinal in self._committed:
@@ -189,10 +171,7 @@ class ChunkLog:
 async def read_chunks(store: ChunkStore, first: int, end: int) -> AsyncIterator[Chunk]:
     """Yield entries in order. The next ones are already being read.
 
-    Parameters
-    ----------
-    first, end
-        First number, and the number after the last.
+    first, end: First number, and the number after the last.
     """
     reads = [
         asyncio.create_task(store.read(number)) for number in range(first, min(first + _READ_AHEAD, end))

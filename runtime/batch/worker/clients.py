@@ -64,9 +64,6 @@ def is_condition_refused(error: BotoCoreError | ClientError) -> bool:
 async def in_thread(function: Callable[P, R], *words: P.args, **options: P.kwargs) -> R:
     """Run a blocking function in a thread.
 
-    Parameters
-    ----------
-    function
-        For example a method of a client.
+    function: For example a method of a client.
     """
     return await asyncio.to_thread(function, *words, **options)

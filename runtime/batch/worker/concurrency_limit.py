@@ -35,19 +35,13 @@ _IN_USE: Final = 0.8
 
 
 class Permit(NamedTuple):
-    """Permission to have one request in flight.
-
-    Parameters
-    ----------
-    begun_at
-        Start time, by the event loop's clock.
-    epoch
-        Counts large changes of the limit, such as cuts. An answer to a request of an earlier epoch tells
-        nothing about the current limit.
-    """
+    """Permission to have one request in flight."""
 
     begun_at: float
+    """Start time, by the event loop's clock."""
     epoch: int
+    """Counts large changes of the limit, such as cuts. An answer to a request of an earlier epoch tells
+    nothing about the current limit."""
 
 
 class ConcurrencyLimit:
@@ -55,12 +49,8 @@ class ConcurrencyLimit:
 
     Each permit must end with one of `succeeded`, `refused` and `ended`.
 
-    Parameters
-    ----------
-    start, least, most
-        Initial value of the limit, and its range.
-    inflation
-        Detects answers that take too long; None if the endpoint has no other clients.
+    start, least, most: Initial value of the limit, and its range.
+    inflation: Detects answers that take too long; None if the endpoint has no other clients.
     """
 
     def __init__(self, *, start: int, least: int, most: int, inflation: Inflation | None = None) -> None:
@@ -97,10 +87,7 @@ class ConcurrencyLimit:
 
         Requests that are in flight end by themselves.
 
-        Parameters
-        ----------
-        share
-            Between 0 and 1; 1 allows all of it.
+        share: Between 0 and 1; 1 allows all of it.
         """
         self._share = share
         self._epoch += 1
@@ -129,10 +116,7 @@ class ConcurrencyLimit:
     async def acquire(self, order: int) -> Permit:
         """Wait for a permit. The lowest order goes first, then the first to wait.
 
-        Parameters
-        ----------
-        order
-            For example a shard's index among those of the process, so that the oldest ends first.
+        order: For example a shard's index among those of the process, so that the oldest ends first.
         """
         permit = self.acquire_now()
         if permit is None:
@@ -156,10 +140,7 @@ class ConcurrencyLimit:
     def succeeded(self, permit: Permit, usage: Usage) -> None:
         """End the permit of a request that the endpoint answered.
 
-        Parameters
-        ----------
-        usage
-            Token counts of the answer.
+        usage: Token counts of the answer.
         """
         now = self._now()
         self._pace.answered(now - permit.begun_at, self.limit)
@@ -179,10 +160,8 @@ class ConcurrencyLimit:
 
         All requests then pause for a while.
 
-        Parameters
-        ----------
-        retry_after_seconds
-            Pause that the endpoint asked for. Without it, the pause grows with each refusal in a row.
+        retry_after_seconds: Pause that the endpoint asked for. Without it, the pause grows with each refusal
+            in a row.
         """
         if permit.epoch == self._epoch:
             self._is_cut_by_latency = False

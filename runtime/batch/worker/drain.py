@@ -24,10 +24,7 @@ class Drain:
     def waits(self) -> Iterator[None]:
         """Mark the running task as waiting for the duration of the ``with`` block.
 
-        Raises
-        ------
-        asyncio.CancelledError
-            If the end has started.
+        Raises asyncio.CancelledError if the end has started.
         """
         if self._has_begun:
             raise asyncio.CancelledError

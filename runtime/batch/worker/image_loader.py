@@ -32,10 +32,7 @@ class ImageError(Exception):
 class ImageNotReadError(Exception):
     """S3 did not give an image, and may give it later. The message names it and the reason.
 
-    Parameters
-    ----------
-    is_denied
-        Whether a policy denies it.
+    is_denied: Whether a policy denies it.
     """
 
     def __init__(self, reason: str, *, is_denied: bool) -> None:
@@ -45,27 +42,18 @@ class ImageNotReadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HeldImages:
-    """The images of one line.
-
-    Parameters
-    ----------
-    held_bytes
-        Bytes that they hold of the memory for images.
-    """
+    """The images of one line."""
 
     urls: Sequence[str]
     held_bytes: int
+    """Bytes that they hold of the memory for images."""
 
 
 class Images:
     """Reads images of any bucket.
 
-    Parameters
-    ----------
-    client
-        boto3's client of S3.
-    memory
-        Limit for the images of all lines.
+    client: boto3's client of S3.
+    memory: Limit for the images of all lines.
     """
 
     def __init__(self, client: Any, memory: MemoryBudget, *, most_bytes: int) -> None:
@@ -81,19 +69,10 @@ class Images:
         Memory for all of them is reserved at once, by the sizes that S3 reports before it sends them. A line
         that holds memory never waits for more, so lines cannot block each other.
 
-        Parameters
-        ----------
-        names
-            Addresses of the images.
-        prefixes
-            Prefixes from which images may be read.
-
-        Raises
-        ------
-        ImageError
-            If an image lies elsewhere, cannot be read, is too large, or is not an image.
-        ImageNotReadError
-            If S3 does not give an image now.
+        names: Addresses of the images.
+        prefixes: Prefixes from which images may be read.
+        Raises ImageError if an image lies elsewhere, cannot be read, is too large, or is not an image. Raises
+            ImageNotReadError if S3 does not give an image now.
         """
         with ExitStack() as streams:
             opened = [await self._open(name, prefixes, streams) for name in names]

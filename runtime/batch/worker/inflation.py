@@ -32,12 +32,8 @@ _Length = tuple[int, int]
 class Inflation:
     """Alternates between learning and comparing.
 
-    Parameters
-    ----------
-    most
-        Highest factor on the time of answers.
-    clock
-        Returns seconds since 1970. Tests set their own.
+    most: Highest factor on the time of answers.
+    clock: Returns seconds since 1970. Tests set their own.
     """
 
     def __init__(self, most: float, *, clock: Callable[[], float] = time.time) -> None:
@@ -60,20 +56,11 @@ class Inflation:
     def answered(self, usage: Usage, seconds: float, limit: int) -> float:
         """Record an answer whose request started after the last change of the limit or of `learns`.
 
-        Parameters
-        ----------
-        usage
-            Token counts of the answer.
-        seconds
-            Duration of the request.
-        limit
-            Requests that may be in flight. A judgement uses at least that many answers.
-
-        Returns
-        -------
-        float
-            The median added time of the answers since the last judgement, as a multiple of the allowed added
-            time; 0 if there is no judgement yet.
+        usage: Token counts of the answer.
+        seconds: Duration of the request.
+        limit: Requests that may be in flight. A judgement uses at least that many answers.
+        Returns: The median added time of the answers since the last judgement, as a multiple of the allowed
+            added time; 0 if there is no judgement yet.
         """
         now = self._clock()
         if self._since is None:

@@ -48,30 +48,21 @@ _EXPIRED: Final = "This request could not be executed before the completion wind
 
 @dataclass(frozen=True, slots=True)
 class ShardTerms:
-    """Settings common to all lines of a shard.
-
-    Parameters
-    ----------
-    deadline
-        By the event loop's clock. A line without an answer by then expires.
-    order
-        The shard's index among those of the process. The lowest goes first.
-    drain
-        Cancels lines that wait for a retry.
-    attempt
-        Number of the attempt at the job.
-    images
-        Writes the images of answers; None if answers have none.
-    """
+    """Settings common to all lines of a shard."""
 
     identifier: RowIdentifier
     requests: Requests
     path: str
     deadline: float
+    """By the event loop's clock. A line without an answer by then expires."""
     order: int
+    """The shard's index among those of the process. The lowest goes first."""
     drain: Drain
+    """Cancels lines that wait for a retry."""
     attempt: int = 1
+    """Number of the attempt at the job."""
     images: ShardImages | None = None
+    """Writes the images of answers; None if answers have none."""
 
     @property
     def is_over(self) -> bool:
@@ -81,29 +72,18 @@ class ShardTerms:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result row of a line.
-
-    Parameters
-    ----------
-    row
-        The row, without its line end.
-    attempts
-        Number of requests sent for the line.
-    """
+    """The result row of a line."""
 
     row: bytes
+    """The row, without its line end."""
     attempts: int = 0
+    """Number of requests sent for the line."""
 
 
 def expired(line: ShardLine, terms: ShardTerms, attempts: int = 0) -> Result:
     """Return the result of a line that expired at the deadline.
 
-    Parameters
-    ----------
-    line, terms
-        The line and its shard.
-    attempts
-        Number of requests sent for the line.
+    attempts: Number of requests sent for the line.
     """
     row = error_row(terms.identifier, line.ordinal, line.custom_id, "batch_expired", _EXPIRED)
     return Result(row, attempts)
@@ -111,27 +91,19 @@ def expired(line: ShardLine, terms: ShardTerms, attempts: int = 0) -> Result:
 
 @dataclass(slots=True)
 class LineRunner:
-    """Runs the lines of all shards against one endpoint.
-
-    Parameters
-    ----------
-    endpoint, limit, budget, metrics
-        Shared by the process.
-    attempts
-        Failures caused by the line after which it is given up.
-    request_seconds
-        Longest time for one request.
-    turn
-        The turn at running a suspect, if the model has other workers.
-    """
+    """Runs the lines of all shards against one endpoint."""
 
     endpoint: ModelEndpoint
     limit: ConcurrencyLimit
     budget: RetryBudget
     metrics: Metrics
+    """`endpoint`, `limit`, `budget`, `metrics`: Shared by the process."""
     attempts: int
+    """Failures caused by the line after which it is given up."""
     request_seconds: float
+    """Longest time for one request."""
     turn: InitVar[SuspectTurn | None] = None
+    """The turn at running a suspect, if the model has other workers."""
     suspects: SuspectLines = field(init=False)
 
     def __post_init__(self, turn: SuspectTurn | None) -> None:
@@ -141,12 +113,7 @@ class LineRunner:
     async def run(self, line: ShardLine, terms: ShardTerms, permit: Permit) -> Result:
         """Send requests for a line until there is a result row.
 
-        Parameters
-        ----------
-        line, terms
-            The line and its shard.
-        permit
-            Permit of the first request. It is ended here.
+        permit: Permit of the first request. It is ended here.
         """
         made = await self._make(line, terms, permit)
         if isinstance(made, Result):
@@ -350,12 +317,8 @@ class LineRunner:
     async def _wait(self, terms: ShardTerms, delay: float, *, is_retry: bool) -> Permit | None:
         """Wait for a permit; None if the deadline comes first.
 
-        Parameters
-        ----------
-        delay
-            Seconds to wait before, at most.
-        is_retry
-            Whether the permit is for a request that was sent before.
+        delay: Seconds to wait before, at most.
+        is_retry: Whether the permit is for a request that was sent before.
         """
         try:
             with terms.drain.waits():

@@ -9,10 +9,7 @@ from collections import deque
 class MemoryBudget:
     """A limit on held bytes.
 
-    Parameters
-    ----------
-    most_bytes
-        The limit. A larger item is admitted if nothing else is held.
+    most_bytes: The limit. A larger item is admitted if nothing else is held.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -37,10 +34,7 @@ class MemoryBudget:
     def give_back(self, size: int) -> None:
         """Release memory.
 
-        Parameters
-        ----------
-        size
-            Bytes that were taken.
+        size: Bytes that were taken.
         """
         self._held -= size
         while self._waiting and self._has_room(self._waiting[0][0]):

@@ -18,36 +18,24 @@ from inference_contracts import batch_names
 
 @dataclass(slots=True)
 class Metrics:
-    """Counts since the last line of metrics.
-
-    Parameters
-    ----------
-    requests
-        Number of requests sent.
-    failures
-        Requests without an answer, by kind of fault.
-    rows
-        Lines with a result row.
-    shards
-        Finished shards.
-    """
+    """Counts since the last line of metrics."""
 
     platform: str
     model: str
     requests: int = 0
+    """Number of requests sent."""
     rows: int = 0
+    """Lines with a result row."""
     shards: int = 0
+    """Finished shards."""
     failures: Counter[str] = field(default_factory=Counter)
+    """Requests without an answer, by kind of fault."""
 
     def write(self, *, in_flight: int, limit: int, held: int) -> None:
         """Write the line, and reset the counts.
 
-        Parameters
-        ----------
-        in_flight, limit
-            Number of requests in flight, and their limit.
-        held
-            Number of shards in work.
+        in_flight, limit: Number of requests in flight, and their limit.
+        held: Number of shards in work.
         """
         values = {
             batch_names.REQUESTS: self.requests,

@@ -54,47 +54,31 @@ class EndpointFault(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A final answer of the endpoint to a line.
-
-    Parameters
-    ----------
-    status
-        HTTP status. 4xx means that the request is invalid.
-    request_id
-        The endpoint's identifier of the request.
-    body
-        JSON without line ends.
-    usage
-        Token counts of the answer.
-    """
+    """A final answer of the endpoint to a line."""
 
     status: int
+    """HTTP status. 4xx means that the request is invalid."""
     request_id: str
+    """The endpoint's identifier of the request."""
     body: bytes
+    """JSON without line ends."""
     usage: Usage = field(default_factory=Usage)
+    """Token counts of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No answer. A retry may succeed.
-
-    Parameters
-    ----------
-    reason
-        Description without any part of the prompt.
-    retry_after_seconds
-        Pause that the endpoint asked for.
-    answer
-        The response, if it was an error of the endpoint.
-    is_suspected
-        Whether the endpoint itself suspects the request of ending workers.
-    """
+    """No answer. A retry may succeed."""
 
     fault: EndpointFault
     reason: str
+    """Description without any part of the prompt."""
     retry_after_seconds: float | None = None
+    """Pause that the endpoint asked for."""
     answer: Answer | None = None
+    """The response, if it was an error of the endpoint."""
     is_suspected: bool = False
+    """Whether the endpoint itself suspects the request of ending workers."""
 
     @property
     def is_load(self) -> bool:
@@ -112,14 +96,9 @@ class Failure:
 class ModelEndpoint:
     """The endpoint of a model. An async context manager.
 
-    Parameters
-    ----------
-    base
-        Its address without a path.
-    connect_seconds
-        Timeout of a connection attempt, in seconds.
-    headers
-        Headers of each request.
+    base: Its address without a path.
+    connect_seconds: Timeout of a connection attempt, in seconds.
+    headers: Headers of each request.
     """
 
     def __init__(
@@ -152,12 +131,8 @@ class ModelEndpoint:
     ) -> Answer | Failure:
         """Send a request once.
 
-        Parameters
-        ----------
-        seconds
-            Longest time until the answer is complete.
-        room
-            Called before a large answer is read. None if answers are small.
+        seconds: Longest time until the answer is complete.
+        room: Called before a large answer is read. None if answers are small.
         """
         try:
             return await self._ask(path, request, self._timeout(seconds), room)
@@ -236,11 +211,8 @@ def _judge(status: int, headers: Mapping[str, str], body: bytes, seconds: float)
 def _fault(status: int, *, was_begun: bool) -> EndpointFault | None:
     """Return what a status says; None if the request itself is wrong.
 
-    Parameters
-    ----------
-    was_begun
-        Whether a worker may have begun to compute the answer. A load balancer that finds none says so at
-        once, with a page of its own, and whoever is too busy names a time to come again.
+    was_begun: Whether a worker may have begun to compute the answer. A load balancer that finds none says so
+        at once, with a page of its own, and whoever is too busy names a time to come again.
     """
     if status in _NO_WORKER:
         return EndpointFault.LOST if was_begun else EndpointFault.REFUSED

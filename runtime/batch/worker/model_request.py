@@ -21,19 +21,13 @@ class InvalidLineError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """The request of a line. Retries send it unchanged.
-
-    Parameters
-    ----------
-    idempotency_key
-        Equal for equal requests of a job, and different for all others.
-    images
-        Images that hold memory for this request.
-    """
+    """The request of a line. Retries send it unchanged."""
 
     body: bytes
     idempotency_key: str
+    """Equal for equal requests of a job, and different for all others."""
     images: HeldImages | None = None
+    """Images that hold memory for this request."""
 
 
 class Requests:
@@ -46,14 +40,9 @@ class Requests:
     async def make(self, line: ShardLine) -> ModelRequest:
         """Make the request of a line. Its images hold memory until `let_go`.
 
-        Raises
-        ------
-        InvalidLineError
-            If its body is not an object, or has no prompt that its images can go before.
-        ImageError
-            If an image cannot be sent.
-        ImageNotReadError
-            If S3 does not give an image now.
+        Raises InvalidLineError if its body is not an object, or has no prompt that its images can go before.
+        Raises ImageError if an image cannot be sent. Raises ImageNotReadError if S3 does not give an image
+        now.
         """
         if not isinstance(line.body, Mapping):
             raise InvalidLineError("the body of the line is not an object")
@@ -75,10 +64,7 @@ class Requests:
     def let_go(self, request: ModelRequest) -> None:
         """Release the memory of a request.
 
-        Parameters
-        ----------
-        request
-            A request of `make`. It must not be sent again.
+        request: A request of `make`. It must not be sent again.
         """
         if request.images is not None:
             self._images.let_go(request.images)

@@ -28,12 +28,8 @@ class Pace:
     def answered(self, seconds: float, limit: int) -> None:
         """Record the duration of an answer. As many of the last ones count as may be in flight.
 
-        Parameters
-        ----------
-        seconds
-            Time since the start of its request.
-        limit
-            Requests that may be in flight.
+        seconds: Time since the start of its request.
+        limit: Requests that may be in flight.
         """
         self._answer_seconds += (seconds - self._answer_seconds) / (limit if self._answer_seconds else 1)
 
@@ -45,12 +41,8 @@ class Pace:
     def begun(self, now: float, in_flight: int, limit: int) -> None:
         """Record the start of a request.
 
-        Parameters
-        ----------
-        now
-            By any clock, but always the same one.
-        in_flight, limit
-            Number of requests in flight, and their limit.
+        now: By any clock, but always the same one.
+        in_flight, limit: Number of requests in flight, and their limit.
         """
         gain = _GAIN_NEAR if in_flight >= _NEAR * limit else _GAIN_BELOW
         self._next = max(self._next, now - TOGETHER_SECONDS) + self._answer_seconds / (gain * limit)

@@ -16,32 +16,21 @@ _NOT_OURS = frozenset({"InvalidParameterValue", "ReceiptHandleIsInvalid", "Messa
 
 @dataclass(frozen=True, slots=True)
 class QueueMessage:
-    """A message that this worker holds.
-
-    Parameters
-    ----------
-    receipt
-        Handle to extend, delete or give back the message.
-    received
-        Number of times the message was received, including this time.
-    """
+    """A message that this worker holds."""
 
     body: str
     receipt: str
+    """Handle to extend, delete or give back the message."""
     received: int
+    """Number of times the message was received, including this time."""
 
 
 class ShardQueue:
     """The queue of a model.
 
-    Parameters
-    ----------
-    client
-        boto3's client of SQS.
-    visibility_seconds
-        Time for which a message is hidden from others.
-    poll_seconds
-        Longest time that one poll waits for a message.
+    client: boto3's client of SQS.
+    visibility_seconds: Time for which a message is hidden from others.
+    poll_seconds: Longest time that one poll waits for a message.
     """
 
     def __init__(self, client: Any, url: str, *, visibility_seconds: int, poll_seconds: int) -> None:

@@ -22,10 +22,7 @@ _LEAST_SECONDS: Final = 0.001
 class RetryBudget:
     """The tokens, and the tasks that wait for one.
 
-    Parameters
-    ----------
-    ratio
-        Tokens added per success.
+    ratio: Tokens added per success.
     """
 
     def __init__(self, ratio: float) -> None:
@@ -38,10 +35,7 @@ class RetryBudget:
     def succeeded(self, *, again: bool) -> None:
         """Add tokens for a successful request.
 
-        Parameters
-        ----------
-        again
-            Whether the request was a retry, which returns its token.
+        again: Whether the request was a retry, which returns its token.
         """
         self._tokens = min(_MOST_TOKENS, self._tokens + self._ratio + again)
         if self._waiting:

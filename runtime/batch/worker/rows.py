@@ -24,13 +24,7 @@ _SUCCEEDED: Final = range(200, 300)
 
 
 class RowIdentifier:
-    """Creates and parses the identifiers of a shard's rows. The log identifies lines by them.
-
-    Parameters
-    ----------
-    job, shard
-        The job's identifier and the shard's name.
-    """
+    """Creates and parses the identifiers of a shard's rows. The log identifies lines by them."""
 
     def __init__(self, job: str, shard: str) -> None:
         self._begin = b'{"id":"batch_req_%b_%b_' % (job.encode(), shard.encode())
@@ -38,20 +32,14 @@ class RowIdentifier:
     def begin(self, ordinal: int, custom_id: str | None) -> bytes:
         """Return the beginning of a line's row.
 
-        Parameters
-        ----------
-        custom_id
-            The team's name for the line, if it could be read.
+        custom_id: The team's name for the line, if it could be read.
         """
         return b'%b%d","custom_id":%b,' % (self._begin, ordinal, orjson.dumps(custom_id))
 
     def ordinal(self, row: bytes) -> int:
         """Return the ordinal of a row's line. The identifier is the first field of each row.
 
-        Parameters
-        ----------
-        row
-            A row of `response_row` or `error_row`.
+        row: A row of `response_row` or `error_row`.
         """
         begin = len(self._begin)
         return int(row[begin : row.index(b'"', begin)])
@@ -62,14 +50,9 @@ def response_row(
 ) -> bytes:
     """Return the row of a line that the endpoint answered.
 
-    Parameters
-    ----------
-    custom_id
-        The team's name for the line.
-    request_id
-        The endpoint's identifier of the request.
-    body
-        The answer, as JSON without line ends.
+    custom_id: The team's name for the line.
+    request_id: The endpoint's identifier of the request.
+    body: The answer, as JSON without line ends.
     """
     return b'%b"response":{"status_code":%d,"request_id":%b,"body":%b},"error":null}' % (
         identifier.begin(ordinal, custom_id),
@@ -84,10 +67,7 @@ def error_row(
 ) -> bytes:
     """Return the row of a line without an answer.
 
-    Parameters
-    ----------
-    custom_id
-        The team's name for the line, if it could be read.
+    custom_id: The team's name for the line, if it could be read.
     """
     error = orjson.dumps({"code": code, "message": message})
     return b'%b"response":null,"error":%b}' % (identifier.begin(ordinal, custom_id), error)
@@ -95,30 +75,20 @@ def error_row(
 
 @dataclass(slots=True)
 class Tally:
-    """Totals of rows.
-
-    Parameters
-    ----------
-    completed, failed
-        Rows that belong to the output, and all others.
-    expired
-        Failed rows of lines that expired at the deadline.
-    usage
-        Token counts of the rows.
-    """
+    """Totals of rows."""
 
     completed: int = 0
     failed: int = 0
+    """`completed`, `failed`: Rows that belong to the output, and all others."""
     expired: int = 0
+    """Failed rows of lines that expired at the deadline."""
     usage: Usage = field(default_factory=Usage)
+    """Token counts of the rows."""
 
     def add(self, row: bytes) -> Part:
         """Count a row, and return the part that it belongs to.
 
-        Parameters
-        ----------
-        row
-            A row of `response_row` or `error_row`.
+        row: A row of `response_row` or `error_row`.
         """
         values = orjson.loads(row)
         response, error = values["response"], values["error"]
@@ -135,9 +105,6 @@ class Tally:
     def report(self, shard: str, *, attempts: int) -> ShardDone:
         """Return the totals as the result of the shard.
 
-        Parameters
-        ----------
-        attempts
-            Number of requests sent for the rows.
+        attempts: Number of requests sent for the rows.
         """
         return ShardDone(shard, self.completed, self.failed, attempts, self.usage, self.expired)

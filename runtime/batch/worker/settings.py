@@ -113,10 +113,7 @@ _REQUIRED = (variables.QUEUE_URL, variables.BUCKET, variables.ENDPOINT, variable
 def read_settings(environment: Mapping[str, str]) -> WorkerSettings:
     """Read the settings from environment variables.
 
-    Raises
-    ------
-    BatchSettingsError
-        If variables are missing, or are not numbers in their range.
+    Raises BatchSettingsError if variables are missing, or are not numbers in their range.
     """
     errors = missing(environment, *_REQUIRED)
     numbers: dict[str, float] = {}

@@ -28,29 +28,20 @@ _AWS: Final = (BotoCoreError, ClientError)
 
 @dataclass(slots=True)
 class ShardHolder:
-    """Work on one message.
-
-    Parameters
-    ----------
-    message
-        The received message.
-    task
-        The task that waits for the result.
-    reports
-        Progress reports of the shard.
-    heartbeat_seconds
-        Time between two heartbeats.
-    hold_seconds
-        Time after which the message is given back although the shard is not done.
-    """
+    """Work on one message."""
 
     message: QueueMessage
+    """The received message."""
     queue: ShardQueue
     task: ShardTask
+    """The task that waits for the result."""
     run: ShardRun
     reports: ShardReports
+    """Progress reports of the shard."""
     heartbeat_seconds: float
+    """Time between two heartbeats."""
     hold_seconds: float
+    """Time after which the message is given back although the shard is not done."""
 
     async def hold(self) -> None:
         """Work on the shard until it is done, given back or taken away.

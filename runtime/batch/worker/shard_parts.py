@@ -17,15 +17,8 @@ async def write_parts(
 
     A complete log never changes, so a repeated call writes the same.
 
-    Parameters
-    ----------
-    lines
-        Number of the turn's lines.
-
-    Raises
-    ------
-    CorruptLogError
-        If a line is in the log twice or not at all.
+    lines: Number of the turn's lines.
+    Raises CorruptLogError if a line is in the log twice or not at all.
     """
     tally, attempts, seen = Tally(), 0, Ordinals()
     async with (

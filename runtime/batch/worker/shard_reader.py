@@ -34,18 +34,12 @@ _LOST_CONNECTION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RawLine:
-    """A line of the file, not parsed yet.
-
-    Parameters
-    ----------
-    ordinal
-        Its index, from 0.
-    content
-        Its bytes; only the first ones if the line is too long.
-    """
+    """A line of the file, not parsed yet."""
 
     ordinal: int
+    """Its index, from 0."""
     content: bytes
+    """Its bytes; only the first ones if the line is too long."""
     too_long: bool = False
 
 
@@ -71,10 +65,7 @@ class ShardReader:
     async def batches(self) -> AsyncIterator[list[RawLine]]:
         """Yield the lines, all those of one piece of the file at a time.
 
-        Raises
-        ------
-        MissingObjectError
-            If the shard does not exist.
+        Raises MissingObjectError if the shard does not exist.
         """
         pieces = self._pieces()
         following = asyncio.create_task(anext(pieces, b""))

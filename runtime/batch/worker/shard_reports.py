@@ -16,18 +16,12 @@ from batch.worker.metrics import log
 
 @dataclass(slots=True)
 class ShardReports:
-    """Progress reports of one shard.
-
-    Parameters
-    ----------
-    client
-        boto3's client of DynamoDB.
-    table
-        The table (`batch.contracts.progress_items`); None if nobody looks.
-    """
+    """Progress reports of one shard."""
 
     client: Any
+    """boto3's client of DynamoDB."""
     table: str | None
+    """The table (`batch.contracts.progress_items`); None if nobody looks."""
     message: ShardMessage
     _last: ShardProgress | None = field(default=None, init=False)
 

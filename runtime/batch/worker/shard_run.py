@@ -46,53 +46,41 @@ class InvalidJobError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Objects shared by all shards of the process.
-
-    Parameters
-    ----------
-    settings
-        What the worker is told.
-    memory
-        Limit on the bytes of open lines.
-    """
+    """Objects shared by all shards of the process."""
 
     settings: WorkerSettings
+    """What the worker is told."""
     bucket: BucketClient
     runner: LineRunner
     memory: MemoryBudget
+    """Limit on the bytes of open lines."""
     images: Images
     answer_images: AnswerImages
 
 
 @dataclass(slots=True, eq=False)
 class ShardRun:
-    """Work on one shard. If it is cancelled or killed, any worker can start it again.
-
-    Parameters
-    ----------
-    order
-        Index among the process's shards.
-    on_nearly_read
-        Called when it is time to take another shard.
-    """
+    """Work on one shard. If it is cancelled or killed, any worker can start it again."""
 
     message: ShardMessage
     shared: Shared
     order: int
+    """Index among the process's shards."""
     on_nearly_read: Callable[[], None]
+    """Called when it is time to take another shard."""
     _is_nearly_read: bool = field(default=False, init=False)
     _drain: Drain = field(default_factory=Drain, init=False)
-    #: Result of the finished turns.
     _done: ShardDone = field(init=False)
+    """Result of the finished turns."""
     _terms: ShardTerms | None = field(default=None, init=False)
-    #: The log of the current turn, and the ordinals of its lines; None if it has all lines.
     _log: ChunkLog | None = field(default=None, init=False)
+    """The log of the current turn, and the ordinals of its lines; None if it has all lines."""
     _wanted: Ordinals | None = field(default=None, init=False)
     _is_read: bool = field(default=False, init=False)
     _lines: int = field(default=0, init=False)
-    #: Bytes of lines whose task was cancelled before its first step. The task holds these bytes, and a
-    #: permit.
     _unstarted: dict[int, int] = field(default_factory=dict, init=False)
+    """Bytes of lines whose task was cancelled before its first step. The task holds these bytes, and a
+    permit."""
     _is_full: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
@@ -124,15 +112,8 @@ class ShardRun:
     async def run(self) -> ShardDone | None:
         """Run every turn of the shard for which there is time.
 
-        Returns
-        -------
-        ShardDone or None
-            None if it was drained before the end.
-
-        Raises
-        ------
-        InvalidJobError, MissingObjectError
-            If the job or the shard cannot be read, now or later.
+        Returns: None if it was drained before the end.
+        Raises InvalidJobError or MissingObjectError if the job or the shard cannot be read, now or later.
         """
         keys = JobKeys(self.message.job).shard(self.message.shard)
         self._terms = terms = await self._read_terms()

@@ -34,24 +34,15 @@ AFTER_LOSS_SECONDS: Final = 15.0
 
 @dataclass(slots=True)
 class SuspectTurn:
-    """The turn of one process.
-
-    Parameters
-    ----------
-    client
-        boto3's client of DynamoDB.
-    table
-        The table of progress. None if this process is the only one: it always has the turn.
-    model
-        Name of the model.
-    clock
-        Time in seconds since 1970, which all processes share.
-    """
+    """The turn of one process."""
 
     client: Any
+    """boto3's client of DynamoDB."""
     table: str | None
+    """The table of progress. None if this process is the only one: it always has the turn."""
     model: str
     clock: Callable[[], float] = time.time
+    """Time in seconds since 1970, which all processes share."""
     _holder: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _ends: float = field(default=float("-inf"), init=False)
 
@@ -80,10 +71,7 @@ class SuspectTurn:
     async def end(self, *, lost: bool) -> None:
         """Let another process have the turn.
 
-        Parameters
-        ----------
-        lost
-            Whether the request was lost. Then it gets the turn a little later.
+        lost: Whether the request was lost. Then it gets the turn a little later.
         """
         if not self.lasts:
             return

@@ -61,29 +61,22 @@ _PROBES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
 
 @dataclass(slots=True)
 class SuspectLines:
-    """The suspects of all shards of the process.
-
-    Parameters
-    ----------
-    endpoint, limit
-        Shared by the process.
-    model
-        Name under which the endpoint serves the model.
-    turn
-        The turn at running a suspect, of all workers of the model.
-    """
+    """The suspects of all shards of the process."""
 
     endpoint: ModelEndpoint
     limit: ConcurrencyLimit
+    """`endpoint`, `limit`: Shared by the process."""
     model: str
+    """Name under which the endpoint serves the model."""
     turn: SuspectTurn
-    #: When a request was last answered, and last lost, by the event loop's clock.
+    """The turn at running a suspect, of all workers of the model."""
     answered_at: float = field(default=float("-inf"), init=False)
+    """When a request was last answered, and last lost, by the event loop's clock."""
     lost_at: float = field(default=float("-inf"), init=False)
     _failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_FAILURES), init=False)
     _waiting: int = field(default=0, init=False)
-    #: Of those that wait, lines that were lost alone; and whether one runs.
     _lost_alone: int = field(default=0, init=False)
+    """Of those that wait, lines that were lost alone; and whether one runs."""
     _runs: bool = field(default=False, init=False)
     _next: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -111,12 +104,8 @@ class SuspectLines:
         It begins when no request is in flight, no other process runs a suspect, and the endpoint answers.
         Suspects run one after the other, so those in flight end once for all of them.
 
-        Parameters
-        ----------
-        path
-            API path of the request.
-        losses
-            Times that it was lost alone. One that was goes first, while the filter still speaks of it.
+        path: API path of the request.
+        losses: Times that it was lost alone. One that was goes first, while the filter still speaks of it.
         """
         self._waiting += 1
         self.limit.hold()
@@ -165,10 +154,7 @@ class SuspectLines:
 
         If no line asks it, a small request does.
 
-        Parameters
-        ----------
-        path
-            API path of the small request.
+        path: API path of the small request.
         """
         if self.answered_at >= self.lost_at:
             return

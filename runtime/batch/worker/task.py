@@ -22,10 +22,7 @@ class TaskGoneError(Exception):
 class ShardTask:
     """The task of one shard.
 
-    Parameters
-    ----------
-    client
-        boto3's client of Step Functions.
+    client: boto3's client of Step Functions.
     """
 
     def __init__(self, client: Any, token: str) -> None:
@@ -33,42 +30,22 @@ class ShardTask:
         self._token = token
 
     async def heartbeat(self) -> None:
-        """Report that the shard is in work.
-
-        Raises
-        ------
-        TaskGoneError
-            If the task no longer waits.
-        """
+        """Report that the shard is in work. Raises TaskGoneError if the task no longer waits."""
         await self._send(self._client.send_task_heartbeat)
 
     async def succeed(self, done: ShardDone) -> None:
         """Report that the shard is done.
 
-        Parameters
-        ----------
-        done
-            Result of the shard.
-
-        Raises
-        ------
-        TaskGoneError
-            If the task no longer waits.
+        done: Result of the shard.
+        Raises TaskGoneError if the task no longer waits.
         """
         await self._send(self._client.send_task_success, output=done.to_json())
 
     async def fail(self, error: str, cause: str) -> None:
         """Report that the shard cannot be done.
 
-        Parameters
-        ----------
-        error, cause
-            Error code, and description.
-
-        Raises
-        ------
-        TaskGoneError
-            If the task no longer waits.
+        error, cause: Error code, and description.
+        Raises TaskGoneError if the task no longer waits.
         """
         await self._send(self._client.send_task_failure, error=error, cause=cause[:_LONGEST_CAUSE])
 

@@ -29,10 +29,7 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 async def keep_protected(is_working: Callable[[], bool]) -> None:
     """Protect the task when it begins to work, and end the protection when it is idle, until cancelled.
 
-    Parameters
-    ----------
-    is_working
-        Returns whether the worker holds a shard.
+    is_working: Returns whether the worker holds a shard.
     """
     protected = False
     async with aiohttp.ClientSession(os.environ[AGENT].rstrip("/") + "/", timeout=_TIMEOUT) as session:

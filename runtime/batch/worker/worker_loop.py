@@ -42,12 +42,8 @@ _QUEUE_AGAIN_SECONDS: Final = 1.0
 async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.Event) -> None:
     """Work until `stop` is set, then drain.
 
-    Parameters
-    ----------
-    settings
-        What the worker is told.
-    stop
-        Set to stop it.
+    settings: What the worker is told.
+    stop: Set to stop it.
     """
     limit = ConcurrencyLimit(
         start=settings.in_flight_start,
@@ -87,8 +83,8 @@ class _Worker:
     stop: asyncio.Event
     _held: dict[ShardRun, asyncio.Task[None]] = field(default_factory=dict)
     _orders: itertools.count[int] = field(default_factory=itertools.count)
-    #: Set when there may be capacity for another shard.
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there may be capacity for another shard."""
 
     async def run(self) -> None:
         log("started", model=self.settings.model, endpoint=self.settings.endpoint)

@@ -45,15 +45,9 @@ _NOTHING = 1e-9
 def forecast_demand(history: DemandHistory, settings: ShiftSettings, *, shared: bool) -> DeploymentForecast:
     """Return what the demand may be. The history has a measurement; gaps count as the demand before them.
 
-    Parameters
-    ----------
-    history
-        The demand.
-    settings
-        The horizons and the margin.
-    shared
-        Whether batch shares the deployment. Then replicas that are kept serve batch by its places until they
-        are needed, and `later` also covers the largest rise of the known days.
+    settings: The horizons and the margin.
+    shared: Whether batch shares the deployment. Then replicas that are kept serve batch by its places until
+        they are needed, and `later` also covers the largest rise of the known days.
     """
     values = filled(history.values)
     soon_ahead = math.ceil(settings.admission_seconds / BIN_SECONDS) + 1
@@ -115,16 +109,11 @@ def _outcomes(values: Numbers, ahead: int) -> Numbers:
 def _upper(forecasts: Numbers, values: Numbers, usable: Flags, ahead: int, missed: float) -> float:
     """Return the newest forecast times the factor with which the last ones missed no more than they may.
 
-    Parameters
-    ----------
-    forecasts
-        The point forecast at each bin.
-    values, usable
-        Demand, and whether its bin counts. A forecast counts if its own bin and all bins that it is for do.
-    ahead
-        Bins that a forecast is for.
-    missed
-        Share of the outcomes that the factor lets the forecasts miss.
+    forecasts: The point forecast at each bin.
+    values, usable: Demand, and whether its bin counts. A forecast counts if its own bin and all bins that it
+        is for do.
+    ahead: Bins that a forecast is for.
+    missed: Share of the outcomes that the factor lets the forecasts miss.
     """
     outcomes = _outcomes(values, ahead)[-_FACTOR_BINS:]
     past = forecasts[: len(values) - ahead][-_FACTOR_BINS:]

@@ -17,18 +17,13 @@ BIN_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class DemandHistory:
-    """Demand in bins of `BIN_SECONDS`, oldest first, without a hole in time.
-
-    Parameters
-    ----------
-    end
-        End of the newest bin, in seconds since the epoch: a multiple of `BIN_SECONDS`.
-    values
-        Mean demand of each bin, in the unit of `DeploymentView.capacity`. NaN is a gap: nothing was measured.
-    """
+    """Demand in bins of `BIN_SECONDS`, oldest first, without a hole in time."""
 
     end: int
+    """End of the newest bin, in seconds since the epoch: a multiple of `BIN_SECONDS`."""
     values: Numbers
+    """Mean demand of each bin, in the unit of `DeploymentView.capacity`. NaN is a gap: nothing was
+    measured."""
 
     @classmethod
     def of_samples(cls, samples: Iterable[tuple[float, float]]) -> Self:
@@ -37,10 +32,7 @@ class DemandHistory:
         Samples of one bin are averaged. Bins without a sample become gaps. Samples that are not finite or
         are negative are dropped, because no demand is.
 
-        Parameters
-        ----------
-        samples
-            End of the measured time in seconds since the epoch, and demand.
+        samples: End of the measured time in seconds since the epoch, and demand.
         """
         pairs = numpy.array(list(samples), dtype=float).reshape(-1, 2)
         pairs = pairs[numpy.isfinite(pairs).all(axis=1) & (pairs[:, 1] >= 0)]

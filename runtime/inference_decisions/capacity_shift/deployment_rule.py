@@ -28,30 +28,20 @@ _TOLERANCE = 1e-9
 
 @dataclass(kw_only=True)
 class DeploymentRule:
-    """Decides about one deployment, and collects the reasons on the way.
-
-    Parameters
-    ----------
-    deployment
-        What runs now.
-    history
-        Its demand, without bins of the future.
-    before
-        What was decided before. None if that is not known.
-    elapsed_seconds
-        Time since the last decision. Negative if the clock went back.
-    settings
-        Limits.
-    now
-        Seconds since the epoch.
-    """
+    """Decides about one deployment, and collects the reasons on the way."""
 
     deployment: DeploymentView
+    """What runs now."""
     history: DemandHistory
+    """Its demand, without bins of the future."""
     before: DeploymentState | None
+    """What was decided before. None if that is not known."""
     elapsed_seconds: float
+    """Time since the last decision. Negative if the clock went back."""
     settings: ShiftSettings
+    """Limits."""
     now: float
+    """Seconds since the epoch."""
     _reasons: list[ShiftReason] = field(default_factory=list)
 
     def decided(self) -> tuple[DeploymentDecision, DeploymentState]:

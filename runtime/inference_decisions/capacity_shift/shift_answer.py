@@ -30,113 +30,72 @@ ShiftCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ShiftReason:
-    """A reason of a decision.
-
-    Parameters
-    ----------
-    code
-        One of `ShiftCode`, for programs.
-    text
-        The reason in words, for people.
-    """
+    """A reason of a decision."""
 
     code: ShiftCode
+    """One of `ShiftCode`, for programs."""
     text: str
+    """The reason in words, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentForecast:
-    """What the decision expected of a deployment, in the unit of its history.
-
-    Parameters
-    ----------
-    level
-        Present level of the demand.
-    soon
-        Demand that capacity covers until batch has left a shared deployment, with its margin.
-    later
-        Demand that capacity covers until lent replicas are back, with its margin.
-    season
-        Largest demand within the reclaim time in the same hours of earlier days. None if none is known.
-    """
+    """What the decision expected of a deployment, in the unit of its history."""
 
     level: float
+    """Present level of the demand."""
     soon: float
+    """Demand that capacity covers until batch has left a shared deployment, with its margin."""
     later: float
+    """Demand that capacity covers until lent replicas are back, with its margin."""
     season: float | None
+    """Largest demand within the reclaim time in the same hours of earlier days. None if none is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentDecision:
-    """What was decided about a deployment.
-
-    Parameters
-    ----------
-    name
-        Name of the ScaledObject.
-    floor
-        Smallest number of its replicas from now on, within the range of the blueprint.
-    batch_places
-        Places that batch may have in it from now on.
-    lent
-        Share of the deployment's capacity at `most` replicas that these places are, from 0 to 1.
-    reasons
-        Why. At least one.
-    forecast
-        What was expected. None without metrics or history.
-    """
+    """What was decided about a deployment."""
 
     name: str
+    """Name of the ScaledObject."""
     floor: int
+    """Smallest number of its replicas from now on, within the range of the blueprint."""
     batch_places: int
+    """Places that batch may have in it from now on."""
     lent: float
+    """Share of the deployment's capacity at `most` replicas that these places are, from 0 to 1."""
     reasons: tuple[ShiftReason, ...]
+    """Why. At least one."""
     forecast: DeploymentForecast | None
+    """What was expected. None without metrics or history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDecision:
-    """What batch may have of a pool.
-
-    Parameters
-    ----------
-    name
-        Name of the pool.
-    batch_accelerators
-        Accelerators that batch's own workers may have: the nominal quota of its ClusterQueue. The rest is
-        kept for real time.
-    reasons
-        Why. At least one.
-    """
+    """What batch may have of a pool."""
 
     name: str
     batch_accelerators: int
+    """Accelerators that batch's own workers may have: the nominal quota of its ClusterQueue. The rest is kept
+    for real time."""
     reasons: tuple[ShiftReason, ...]
+    """Why. At least one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftDecision:
-    """What was decided about a cell.
-
-    Parameters
-    ----------
-    decided_at
-        Time of the decision, in seconds since the epoch.
-    carried_out
-        Whether anything may be changed. If not, the decision is only recorded.
-    deployments
-        One decision per deployment, in the order of the view.
-    pools
-        One decision per pool, in the order of the view.
-    state
-        What to keep for the next decision.
-    """
+    """What was decided about a cell."""
 
     decided_at: float
+    """Time of the decision, in seconds since the epoch."""
     carried_out: bool
+    """Whether anything may be changed. If not, the decision is only recorded."""
     deployments: tuple[DeploymentDecision, ...]
+    """One decision per deployment, in the order of the view."""
     pools: tuple[PoolDecision, ...]
+    """One decision per pool, in the order of the view."""
     state: ShiftState
+    """What to keep for the next decision."""
 
     def as_record(self) -> dict[str, Any]:
         """Return the audit record as JSON values, without the state."""

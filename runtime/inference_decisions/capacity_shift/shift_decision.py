@@ -30,18 +30,12 @@ def decide(
 ) -> ShiftDecision:
     """Return the floors of real time, and what batch may have.
 
-    Parameters
-    ----------
-    histories
-        Demand of each deployment by its name in the view. One that is missing counts as without metrics.
-    view
-        What runs now.
-    state
-        State of the last decision. None if there was none, or if it was lost.
-    settings
-        Section of the blueprint, freeze switch and limits.
-    now
-        Seconds since the epoch.
+    histories: Demand of each deployment by its name in the view. One that is missing counts as without
+        metrics.
+    view: What runs now.
+    state: State of the last decision. None if there was none, or if it was lost.
+    settings: Section of the blueprint, freeze switch and limits.
+    now: Seconds since the epoch.
     """
     before = state or ShiftState(decided_at=now)
     decisions: list[DeploymentDecision] = []

@@ -28,52 +28,33 @@ _REMEMBERED_BINS = 8 * 86400 // BIN_SECONDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDemand:
-    """A recorded demand and the pool that serves it.
-
-    Parameters
-    ----------
-    values
-        Demand in bins of `BIN_SECONDS`. NaN is a gap: nothing is decided upon it, and no demand is counted.
-    first
-        Number of the first bin that is counted. What is before is history.
-    replicas
-        Replicas of the pool.
-    capacity
-        Demand that one of them serves.
-    least
-        Replicas that always stay with real time: the smallest floor.
-    places
-        Most places of batch. By default enough that rounding them says nothing.
-    """
+    """A recorded demand and the pool that serves it."""
 
     values: Numbers
+    """Demand in bins of `BIN_SECONDS`. NaN is a gap: nothing is decided upon it, and no demand is counted."""
     first: int
+    """Number of the first bin that is counted. What is before is history."""
     replicas: int
     capacity: float
+    """Demand that one of them serves."""
     least: int = 1
+    """Replicas that always stay with real time: the smallest floor."""
     places: int = 1_000_000
+    """Most places of batch. By default enough that rounding them says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingOutcome:
-    """What one way to share a pool came to.
-
-    Parameters
-    ----------
-    freed_hours
-        Hours of the whole pool that batch had.
-    oracle_hours
-        Hours that real time did not need, minute by minute: nobody can free more without missing demand.
-    pool_hours
-        Hours of the pool.
-    unmet
-        Share of the demand that was not served, from 0 to 1.
-    """
+    """What one way to share a pool came to."""
 
     freed_hours: float
+    """Hours of the whole pool that batch had."""
     oracle_hours: float
+    """Hours that real time did not need, minute by minute: nobody can free more without missing demand."""
     pool_hours: float
+    """Hours of the pool."""
     unmet: float
+    """Share of the demand that was not served, from 0 to 1."""
 
     @property
     def freed_of_oracle(self) -> float:
@@ -83,19 +64,13 @@ class SharingOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ShiftReplay:
-    """What the shift decided in each minute of a replay.
-
-    Parameters
-    ----------
-    kept
-        Demand that real time can serve after each decision, once it is carried out: all but the places of
-        batch.
-    floors
-        Demand that its floor serves.
-    """
+    """What the shift decided in each minute of a replay."""
 
     kept: Numbers
+    """Demand that real time can serve after each decision, once it is carried out: all but the places of
+    batch."""
     floors: Numbers
+    """Demand that its floor serves."""
 
 
 def replay(demand: PoolDemand, settings: ShiftSettings) -> ShiftReplay:
@@ -145,14 +120,8 @@ def both_speeds(demand: PoolDemand, replayed: ShiftReplay, settings: ShiftSettin
 def replicas_only(demand: PoolDemand, floors: Numbers, settings: ShiftSettings) -> SharingOutcome:
     """Return what comes of lending whole replicas only.
 
-    Parameters
-    ----------
-    demand
-        The demand.
-    floors
-        Demand that is to be served from each bin on.
-    settings
-        How long replicas take to come back.
+    floors: Demand that is to be served from each bin on.
+    settings: How long replicas take to come back.
     """
     held, bins = _whole(floors, demand), _bins(settings.reclaim_seconds)
     return _outcome(demand, _least_of_last(held, bins), _most_of_last(held, bins))

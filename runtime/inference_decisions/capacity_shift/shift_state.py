@@ -9,37 +9,24 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentState:
-    """What was decided about a deployment.
-
-    Parameters
-    ----------
-    floor
-        Floor of its replicas.
-    lower_since
-        Since when a lower floor would have sufficed, in seconds since the epoch. None if it would not.
-    lent
-        Share of the deployment's capacity that batch had, from 0 to 1.
-    """
+    """What was decided about a deployment."""
 
     floor: int
+    """Floor of its replicas."""
     lower_since: float | None = None
+    """Since when a lower floor would have sufficed, in seconds since the epoch. None if it would not."""
     lent: float = 0.0
+    """Share of the deployment's capacity that batch had, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftState:
-    """What the last decision left.
-
-    Parameters
-    ----------
-    decided_at
-        Time of the last decision, in seconds since the epoch.
-    deployments
-        State of each deployment by name.
-    """
+    """What the last decision left."""
 
     decided_at: float = 0.0
+    """Time of the last decision, in seconds since the epoch."""
     deployments: Mapping[str, DeploymentState] = field(default_factory=dict)
+    """State of each deployment by name."""
 
     def as_item(self) -> dict[str, Any]:
         """Return the state as JSON values."""

@@ -7,72 +7,47 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentView:
-    """One elastic role of a deployment: one ScaledObject.
-
-    Parameters
-    ----------
-    name
-        Name of the ScaledObject. It is unique in the cell.
-    pool
-        Name of the pool whose nodes it uses.
-    least, most
-        Range of replicas in the blueprint.
-    replicas
-        Replicas that its owner wants now.
-    ready
-        Replicas that serve now.
-    capacity
-        Demand that one replica serves within its objectives, in the unit of the history.
-    in_use
-        Real-time demand that is being served right now, in the same unit. None if it is not known: then the
-        newest bin of the history stands for it.
-    accelerators
-        Accelerators of one replica.
-    batch_places
-        Places of batch in this deployment when all of `most` replicas serve nothing else. Zero if batch does
-        not share it.
-    """
+    """One elastic role of a deployment: one ScaledObject."""
 
     name: str
+    """Name of the ScaledObject. It is unique in the cell."""
     pool: str
+    """Name of the pool whose nodes it uses."""
     least: int
     most: int
+    """`least`, `most`: Range of replicas in the blueprint."""
     replicas: int
+    """Replicas that its owner wants now."""
     ready: int
+    """Replicas that serve now."""
     capacity: float
+    """Demand that one replica serves within its objectives, in the unit of the history."""
     in_use: float | None = None
+    """Real-time demand that is being served right now, in the same unit. None if it is not known: then the
+    newest bin of the history stands for it."""
     accelerators: int = 1
+    """Accelerators of one replica."""
     batch_places: int = 0
+    """Places of batch in this deployment when all of `most` replicas serve nothing else. Zero if batch does
+    not share it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolView:
-    """A pool that deployments and batch share.
-
-    Parameters
-    ----------
-    name
-        Its name in the blueprint.
-    accelerators
-        Accelerators that deployments and batch may have together.
-    """
+    """A pool that deployments and batch share."""
 
     name: str
+    """Its name in the blueprint."""
     accelerators: int
+    """Accelerators that deployments and batch may have together."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellView:
-    """All deployments that the shift decides about, and their pools.
-
-    Parameters
-    ----------
-    deployments
-        Elastic roles, each with a name of its own.
-    pools
-        Pools from which capacity is lent. A deployment may use one that is not among them: then only its
-        floor and its batch places are decided.
-    """
+    """All deployments that the shift decides about, and their pools."""
 
     deployments: tuple[DeploymentView, ...]
+    """Elastic roles, each with a name of its own."""
     pools: tuple[PoolView, ...] = ()
+    """Pools from which capacity is lent. A deployment may use one that is not among them: then only its floor
+    and its batch places are decided."""

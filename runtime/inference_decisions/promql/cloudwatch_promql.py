@@ -46,38 +46,24 @@ _WAITS: Final = (0.2, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
-    """A series.
-
-    Parameters
-    ----------
-    labels
-        Its labels, without its name.
-    points
-        Times in seconds since the epoch, and values, which may be ``nan`` or ``inf``. A time without a value
-        is left out.
-    """
+    """A series."""
 
     labels: Mapping[str, str]
+    """Its labels, without its name."""
     points: tuple[tuple[float, float], ...]
+    """Times in seconds since the epoch, and values, which may be ``nan`` or ``inf``. A time without a value
+    is left out."""
 
 
 class CloudWatchPromql:
     """CloudWatch's PromQL in one region.
 
-    Parameters
-    ----------
-    address
-        Such as ``https://monitoring.us-east-1.amazonaws.com``.
-    sign
-        Signs requests to the service ``monitoring``.
-    failure
-        Class of the errors.
-    timeout_seconds
-        How long an answer may take.
-    connections
-        Connections that are kept for queries at the same time.
-    wait
-        Waits some seconds before another attempt.
+    address: Such as ``https://monitoring.us-east-1.amazonaws.com``.
+    sign: Signs requests to the service ``monitoring``.
+    failure: Class of the errors.
+    timeout_seconds: How long an answer may take.
+    connections: Connections that are kept for queries at the same time.
+    wait: Waits some seconds before another attempt.
     """
 
     def __init__(
@@ -97,23 +83,15 @@ class CloudWatchPromql:
             maxsize=connections, timeout=urllib3.Timeout(timeout_seconds), retries=False
         )
         self._wait = wait
-        #: Queries that were sent, and series that they returned.
+        # Queries that were sent, and series that they returned.
         self.queries, self.series = 0, 0
 
     def instant(self, query: str, at: float) -> tuple[MetricSeries, ...]:
         """Return the series of a query at one time, each with one point.
 
-        Parameters
-        ----------
-        query
-            PromQL.
-        at
-            Seconds since the epoch.
-
-        Raises
-        ------
-        Exception
-            Of the class `failure`, if there is no complete answer.
+        query: PromQL.
+        at: Seconds since the epoch.
+        Raises Exception of the class `failure`, if there is no complete answer.
         """
         found = self._ask("/api/v1/query", {"query": query, "time": f"{at:.3f}"})
         return tuple(_series(each, [each["value"]]) for each in found)
@@ -121,19 +99,9 @@ class CloudWatchPromql:
     def range(self, query: str, start: float, end: float, step_seconds: float) -> tuple[MetricSeries, ...]:
         """Return the series of a query from a time to another.
 
-        Parameters
-        ----------
-        query
-            PromQL.
-        start, end
-            Times of the first and the last point, in seconds since the epoch.
-        step_seconds
-            Time between two points.
-
-        Raises
-        ------
-        Exception
-            Of the class `failure`, if there is no complete answer.
+        start, end: Times of the first and the last point, in seconds since the epoch.
+        step_seconds: Time between two points.
+        Raises Exception of the class `failure`, if there is no complete answer.
         """
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step_seconds:g}"}
         found = self._ask("/api/v1/query_range", {"query": query, **times})

@@ -13,24 +13,16 @@ NodeOwner = Literal["node_claim", "auto_scaling_group", "none"]
 
 @dataclass(frozen=True, slots=True)
 class LiveCondition:
-    """A condition of the node, as the API server has it.
-
-    Parameters
-    ----------
-    kind
-        Its type, such as ``AcceleratedHardwareReady``.
-    healthy
-        Whether the status is the healthy one. None if it is unknown.
-    reason
-        Such as ``NvidiaXID79Error`` or ``DCGMError``.
-    since
-        Time of the last transition, in seconds since the epoch.
-    """
+    """A condition of the node, as the API server has it."""
 
     kind: str
+    """Its type, such as ``AcceleratedHardwareReady``."""
     healthy: bool | None
+    """Whether the status is the healthy one. None if it is unknown."""
     reason: str
+    """Such as ``NvidiaXID79Error`` or ``DCGMError``."""
     since: float
+    """Time of the last transition, in seconds since the epoch."""
 
     @property
     def code(self) -> str:
@@ -40,100 +32,66 @@ class LiveCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DcgmReading:
-    """The newest answer of the exporter of GPU metrics on the node.
-
-    Parameters
-    ----------
-    at
-        Time of the sample, in seconds since the epoch.
-    gpus
-        GPUs that it lists.
-    host_engines
-        DCGM host engines that run on the node. There must be exactly one.
-    xids
-        XIDs whose value changed since the node was booted or the case was opened. The field holds the last
-        XID for ever, so only a change is an event.
-    uncorrectable
-        Uncorrectable ECC errors and row remappings that failed, since the boot.
-    corrected_per_second
-        Rate of corrected ECC errors of the worst GPU.
-    """
+    """The newest answer of the exporter of GPU metrics on the node."""
 
     at: float
+    """Time of the sample, in seconds since the epoch."""
     gpus: int
+    """GPUs that it lists."""
     host_engines: int = 1
+    """DCGM host engines that run on the node. There must be exactly one."""
     xids: tuple[int, ...] = ()
+    """XIDs whose value changed since the node was booted or the case was opened. The field holds the last XID
+    for ever, so only a change is an event."""
     uncorrectable: int = 0
+    """Uncorrectable ECC errors and row remappings that failed, since the boot."""
     corrected_per_second: float = 0.0
+    """Rate of corrected ECC errors of the worst GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveNode:
-    """A node as it is now.
-
-    Parameters
-    ----------
-    name, uid
-        Name and identifier in Kubernetes. A new node of the same name has another identifier.
-    pool
-        Name of the pool.
-    read_at
-        When this reading began, in seconds since the epoch.
-    booted_at
-        Time of the boot.
-    ready
-        Whether the kubelet reports it ready. None if it stopped reporting.
-    cordoned
-        Whether it is closed to new pods.
-    cordoned_by_us
-        Whether this platform's GPU health closed it.
-    owner, owner_name
-        What replaces it, and the name of the NodeClaim or of the Auto Scaling group.
-    instance
-        Identifier of the EC2 instance.
-    purchase
-        How it was bought.
-    spare
-        Whether the capacity that it comes from can start another one now.
-    gpus_expected
-        GPUs of its instance type.
-    gpus_allocatable
-        GPUs that the kubelet offers.
-    conditions
-        Its conditions.
-    dcgm
-        Newest reading of the exporter. None if it does not answer.
-    slower
-        Slowdown of its worst worker in the newest complete window, as a share. None if it is not known.
-    failing
-        Share of requests that fail on its worst worker, above that of the peers. None if it is not known.
-    rack
-        The rack. Empty if it is not known.
-    peers
-        Groups of peers that its workers belong to, as `WorkerWindows` names them.
-    serving_pods
-        Serving pods on the node.
-    """
+    """A node as it is now."""
 
     name: str
     uid: str
+    """`name`, `uid`: Name and identifier in Kubernetes. A new node of the same name has another
+    identifier."""
     pool: str
     read_at: float
+    """When this reading began, in seconds since the epoch."""
     booted_at: float
+    """Time of the boot."""
     ready: bool | None
+    """Whether the kubelet reports it ready. None if it stopped reporting."""
     cordoned: bool
+    """Whether it is closed to new pods."""
     owner: NodeOwner
+    """What replaces it."""
     owner_name: str
+    """The name of the NodeClaim or of the Auto Scaling group."""
     instance: str
+    """Identifier of the EC2 instance."""
     purchase: Purchase
+    """How it was bought."""
     spare: bool
+    """Whether the capacity that it comes from can start another one now."""
     gpus_expected: int
+    """GPUs of its instance type."""
     gpus_allocatable: int
+    """GPUs that the kubelet offers."""
     cordoned_by_us: bool = False
+    """Whether this platform's GPU health closed it."""
     conditions: tuple[LiveCondition, ...] = ()
     dcgm: DcgmReading | None = None
+    """Newest reading of the exporter. None if it does not answer."""
     slower: float | None = None
+    """Slowdown of its worst worker in the newest complete window, as a share. None if it is not known."""
     failing: float | None = None
+    """Share of requests that fail on its worst worker, above that of the peers. None if it is not known."""
     rack: str = ""
+    """The rack. Empty if it is not known."""
     peers: frozenset[str] = frozenset()
+    """Groups of peers that its workers belong to, as `WorkerWindows` names them."""
     serving_pods: int = 0
+    """Serving pods on the node."""

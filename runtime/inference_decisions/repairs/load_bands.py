@@ -12,24 +12,16 @@ from inference_decisions.repairs.worker_windows import Codes, Numbers
 
 @dataclass(frozen=True, slots=True)
 class LoadBands:
-    """The band of each worker.
-
-    Parameters
-    ----------
-    band
-        Number of its group and band.
-    bands
-        How many numbers there are. Some of them may have no worker.
-    typical
-        Median load of its band.
-    order
-        Numbers of the workers, sorted by band, and by load within it.
-    """
+    """The band of each worker."""
 
     band: Codes
+    """Number of its group and band."""
     bands: int
+    """How many numbers there are. Some of them may have no worker."""
     typical: Numbers
+    """Median load of its band."""
     order: Codes
+    """Numbers of the workers, sorted by band, and by load within it."""
 
 
 def load_bands(load: Numbers, group: Codes, groups: int, settings: DetectionSettings) -> LoadBands:
@@ -38,16 +30,9 @@ def load_bands(load: Numbers, group: Codes, groups: int, settings: DetectionSett
     Bands are cut by rank, so that each has enough workers. A group whose middle half of workers differs
     little in load stays whole.
 
-    Parameters
-    ----------
-    load
-        Load of each worker.
-    group
-        Number of its group.
-    groups
-        Number of groups.
-    settings
-        Size and number of the bands.
+    load: Load of each worker.
+    group: Number of its group.
+    settings: Size and number of the bands.
     """
     order = numpy.lexsort((load, group))
     ordered = load[order]

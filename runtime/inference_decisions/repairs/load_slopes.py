@@ -23,18 +23,9 @@ def load_slopes(
     (Theil, "A rank-invariant method of linear regression analysis", 1950, with the weights of Jaeckel, 1972),
     so that a slow worker does not move it. It is zero where nothing is known, and never negative.
 
-    Parameters
-    ----------
-    slower, more
-        Logarithms of each worker's latency and load, against those of its load band.
-    bands
-        The load bands.
-    group
-        Number of each worker's group.
-    groups
-        Number of groups.
-    most
-        Workers whose load is further from that of their band, as a logarithm, do not count: such as those
+    slower, more: Logarithms of each worker's latency and load, against those of its load band.
+    group: Number of each worker's group.
+    most: Workers whose load is further from that of their band, as a logarithm, do not count: such as those
         that were counted twice.
     """
     slope, evidence = numpy.zeros(groups), numpy.zeros(groups)

@@ -20,18 +20,12 @@ _ACCELERATORS: Final = "AcceleratedHardwareReady"
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What a reading says about a case.
-
-    Parameters
-    ----------
-    outcome
-        One of `Outcome`.
-    reason
-        Code of the reason.
-    """
+    """What a reading says about a case."""
 
     outcome: Outcome
+    """One of `Outcome`."""
     reason: str
+    """Code of the reason."""
 
 
 def assess(case: RepairCase, live: LiveNode, settings: HealthSettings, now: float) -> Assessment:
@@ -42,16 +36,9 @@ def assess(case: RepairCase, live: LiveNode, settings: HealthSettings, now: floa
     from the first evidence and not from a condition's last transition, which each further error moves
     (kubernetes-sigs/karpenter#2833).
 
-    Parameters
-    ----------
-    case
-        The case.
-    live
-        The node, read just now.
-    settings
-        Limits.
-    now
-        Seconds since the epoch.
+    live: The node, read just now.
+    settings: Limits.
+    now: Seconds since the epoch.
     """
     if live.uid != case.node_uid:
         return Assessment("contradicted", "another_node")
@@ -130,16 +117,7 @@ def without_recovered(case: RepairCase, live: LiveNode, settings: HealthSettings
 
     If the same comes again later, its time begins anew.
 
-    Parameters
-    ----------
-    case
-        The case.
-    live
-        The node, read just now.
-    settings
-        Limits.
-    now
-        Seconds since the epoch.
+    now: Seconds since the epoch.
     """
     left = tuple(
         each
@@ -150,13 +128,7 @@ def without_recovered(case: RepairCase, live: LiveNode, settings: HealthSettings
 
 
 def unproved_condition(live: LiveNode) -> str:
-    """Return the reason of a condition that calls the node's accelerators broken. Empty if none does.
-
-    Parameters
-    ----------
-    live
-        The node, read just now.
-    """
+    """Return the reason of a condition that calls the node's accelerators broken. Empty if none does."""
     found = (each.reason for each in live.conditions if each.kind == _ACCELERATORS and each.healthy is False)
     return next(found, "")
 
@@ -181,14 +153,7 @@ def gpus_missing(live: LiveNode, settings: HealthSettings, now: float) -> bool:
 
     Kubernetes calls such a node ready, and an exporter without GPUs reports no error.
 
-    Parameters
-    ----------
-    live
-        The node.
-    settings
-        Limits.
-    now
-        Seconds since the epoch.
+    now: Seconds since the epoch.
     """
     if now - live.booted_at < settings.boot_seconds:
         return False

@@ -29,47 +29,32 @@ FAILURES = ("failed", "failed_transfers", "empty")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerComparison:
-    """The distance of each worker from its peers. Matrices of windows and workers, as in `WorkerWindows`.
-
-    Parameters
-    ----------
-    slower
-        Natural logarithm of the latency per token as a multiple of the peers' median. NaN if it cannot be
-        judged.
-    load
-        Natural logarithm of the load as a multiple of the peers' median. NaN where `slower` is. Zero where
-        the load is so much lower that the peers' loads may be wrong: such a worker gets no allowance.
-    load_slope
-        How much `slower` grows with `load` among the peers. Zero if that is unknown.
-    load_evidence
-        How much is known about that slope: the sum of the squared differences of load that it comes from.
-    requests
-        Requests of the worker. NaN if it reported too few, or is too young.
-    excess
-        By kind of failure: share of requests above the peers' median share. NaN if it cannot be judged.
-    excess_spread
-        By kind of failure: the spread of that share.
-    failures
-        By kind of failure: the count.
-    """
+    """The distance of each worker from its peers. Matrices of windows and workers, as in `WorkerWindows`."""
 
     slower: Numbers
+    """Natural logarithm of the latency per token as a multiple of the peers' median. NaN if it cannot be
+    judged."""
     load: Numbers
+    """Natural logarithm of the load as a multiple of the peers' median. NaN where `slower` is. Zero where the
+    load is so much lower that the peers' loads may be wrong: such a worker gets no allowance."""
     load_slope: Numbers
+    """How much `slower` grows with `load` among the peers. Zero if that is unknown."""
     load_evidence: Numbers
+    """How much is known about that slope: the sum of the squared differences of load that it comes from."""
     requests: Numbers
+    """Requests of the worker. NaN if it reported too few, or is too young."""
     excess: Mapping[str, Numbers]
+    """By kind of failure: share of requests above the peers' median share. NaN if it cannot be judged."""
     excess_spread: Mapping[str, Numbers]
+    """By kind of failure: the spread of that share."""
     failures: Mapping[str, Numbers]
+    """By kind of failure: the count."""
 
 
 def joined(parts: Sequence[PeerComparison]) -> PeerComparison:
     """Return the comparisons of several windows, oldest first, as one.
 
-    Parameters
-    ----------
-    parts
-        Comparisons of the same workers.
+    parts: Comparisons of the same workers.
     """
     return PeerComparison(
         slower=numpy.concatenate([part.slower for part in parts]),
@@ -90,12 +75,8 @@ def _joined(parts: Sequence[Mapping[str, Numbers]]) -> Mapping[str, Numbers]:
 def compare(windows: WorkerWindows, settings: DetectionSettings) -> PeerComparison:
     """Return how far each worker is from its peers in each window.
 
-    Parameters
-    ----------
-    windows
-        What the workers did.
-    settings
-        How they are compared.
+    windows: What the workers did.
+    settings: How they are compared.
     """
     rows = len(windows.latency)
     _, peers = numpy.unique(windows.peers, return_inverse=True)

@@ -15,18 +15,12 @@ class RepairActionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether the pool serves again with as many nodes as before.
-
-    Parameters
-    ----------
-    serving
-        Whether a node that was not there when the case was cordoned runs ready serving pods.
-    replacement
-        Name of that node. Empty if there is none.
-    """
+    """Whether the pool serves again with as many nodes as before."""
 
     serving: bool
+    """Whether a node that was not there when the case was cordoned runs ready serving pods."""
     replacement: str = ""
+    """Name of that node. Empty if there is none."""
 
 
 class RepairActions(Protocol):

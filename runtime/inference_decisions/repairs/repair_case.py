@@ -11,34 +11,22 @@ from inference_contracts.health_names import ENDED_CASES, CaseState, FaultKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """One thing that speaks against a node.
-
-    Parameters
-    ----------
-    kind
-        Kind of fault.
-    code
-        Code within the kind, such as ``79`` for an XID, or the kind of verdict on a worker.
-    at
-        When it was seen, in seconds since the epoch.
-    source
-        Where it was seen, such as ``kernel-log``, ``node-condition``, ``dcgm`` or ``peers``.
-    fatal
-        Whether it alone proves that the hardware is broken.
-    figure
-        Size: the slowdown as a share, or the seconds for which a condition of a node has to last. Zero if it
-        has none.
-    first_at
-        When the same was first seen, in seconds since the epoch. Zero if `at` is the first time.
-    """
+    """One thing that speaks against a node."""
 
     kind: FaultKind
     code: str
+    """Code within the kind, such as ``79`` for an XID, or the kind of verdict on a worker."""
     at: float
+    """When it was seen, in seconds since the epoch."""
     source: str
+    """Where it was seen, such as ``kernel-log``, ``node-condition``, ``dcgm`` or ``peers``."""
     fatal: bool
+    """Whether it alone proves that the hardware is broken."""
     figure: float = 0.0
+    """Size: the slowdown as a share, or the seconds for which a condition of a node has to last. Zero if it
+    has none."""
     first_at: float = 0.0
+    """When the same was first seen, in seconds since the epoch. Zero if `at` is the first time."""
 
     @property
     def mark(self) -> tuple[str, str, str]:
@@ -53,56 +41,41 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairCase:
-    """The state of one case.
-
-    Parameters
-    ----------
-    platform, cell
-        Platform, and its cluster.
-    pool, node, node_uid
-        The node that is suspected. Another node of the same name is another case.
-    state
-        How far the case is.
-    opened_at
-        When the first evidence was seen. Later evidence does not change it: several errors in turn do not
-        start the wait again.
-    changed_at
-        When the state last changed.
-    evidence
-        What speaks against the node, oldest first; the newest of each kind, code and source.
-    attempts
-        Failed attempts of the present step.
-    owner_name, instance
-        What was asked to replace it, and the instance that goes.
-    replacement
-        Name of the node that replaced it. Empty until it serves.
-    reason
-        Why the case is where it is: a code of `repair_guards` or `repair_steps`.
-    version
-        Number of writes. A write succeeds only on the version that was read.
-    times
-        When the case came to each state.
-    boot
-        Identifier of the node's boot when the case was opened. Empty if it is not known.
-    """
+    """The state of one case."""
 
     platform: str
     cell: str
+    """Its cluster."""
     pool: str
     node: str
     node_uid: str
+    """`pool`, `node`, `node_uid`: The node that is suspected. Another node of the same name is another
+    case."""
     state: CaseState
+    """How far the case is."""
     opened_at: float
+    """When the first evidence was seen. Later evidence does not change it: several errors in turn do not
+    start the wait again."""
     changed_at: float
+    """When the state last changed."""
     evidence: tuple[Evidence, ...]
+    """What speaks against the node, oldest first; the newest of each kind, code and source."""
     attempts: int = 0
+    """Failed attempts of the present step."""
     owner_name: str = ""
+    """What was asked to replace it."""
     instance: str = ""
+    """The instance that goes."""
     replacement: str = ""
+    """Name of the node that replaced it. Empty until it serves."""
     reason: str = ""
+    """Why the case is where it is: a code of `repair_guards` or `repair_steps`."""
     version: int = 0
+    """Number of writes. A write succeeds only on the version that was read."""
     times: Mapping[str, float] = field(default_factory=dict)
+    """When the case came to each state."""
     boot: str = ""
+    """Identifier of the node's boot when the case was opened. Empty if it is not known."""
 
     @property
     def ended(self) -> bool:
@@ -142,12 +115,7 @@ def opened_case(
 ) -> RepairCase:
     """Return a new case about a node.
 
-    Parameters
-    ----------
-    platform, cell, pool, node, node_uid
-        The node.
-    evidence
-        The first evidence.
+    evidence: The first evidence.
     """
     return RepairCase(
         platform=platform,

@@ -12,37 +12,24 @@ from inference_decisions.repairs.repair_case import RepairCase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetView:
-    """What is known about the pool of a case, and about the cell.
-
-    Parameters
-    ----------
-    pool
-        Name of the pool.
-    nodes
-        Nodes of the pool that have joined.
-    unhealthy
-        Nodes of the pool that are not ready, or whose case is confirmed, in flight or of the same cause
-        (`has_same_cause`). With this one.
-    counted
-        Each of them with its reason, for people.
-    in_flight
-        Other nodes of the pool that are being replaced.
-    started_last_hour
-        Replacements that started in the cell within the last hour, without this one.
-    shifted
-        Racks, groups of peers and pools that moved together: unit and name of each `Shift`.
-    metrics_at
-        End of the newest window that workers reported, in seconds since the epoch.
-    """
+    """What is known about the pool of a case, and about the cell."""
 
     pool: str
     nodes: int
+    """Nodes of the pool that have joined."""
     unhealthy: int
+    """Nodes of the pool that are not ready, or whose case is confirmed, in flight or of the same cause
+    (`has_same_cause`). With this one."""
     in_flight: int
+    """Other nodes of the pool that are being replaced."""
     started_last_hour: int
+    """Replacements that started in the cell within the last hour, without this one."""
     metrics_at: float
+    """End of the newest window that workers reported, in seconds since the epoch."""
     counted: tuple[str, ...] = ()
+    """Each of them with its reason, for people."""
     shifted: frozenset[tuple[str, str]] = field(default_factory=frozenset)
+    """Racks, groups of peers and pools that moved together: unit and name of each `Shift`."""
 
 
 #: The reason of the breaker.
@@ -64,21 +51,14 @@ GuardOutcome = Literal["allow", "wait", "refuse"]
 
 @dataclass(frozen=True, slots=True)
 class GuardAnswer:
-    """Whether a node may be taken out of service.
-
-    Parameters
-    ----------
-    outcome
-        One of `GuardOutcome`.
-    reason
-        Code of the reason.
-    text
-        The reason in words, for people.
-    """
+    """Whether a node may be taken out of service."""
 
     outcome: GuardOutcome
+    """One of `GuardOutcome`."""
     reason: str
+    """Code of the reason."""
     text: str
+    """The reason in words, for people."""
 
 
 def guard(
@@ -86,18 +66,11 @@ def guard(
 ) -> GuardAnswer:
     """Return whether a node may be taken out of service now.
 
-    Parameters
-    ----------
-    case
-        A case that is proved.
-    live
-        The node, read just now.
-    fleet
-        Its pool and cell.
-    settings
-        Limits.
-    now
-        Seconds since the epoch.
+    case: A case that is proved.
+    live: The node, read just now.
+    fleet: Its pool and cell.
+    settings: Limits.
+    now: Seconds since the epoch.
     """
     for check in (_switched, _owned, _replaceable, _alone, _limited):
         answer = check(case, live, fleet, settings, now)
@@ -151,12 +124,8 @@ def has_same_cause(case: RepairCase, other: RepairCase) -> bool:
     first whose fault is proved must not be replaced as if it were alone. If a fault is fatal, only its kind
     counts.
 
-    Parameters
-    ----------
-    case
-        The case that wants to go on.
-    other
-        An open case of another node of the pool.
+    case: The case that wants to go on.
+    other: An open case of another node of the pool.
     """
     decisive = [each for each in case.evidence if each.fatal] or case.evidence
     return any(

@@ -21,18 +21,11 @@ def advance(
     The acts can be repeated, and the caller stores the case only on the version that it read. So an
     invocation that ended in between is resumed by the next one, and of two at once one is stored.
 
-    Parameters
-    ----------
-    case
-        A case that has not ended.
-    fleet
-        Its pool and cell.
-    settings
-        Limits.
-    actions
-        Acts on the cell.
-    now
-        Seconds since the epoch.
+    case: A case that has not ended.
+    fleet: Its pool and cell.
+    settings: Limits.
+    actions: Acts on the cell.
+    now: Seconds since the epoch.
     """
     try:
         live = actions.read_live(case.node)

@@ -26,24 +26,16 @@ Act = Literal["none", "cordon", "uncordon", "drain", "replace", "verify", "notif
 
 @dataclass(frozen=True, slots=True)
 class RepairStep:
-    """What to do now.
-
-    Parameters
-    ----------
-    act
-        One of `Act`. It can be repeated: a step that was interrupted starts again.
-    state
-        State of the case when the act is done.
-    reason
-        Code of the reason.
-    text
-        The reason in words, for people.
-    """
+    """What to do now."""
 
     act: Act
+    """One of `Act`. It can be repeated: a step that was interrupted starts again."""
     state: CaseState
+    """State of the case when the act is done."""
     reason: str
+    """Code of the reason."""
     text: str
+    """The reason in words, for people."""
 
 
 def next_step(
@@ -51,18 +43,11 @@ def next_step(
 ) -> RepairStep:
     """Return the next step of a case.
 
-    Parameters
-    ----------
-    case
-        A case that has not ended.
-    live
-        The node, read for this decision: an older reading is refused. None if it is gone.
-    fleet
-        Its pool and cell.
-    settings
-        Limits.
-    now
-        Seconds since the epoch.
+    case: A case that has not ended.
+    live: The node, read for this decision: an older reading is refused. None if it is gone.
+    fleet: Its pool and cell.
+    settings: Limits.
+    now: Seconds since the epoch.
     """
     if live is not None and live.read_at < now:
         return RepairStep("none", case.state, "stale_reading", "the node was read before this decision")

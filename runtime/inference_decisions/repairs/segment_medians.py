@@ -14,14 +14,8 @@ DEVIATIONS_PER_MAD = 1.4826
 def group_sums(values: Numbers, group: Codes, groups: int) -> Numbers:
     """Return the sum of each group.
 
-    Parameters
-    ----------
-    values
-        Values to add.
-    group
-        Number of the group of each value.
-    groups
-        Number of groups.
+    values: Values to add.
+    group: Number of the group of each value.
     """
     return numpy.asarray(numpy.bincount(group, weights=values, minlength=groups), numpy.float64)
 
@@ -32,16 +26,8 @@ def group_medians(values: Numbers, weights: Numbers, group: Codes, groups: int) 
     If exactly half of the weight is on either side, it is the mean of the two values in the middle. Groups
     without weight have NaN.
 
-    Parameters
-    ----------
-    values
-        Finite values.
-    weights
-        Weights above zero.
-    group
-        Number of the group of each value.
-    groups
-        Number of groups.
+    values: Finite values.
+    weights: Weights above zero.
     """
     order = numpy.lexsort((values, group))
     ordered, reached = values[order], numpy.cumsum(weights[order])
@@ -63,12 +49,8 @@ def group_medians(values: Numbers, weights: Numbers, group: Codes, groups: int) 
 def spread_out(flat: Numbers, usable: Flags) -> Numbers:
     """Return values of the usable elements at their places in a matrix of NaN.
 
-    Parameters
-    ----------
-    flat
-        One value per usable element.
-    usable
-        The matrix of elements that have a value.
+    flat: One value per usable element.
+    usable: The matrix of elements that have a value.
     """
     matrix = numpy.full(usable.shape, numpy.nan)
     matrix[usable] = flat

@@ -32,12 +32,8 @@ class _Sighting:
 def detect(windows: WorkerWindows, settings: DetectionSettings) -> Verdicts:
     """Return which workers are worse than their peers.
 
-    Parameters
-    ----------
-    windows
-        What the workers did in the newest windows, oldest first.
-    settings
-        How they are compared.
+    windows: What the workers did in the newest windows, oldest first.
+    settings: How they are compared.
     """
     return judge(windows, compare(windows, settings), settings)
 
@@ -45,14 +41,8 @@ def detect(windows: WorkerWindows, settings: DetectionSettings) -> Verdicts:
 def judge(windows: WorkerWindows, comparison: PeerComparison, settings: DetectionSettings) -> Verdicts:
     """Return which workers are worse than their peers, from a comparison that was made before.
 
-    Parameters
-    ----------
-    windows
-        Where the workers are. Their figures are not read.
-    comparison
-        How far they were from their peers, in the newest windows, oldest first.
-    settings
-        How they are compared.
+    windows: Where the workers are. Their figures are not read.
+    comparison: How far they were from their peers, in the newest windows, oldest first.
     """
     slower = at_equal_load(comparison, settings)
     sightings = [_slow(comparison, slower, windows.peers, rule, settings) for rule in settings.rules]

@@ -15,12 +15,8 @@ def at_equal_load(comparison: PeerComparison, settings: DetectionSettings) -> Nu
 
     The slopes of all windows count, by their evidence. With little evidence the slope is taken as flatter.
 
-    Parameters
-    ----------
-    comparison
-        How far workers were from their peers.
-    settings
-        How much evidence a slope needs.
+    comparison: How far workers were from their peers.
+    settings: How much evidence a slope needs.
     """
     evidence = comparison.load_evidence.sum(axis=0)
     total = (comparison.load_slope * comparison.load_evidence).sum(axis=0)
@@ -41,16 +37,10 @@ def level_and_spread(
     estimate, so the assumption counts as some workers (Smyth, "Linear models and empirical Bayes methods",
     2004, shrinks variances of small groups in this way).
 
-    Parameters
-    ----------
-    slower, requests
-        Slowdowns and requests of windows and workers, oldest first.
-    peers
-        Group of each worker.
-    length
-        Number of windows of a mean.
-    settings
-        What is assumed.
+    slower, requests: Slowdowns and requests of windows and workers, oldest first.
+    peers: Group of each worker.
+    length: Number of windows of a mean.
+    settings: What is assumed.
     """
     weights = numpy.where(numpy.isfinite(slower), requests, 0.0)
     shares = numpy.where(weights > 0, slower, 0.0) * weights

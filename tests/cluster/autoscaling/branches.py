@@ -30,39 +30,26 @@ def value_at(script: Script, seconds: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A series, and the numbers of workers that follow from it.
-
-    Attributes
-    ----------
-    name
-        Name, also of the objects.
-    start
-        Number of workers at the beginning.
-    scripts
-        A script per trigger.
-    numbers
-        The numbers of workers that must follow, without repetitions.
-    rules
-        Changes of the ScaledObject.
-    trigger
-        Changes of its triggers' metadata.
-    metric_type
-        Of its triggers.
-    schedule
-        Number of workers within the scheduled minute, if there is a schedule.
-    ready
-        Whether its workers become ready.
-    """
+    """A series, and the numbers of workers that follow from it."""
 
     name: str
+    """Name, also of the objects."""
     start: int
+    """Number of workers at the beginning."""
     scripts: Mapping[str, Script]
+    """A script per trigger."""
     numbers: Sequence[int]
+    """The numbers of workers that must follow, without repetitions."""
     rules: Mapping[str, Any] = field(default_factory=dict)
+    """Changes of the ScaledObject."""
     trigger: Mapping[str, str] = field(default_factory=dict)
+    """Changes of its triggers' metadata."""
     metric_type: str = "AverageValue"
+    """Of its triggers."""
     schedule: int | None = None
+    """Number of workers within the scheduled minute, if there is a schedule."""
     ready: bool = True
+    """Whether its workers become ready."""
 
     def queries(self) -> Mapping[str, str]:
         """Return the expression of each trigger of Prometheus, by its name."""
@@ -71,12 +58,8 @@ class Branch:
     def manifest(self, address: str, window: tuple[str, str]) -> dict[str, Any]:
         """Return the ScaledObject.
 
-        Parameters
-        ----------
-        address
-            Where Prometheus answers.
-        window
-            Cron expressions in UTC of the start and the end of the scheduled minute.
+        address: Where Prometheus answers.
+        window: Cron expressions in UTC of the start and the end of the scheduled minute.
         """
         triggers: list[Mapping[str, Any]] = [
             {
@@ -109,12 +92,8 @@ class Branch:
     def simulated_numbers(self, window: tuple[str, str], begin: float, end: float) -> list[int]:
         """Return the numbers that the simulator chooses second by second, without repetitions.
 
-        Parameters
-        ----------
-        window
-            Cron expressions in UTC of the start and the end of the scheduled minute.
-        begin, end
-            When the scripts begin, and the last decision, in seconds since 1970.
+        window: Cron expressions in UTC of the start and the end of the scheduled minute.
+        begin, end: When the scripts begin, and the last decision, in seconds since 1970.
         """
         autoscaler = Autoscaler(ScaledObject.read(self.manifest("http://unused", window)))
         current, numbers = self.start, []

@@ -32,53 +32,35 @@ _UP_BY_TWO = {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 600}]}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLoad:
-    """What each worker of vLLM reports.
-
-    Attributes
-    ----------
-    waiting, running
-        Waiting requests, and running ones.
-    use
-        Used share of the KV cache.
-    slow
-        Requests per second whose first token took between half a second and four.
-    """
+    """What each worker of vLLM reports."""
 
     waiting: float = 0
+    """`waiting`, `running`: Waiting requests, and running ones."""
     use: float = 0
+    """Used share of the KV cache."""
     slow: int = 0
+    """Requests per second whose first token took between half a second and four."""
     running: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmDBranch:
-    """A branch before its object is rendered.
-
-    Attributes
-    ----------
-    name
-        Name, also of the objects and of the deployment.
-    load
-        The section ``load`` of the blueprint.
-    loads
-        What each of four workers reports, by the second from which on it holds. None: no series.
-    numbers
-        The numbers of workers that must follow, without repetitions.
-    role
-        The elastic role.
-    least
-        Smallest number of workers.
-    scale_up
-        Changes of the rules for more workers.
-    """
+    """A branch before its object is rendered."""
 
     name: str
+    """Name, also of the objects and of the deployment."""
     load: Mapping[str, Any]
+    """The section ``load`` of the blueprint."""
     loads: Sequence[tuple[int, WorkerLoad | None]]
+    """What each of four workers reports, by the second from which on it holds. None: no series."""
     numbers: Sequence[int]
+    """The numbers of workers that must follow, without repetitions."""
     role: str = "worker"
+    """The elastic role."""
     least: int = 2
+    """Smallest number of workers."""
     scale_up: Mapping[str, Any] = field(default_factory=dict)
+    """Changes of the rules for more workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +94,7 @@ class RenderedBranch(Branch):
 def rendered_branch(branch: LlmDBranch, folder: Path) -> RenderedBranch:
     """Render the object of a branch, and evaluate its expressions over the series.
 
-    Parameters
-    ----------
-    folder
-        Where the chart is staged.
+    folder: Where the chart is staged.
     """
     replicas = {"min": branch.least, "max": 12}
     elastic = {

@@ -67,16 +67,10 @@ def write_scripted_model(
 ) -> Path:
     """Write a model that answers every conversation with the same text, and then ends.
 
-    Parameters
-    ----------
-    name
-        The model whose chat format it has.
-    directory
-        Folder for the files.
-    text
-        The answer. Each of its words and marks can be in it only once: it is one token with one successor.
-    spells_marks
-        Whether it writes the marks that a grammar demands letter by letter.
+    name: The model whose chat format it has.
+    directory: Folder for the files.
+    text: The answer. Each of its words and marks can be in it only once: it is one token with one successor.
+    spells_marks: Whether it writes the marks that a grammar demands letter by letter.
     """
     ids = _write(name, directory, architecture)
     chat = chat_format(catalog.model(name))
@@ -139,10 +133,7 @@ def _write_weights(
 ) -> None:
     """Write weights with which the second token of each pair follows the first.
 
-    Parameters
-    ----------
-    preferences
-        By token, how much more likely it is than others where the successor is forbidden.
+    preferences: By token, how much more likely it is than others where the successor is forbidden.
     """
     config = _read(directory / "config.json")
     size, count = config["hidden_size"], config["vocab_size"]

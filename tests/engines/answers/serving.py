@@ -35,10 +35,7 @@ _ENGINE = (
 def serving(folder: Path, models: Mapping[str, Sequence[str]]) -> Iterator[dict[str, openai.OpenAI]]:
     """Serve model directories in a folder, and yield a client for each.
 
-    Parameters
-    ----------
-    models
-        Arguments of each model's server, by the name of its directory.
+    models: Arguments of each model's server, by the name of its directory.
     """
     programs = [
         {

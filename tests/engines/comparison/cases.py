@@ -32,29 +32,20 @@ _NATURAL_END = {"ignore_eos": None}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request.
-
-    Parameters
-    ----------
-    body
-        Its body. None for a GET. Bytes are sent as they are.
-    same_words_as
-        An earlier equal request, with whose words its own are compared.
-    """
+    """A request."""
 
     name: str
     path: str
     body: Mapping[str, Any] | bytes | None
+    """Its body. None for a GET. Bytes are sent as they are."""
     same_words_as: str | None = field(default=None)
+    """An earlier equal request, with whose words its own are compared."""
 
 
 def cases(model: str, context: int) -> Iterator[Case]:
     """Yield the cases of a model.
 
-    Parameters
-    ----------
-    context
-        Longest prompt and answer together, in tokens.
+    context: Longest prompt and answer together, in tokens.
     """
     yield from _of_both(model, context)
     yield from _of_chats(model, context)

@@ -57,25 +57,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """An expected difference.
-
-    Parameters
-    ----------
-    what
-        What differs.
-    simulated, real
-        What each engine does, for the page.
-    consequence
-        What follows for a user who trusts a run with simulated engines.
-    evidence
-        The facts that show it.
-    """
+    """An expected difference."""
 
     what: str
+    """What differs."""
     simulated: str
     real: str
+    """`simulated`, `real`: What each engine does, for the page."""
     consequence: str
+    """What follows for a user who trusts a run with simulated engines."""
     evidence: tuple[Evidence, ...]
+    """The facts that show it."""
 
 
 def expected_differences() -> tuple[Expected, ...]:
@@ -101,12 +93,8 @@ def expected_differences() -> tuple[Expected, ...]:
 def differences(part: str, simulated: Mapping[str, Facts], real: Mapping[str, Facts]) -> list[Difference]:
     """Return the facts that differ. If the statuses of a case differ, its other facts are left out.
 
-    Parameters
-    ----------
-    part
-        What was compared.
-    simulated, real
-        Facts by case.
+    part: What was compared.
+    simulated, real: Facts by case.
     """
     found = []
     for case in dict.fromkeys((*simulated, *real)):
@@ -125,12 +113,8 @@ def differences(part: str, simulated: Mapping[str, Facts], real: Mapping[str, Fa
 def unexpected(found: Iterable[Difference], expected: Iterable[Expected]) -> list[str]:
     """Return a line for each difference that is not expected.
 
-    Parameters
-    ----------
-    found
-        What differs.
-    expected
-        What may differ.
+    found: What differs.
+    expected: What may differ.
     """
     shown = [evidence for each in expected for evidence in each.evidence]
     return [str(each) for each in found if not any(evidence.shows(each) for evidence in shown)]
@@ -139,14 +123,7 @@ def unexpected(found: Iterable[Difference], expected: Iterable[Expected]) -> lis
 def vanished(part: str, found: Iterable[Difference], expected: Iterable[Expected]) -> list[str]:
     """Return a line for each expected fact of a part that does not differ any more.
 
-    Parameters
-    ----------
-    part
-        What was compared.
-    found
-        What differs.
-    expected
-        What should differ.
+    expected: What should differ.
     """
     differing = list(found)
     return [

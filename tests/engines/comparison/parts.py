@@ -54,10 +54,7 @@ def _answered(layout: Layout, asked: Iterable[Case]) -> Observed:
 def routing(layout: Layout, file: Path) -> Observed:
     """Return which of several workers gets prompts that share a prefix with earlier ones.
 
-    Parameters
-    ----------
-    file
-        What a router knows, written by `router_view`. A prompt is repeated once its blocks are known.
+    file: What a router knows, written by `router_view`. A prompt is repeated once its blocks are known.
     """
     observed: Observed = {}
     workers: dict[int, Any] = {}
@@ -106,12 +103,8 @@ def _types(page: str) -> dict[str, str]:
 def blocks(layout: Layout, file: Path, wanted: Observed | None) -> Observed:
     """Return what a router knows after each request, until old blocks are evicted.
 
-    Parameters
-    ----------
-    file
-        What the router knows, written by `router_view`.
-    wanted
-        The facts of the other engine. Events arrive after the response, so these are waited for.
+    file: What the router knows, written by `router_view`.
+    wanted: The facts of the other engine. Events arrive after the response, so these are waited for.
     """
     observed: Observed = {}
     known: dict[str, list[int]] = {}
@@ -156,10 +149,7 @@ def blocks(layout: Layout, file: Path, wanted: Observed | None) -> Observed:
 def order(layout: Layout, sequences: int) -> Observed:
     """Return in which order requests begin that wait for one of the worker's sequences.
 
-    Parameters
-    ----------
-    sequences
-        Sequences that the worker runs at once. They end one after another.
+    sequences: Sequences that the worker runs at once. They end one after another.
     """
     running = [f"running {number}" for number in range(sequences)]
     waiting = [f"waiting {number}" for number in range(_WAITING)]

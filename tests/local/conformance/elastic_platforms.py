@@ -34,16 +34,11 @@ def elastic(content: dict[str, Any]) -> None:
 
 
 class ElasticPlatform(Protocol):
-    """A platform whose workers follow the load.
-
-    Attributes
-    ----------
-    url, headers
-        See `ConformingPlatform`.
-    """
+    """A platform whose workers follow the load."""
 
     url: str
     headers: Any
+    """`url`, `headers`: See `ConformingPlatform`."""
 
     def serving(self) -> int:
         """Return the number of workers that serve and are not ending."""

@@ -32,25 +32,16 @@ _FINISH_SECONDS = 20
 
 @dataclass(frozen=True)
 class ConformingFile:
-    """A shipped blueprint that both platforms run, with two workers of each role.
-
-    Attributes
-    ----------
-    blueprint, model
-        Its name, and that of its model.
-    roles
-        Roles of its workers.
-    scaled
-        Role whose workers become fewer.
-    replaced
-        Role whose workers are killed and rolled out.
-    """
+    """A shipped blueprint that both platforms run, with two workers of each role."""
 
     blueprint: str
     model: str
     roles: tuple[str, ...]
+    """Roles of its workers."""
     scaled: str
+    """Role whose workers become fewer."""
     replaced: str
+    """Role whose workers are killed and rolled out."""
     context: int = 13_312
 
     @property
@@ -106,21 +97,14 @@ def blueprint(
 
 
 class StreamedPlatform(Protocol):
-    """A platform to which clients stream.
-
-    Attributes
-    ----------
-    file
-        What it runs.
-    url
-        Address of its load balancer, without ``/v1``.
-    headers
-        Headers of every request.
-    """
+    """A platform to which clients stream."""
 
     file: ConformingFile
+    """What it runs."""
     url: str
+    """Address of its load balancer, without ``/v1``."""
     headers: Mapping[str, str]
+    """Headers of every request."""
 
 
 class ConformingPlatform(StreamedPlatform, ABC):

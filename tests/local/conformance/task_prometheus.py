@@ -19,10 +19,7 @@ _ASK = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=10
 class TaskPrometheus:
     """Answers queries as `LocalPrometheus` does.
 
-    Parameters
-    ----------
-    process
-        Returns the process of the container now: a task that is replaced has another one.
+    process: Returns the process of the container now: a task that is replaced has another one.
     """
 
     def __init__(self, process: Callable[[], int]) -> None:

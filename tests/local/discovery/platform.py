@@ -50,12 +50,9 @@ class _Agent(BaseHTTPRequestHandler):
 class Platform:
     """Processes by name.
 
-    Parameters
-    ----------
-    folder
-        Folder of logs, data and certificates; `secrets.json` in it holds the secrets of members and clients.
-    etcd
-        The program.
+    folder: Folder of logs, data and certificates; `secrets.json` in it holds the secrets of members and
+        clients.
+    etcd: The program.
     """
 
     def __init__(self, folder: Path, etcd: Path) -> None:
@@ -116,12 +113,8 @@ class Platform:
     def start_worker(self, name: str, *, suffix: str | None, length: int) -> None:
         """Start a worker as a task of ECS starts.
 
-        Parameters
-        ----------
-        suffix
-            Mark of its configuration. None if workers of all configurations share a name.
-        length
-            Longest context, the part of the configuration that differs.
+        suffix: Mark of its configuration. None if workers of all configurations share a name.
+        length: Longest context, the part of the configuration that differs.
         """
         words = ["inference_local.serving.simulated_engine", "--discovery-backend", "etcd"]
         words += ["--model-path", str(self._folder / "model"), "--model-name", MODEL, "--num-workers", "1"]

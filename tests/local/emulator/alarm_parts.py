@@ -18,10 +18,7 @@ MINUTE = 60.0
 class AlarmParts:
     """Makes alarms on metrics of a namespace of its own, at times in the last hour.
 
-    Parameters
-    ----------
-    client
-        Returns clients of the emulator.
+    client: Returns clients of the emulator.
     """
 
     def __init__(self, client: Callable[[str], Any]) -> None:

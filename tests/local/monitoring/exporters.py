@@ -74,10 +74,7 @@ def relabelling() -> Mapping[str, Mapping[str, Any]]:
 def scraped(directory: Path, files: Mapping[str, str]) -> Mapping[str, Sequence[Scraped]]:
     """Scrape files as if their exporters ran in the cluster, and return the series of each.
 
-    Parameters
-    ----------
-    files
-        Names of files, with the job of each.
+    files: Names of files, with the job of each.
     """
     with served_files(files) as targets, ProcessGroup() as processes:
         prometheus = LocalPrometheus(directory, processes, lambda _: None)

@@ -96,12 +96,8 @@ def watched(
 ) -> Iterator[LivePlatform]:
     """Ask a served model without a pause, and let Prometheus record its series.
 
-    Parameters
-    ----------
-    interval_seconds
-        Time between two scrapes, and between two evaluations of the rules.
-    exporters
-        Further targets, such as recorded output of exporters.
+    interval_seconds: Time between two scrapes, and between two evaluations of the rules.
+    exporters: Further targets, such as recorded output of exporters.
     """
     found = rules(platform.name, platform.plan, objectives={MODEL: objectives}, prices=[PRICE])
     file = rule_file(found).replace("interval: 15s", f"interval: {interval_seconds}s")

@@ -27,14 +27,8 @@ _IN_FLIGHT: Final = 25
 async def run_shares(url: str, model: str, shares: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
     """Run a process for each share, and return the rows of all lines.
 
-    Parameters
-    ----------
-    url
-        The entry point.
-    model
-        The model.
-    shares
-        Tokens that each line of a process asks for.
+    url: The entry point.
+    shares: Tokens that each line of a process asks for.
     """
     rows = await asyncio.gather(
         *(_run_lines(url, model, str(number), share) for number, share in enumerate(shares))

@@ -33,19 +33,14 @@ _LONGEST_SECONDS = 120.0
 
 @dataclass(eq=False, slots=True)
 class Pod:
-    """A place for a pod of a role.
-
-    Parameters
-    ----------
-    worker, port
-        Ports of ``vllm serve``, and of what the picker calls: the sidecar if there is one.
-    process
-        The process of ``vllm serve``, if it runs.
-    """
+    """A place for a pod of a role."""
 
     worker: int
     port: int
+    """`worker`, `port`: Ports of ``vllm serve``, and of what the picker calls: the sidecar if there is
+    one."""
     process: RunningProcess | None = None
+    """The process of ``vllm serve``, if it runs."""
 
     @property
     def address(self) -> tuple[str, int]:
@@ -55,38 +50,25 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class EndedPod:
-    """A pod that has ended.
-
-    Parameters
-    ----------
-    running
-        Requests that its engine ran when it got SIGTERM.
-    exit_code
-        That of its engine.
-    """
+    """A pod that has ended."""
 
     running: int
+    """Requests that its engine ran when it got SIGTERM."""
     exit_code: int
+    """That of its engine."""
 
 
 @dataclass(slots=True)
 class RolePods:
-    """The Deployment of one role.
-
-    Parameters
-    ----------
-    planned
-        The role in the plan: how long its pods wait before SIGTERM and have after it.
-    ready
-        What the picker knows of it.
-    shutdown_seconds
-        Time for streams after SIGTERM.
-    """
+    """The Deployment of one role."""
 
     planned: Process
+    """The role in the plan: how long its pods wait before SIGTERM and have after it."""
     ready: ReadyWorkers
+    """What the picker knows of it."""
     pods: list[Pod]
     shutdown_seconds: int
+    """Time for streams after SIGTERM."""
     group: ProcessGroup
     directory: Path
     session: aiohttp.ClientSession
@@ -104,10 +86,7 @@ class RolePods:
     async def end(self, pod: Pod, *, left_out: bool = True) -> None:
         """End a pod as the kubelet does: preStop, SIGTERM, and SIGKILL when its time is over.
 
-        Parameters
-        ----------
-        left_out
-            Whether the picker learns of it before, as from a pod with a time of deletion.
+        left_out: Whether the picker learns of it before, as from a pod with a time of deletion.
         """
         assert pod.process is not None
         if left_out:
@@ -150,29 +129,20 @@ class RolePods:
 
 @dataclass(frozen=True, slots=True)
 class LlmDPods:
-    """A deployment of llm-d with separate prefill and decode, behind the stand-in for its router.
-
-    Parameters
-    ----------
-    url
-        URL of the router.
-    prefill, decode
-        The pods of each role.
-    """
+    """A deployment of llm-d with separate prefill and decode, behind the stand-in for its router."""
 
     url: str
+    """URL of the router."""
     prefill: RolePods
     decode: RolePods
+    """`prefill`, `decode`: The pods of each role."""
 
 
 @asynccontextmanager
 async def llm_d_pods(directory: Path, *, shutdown_seconds: int | None = None) -> AsyncIterator[LlmDPods]:
     """Run the shipped deployment with two pods per role.
 
-    Parameters
-    ----------
-    shutdown_seconds
-        Time for streams after SIGTERM. By default, the plan's ``--shutdown-timeout``.
+    shutdown_seconds: Time for streams after SIGTERM. By default, the plan's ``--shutdown-timeout``.
     """
     (model,) = build_plan(load_blueprint("llm-d-disaggregated").blueprint).models
     async with AsyncExitStack() as resources:

@@ -20,12 +20,8 @@ _KUBERNETES_VERSION = "1.35"
 def llm_d_scaled_object(deployment: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the manifest for the only elastic role of a deployment.
 
-    Parameters
-    ----------
-    deployment
-        An entry of `deployments`.
-    folder
-        Where the chart is staged.
+    deployment: An entry of `deployments`.
+    folder: Where the chart is staged.
     """
     blueprint = quickstart(stack={"llmD": {}}, deployments=[dict(deployment)])
     (model,) = build_plan(blueprint).models

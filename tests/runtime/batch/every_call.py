@@ -59,8 +59,8 @@ class Call:
 class Process:
     """What a function's process does, until it is killed."""
 
-    #: The call after which it is; none is 0.
     last: int = 0
+    """The call after which it is; none is 0."""
     calls: list[Call] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 

@@ -92,13 +92,13 @@ def pod_object(name: str, node: str, *, ready: float, release: str = "main") -> 
 class Samples:
     """Samples of workers, and what exporters say of nodes."""
 
-    #: Values by time, by series and pod.
     workers: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
-    #: GPUs and other parts of the query of readings, by node.
+    """Values by time, by series and pod."""
     nodes: dict[str, dict[str, float]] = field(default_factory=dict)
-    #: GPUs that another platform of the same account and region lists, by the same names of nodes. They
-    #: count too in a query that does not select the platform.
+    """GPUs and other parts of the query of readings, by node."""
     neighbours: dict[str, float] = field(default_factory=dict)
+    """GPUs that another platform of the same account and region lists, by the same names of nodes. They count
+    too in a query that does not select the platform."""
 
     def put(self, at: float, series: str, pod: str, value: float) -> None:
         self.workers.setdefault((series, pod), {})[at] = value

@@ -36,8 +36,8 @@ class Host:
     gpus: int = 8
     attributes: dict[str, str] = field(default_factory=dict)
     provider: str = "pool-chat-h200"
-    #: Layers of network nodes above its instance. None for a type without a topology.
     network: tuple[str, ...] = ("nn-1", "nn-2", "nn-3")
+    """Layers of network nodes above its instance. None for a type without a topology."""
     checks: list[Json] = field(default_factory=list)
     instance: Json = field(default_factory=dict)
 

@@ -27,20 +27,12 @@ _XID, _IN_USE = "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_GPU_UTIL"
 class FleetExporter:
     """One GPU of each node, scraped each minute.
 
-    Parameters
-    ----------
-    platform, pool
-        Labels of the series.
-    nodes
-        Returns the names of the nodes that run, by their place in the fleet.
-    faults
-        XIDs by the place of their node.
-    queries
-        Queries of the alarms.
-    began
-        When the simulation began, in seconds since the epoch.
-    minutes
-        How long it lasts.
+    platform, pool: Labels of the series.
+    nodes: Returns the names of the nodes that run, by their place in the fleet.
+    faults: XIDs by the place of their node.
+    queries: Queries of the alarms.
+    began: When the simulation began, in seconds since the epoch.
+    minutes: How long it lasts.
     """
 
     def __init__(

@@ -62,8 +62,8 @@ class Calls:
     To be killed after a call that only reads is the same as to be killed after the change before it.
     """
 
-    #: Number of the call after which it ends; none is 0.
     last: int = 0
+    """Number of the call after which it ends; none is 0."""
     made: list[str] = field(default_factory=list)
 
     def count(self, name: str) -> None:
@@ -76,30 +76,23 @@ class Calls:
 
 @dataclass
 class HealthWorld:
-    """The cell of a test.
-
-    Parameters
-    ----------
-    cluster
-        Its cluster.
-    now
-        The time.
-    """
+    """The cell of a test."""
 
     cluster: FakeCluster
     patch: pytest.MonkeyPatch
     topic: str
     now: float = NOW
+    """The time."""
     platform: str = PLATFORM
     calls: Calls = field(default_factory=Calls)
-    #: Errors of AWS, by operation.
     failing: dict[str, BaseException] = field(default_factory=dict)
-    #: Errors of AWS after it did what was asked: the answer was lost.
+    """Errors of AWS, by operation."""
     lost: dict[str, BaseException] = field(default_factory=dict)
-    #: Answers of AWS that the emulation has not got, by operation.
+    """Errors of AWS after it did what was asked: the answer was lost."""
     answers: dict[str, dict[str, Any]] = field(
         default_factory=lambda: {"DescribeAlarmContributors": {"AlarmContributors": []}}
     )
+    """Answers of AWS that the emulation has not got, by operation."""
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     def minute(self) -> None:

@@ -27,8 +27,8 @@ class FakeEndpoint:
     prompts: list[str] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     first_token_seconds: float = 0.0
-    #: Waits before a slow first token, and what happens when a request hangs.
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits before a slow first token, and what happens when a request hangs."""
     on_hang: Callable[[], object] = bool
     cached_tokens: int | None = 3
     remembers: bool = False

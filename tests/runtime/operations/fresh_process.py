@@ -24,12 +24,7 @@ NOBODY = {
 def begin_anew(monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> None:
     """Set environment variables, and forget clients, and metrics that a killed run did not write.
 
-    Parameters
-    ----------
-    monkeypatch
-        Undoes it.
-    environment
-        Environment variables.
+    monkeypatch: Undoes it.
     """
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

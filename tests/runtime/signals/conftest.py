@@ -34,8 +34,8 @@ class Cache:
     front: Front
     address: Address
     check: TokenCheck
-    #: Received tokens, in order.
     tokens: list[str] = field(default_factory=list)
+    """Received tokens, in order."""
 
     def restart(self) -> None:
         """Kill the server and start it again with the same address."""

@@ -18,26 +18,26 @@ class FakeModel:
     """A repository and how the Hub behaves when it is asked for it."""
 
     files: dict[str, bytes]
-    #: Bytes that are sent instead of the ones that the tree promises.
     sent_instead: dict[str, bytes] = field(default_factory=dict)
-    #: Connections on which a file is cut after this many bytes, before one is let through.
+    """Bytes that are sent instead of the ones that the tree promises."""
     cuts: dict[str, int] = field(default_factory=dict)
+    """Connections on which a file is cut after this many bytes, before one is let through."""
     cut_after_bytes: int = 0
-    #: Answers that end after these bytes as if there were no more.
     short: dict[str, int] = field(default_factory=dict)
-    #: Answers with the whole file to a request for a part of it.
+    """Answers that end after these bytes as if there were no more."""
     ignored_ranges: dict[str, int] = field(default_factory=dict)
-    #: Answers of 429 and 503 before the first proper one.
+    """Answers with the whole file to a request for a part of it."""
     busy: list[int] = field(default_factory=list)
-    #: Status and the Hub's error code with which everything is refused, or files alone.
+    """Answers of 429 and 503 before the first proper one."""
     refusal: tuple[int, str] | None = None
+    """Status and the Hub's error code with which everything is refused, or files alone."""
     is_listed: bool = False
-    #: The token that reads files; they are listed without it, as those of a gated model are.
     token: str | None = None
-    #: Files whose bytes do not come, until they are taken out.
+    """The token that reads files; they are listed without it, as those of a gated model are."""
     withheld: set[str] = field(default_factory=set)
-    #: Paths in the order in which they were asked for, with the first byte of each.
+    """Files whose bytes do not come, until they are taken out."""
     asked: list[tuple[str, int]] = field(default_factory=list)
+    """Paths in the order in which they were asked for, with the first byte of each."""
 
     def tree(self) -> list[dict[str, object]]:
         return [_entry(path, content) for path, content in self.files.items()]

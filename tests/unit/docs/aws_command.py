@@ -40,12 +40,8 @@ class AwsCommand:
     def parameters(self) -> dict[str, Any]:
         """Return the options as the operation takes them.
 
-        Raises
-        ------
-        KeyError
-            If the service has no such operation, or the operation no such option.
-        ValueError
-            If a value has the wrong type, or a required option is missing.
+        Raises KeyError if the service has no such operation, or the operation no such option. Raises
+        ValueError if a value has the wrong type, or a required option is missing.
         """
         shape = self._model().input_shape
         members = {xform_name(name, "-"): (name, member) for name, member in shape.members.items()}

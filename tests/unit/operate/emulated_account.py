@@ -123,10 +123,7 @@ HEALTHY: Answers = {
 class EmulatedAccount(Account):
     """An account that answers from memory. Answers are compared with the shapes of AWS's APIs.
 
-    Parameters
-    ----------
-    wrong
-        Answers that differ from those of the healthy account.
+    wrong: Answers that differ from those of the healthy account.
     """
 
     def __init__(self, wrong: Answers) -> None:

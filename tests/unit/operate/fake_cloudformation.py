@@ -14,18 +14,11 @@ PAGE = 10
 class FakeCloudFormation:
     """Stacks by name; events of their deletion in pages.
 
-    Attributes
-    ----------
-    failing
-        Stacks whose deletion fails, by name: resource type and reason.
-    kept
-        What stacks keep, by name: resource type.
-    denied
-        Operations that are not allowed.
-    templates
-        What stacks were deployed with, by name.
-    outputs
-        What stacks say of themselves, by name.
+    failing: Stacks whose deletion fails, by name: resource type and reason.
+    kept: What stacks keep, by name: resource type.
+    denied: Operations that are not allowed.
+    templates: What stacks were deployed with, by name.
+    outputs: What stacks say of themselves, by name.
     """
 
     def __init__(self) -> None:

@@ -26,10 +26,7 @@ class _Body:
 class Faults:
     """A `before-send` handler that answers the first calls itself.
 
-    Parameters
-    ----------
-    faults
-        Answers in turn; when they are used up, moto answers.
+    faults: Answers in turn; when they are used up, moto answers.
     """
 
     def __init__(self, *faults: Fault) -> None:

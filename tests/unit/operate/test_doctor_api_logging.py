@@ -35,12 +35,8 @@ def attached(account: Account) -> list[str]:
 class ApiSettings:
     """The settings of API Gateway in one region, in place of moto's.
 
-    Parameters
-    ----------
-    role
-        ARN of the role in the settings; None if there is none.
-    refusals
-        Updates that it refuses first, as API Gateway does while a new role is not known everywhere.
+    role: ARN of the role in the settings; None if there is none.
+    refusals: Updates that it refuses first, as API Gateway does while a new role is not known everywhere.
     """
 
     def __init__(self, account: Account, *, role: str | None = None, refusals: int = 0) -> None:

@@ -43,28 +43,19 @@ Change = Callable[[dict[str, Any]], object]
 
 @dataclass(frozen=True)
 class WrongFact:
-    """A fact that differs from the blueprint.
-
-    Parameters
-    ----------
-    answers
-        What AWS answers instead.
-    words
-        Part of the line that names it.
-    spec
-        Change of the blueprint that makes the fact matter.
-    now
-        Time of the check, if it is the wrong fact.
-    cdk
-        What the CDK command line prints instead of its version.
-    """
+    """A fact that differs from the blueprint."""
 
     answers: Answers
+    """What AWS answers instead."""
     words: str
+    """Part of the line that names it."""
     severity: Severity = "error"
     spec: Change = field(default=lambda _spec: None)
+    """Change of the blueprint that makes the fact matter."""
     now: datetime = NOW
+    """Time of the check, if it is the wrong fact."""
     cdk: str = ""
+    """What the CDK command line prints instead of its version."""
 
 
 def of_account(spec: dict[str, Any]) -> None:

@@ -31,12 +31,8 @@ DONE = {"status": "SUCCEEDED", "output": '{"snapshotId": "snap-0a1b2c3d"}'}
 class FakeStates:
     """Step Functions with one state machine.
 
-    Attributes
-    ----------
-    ends
-        What each look at a pool's execution answers, by pool and in turn.
-    entered
-        States that the newest events name, by look.
+    ends: What each look at a pool's execution answers, by pool and in turn.
+    entered: States that the newest events name, by look.
     """
 
     def __init__(self) -> None:

@@ -19,63 +19,46 @@ from inference_catalog.addresses import NodeAddresses, node_addresses
 
 @dataclass(frozen=True, slots=True)
 class PoolAddresses:
-    """Use of the network's IPv4 addresses by a pool.
-
-    Parameters
-    ----------
-    pool
-        Whose nodes; the platform's own are ``system nodes``.
-    pods, prefixes, interfaces
-        Per node: pods with an address, /28 prefixes including a spare one, interfaces with an address.
-    addresses_per_node
-        Addresses per node in total.
-    nodes_max
-        Maximum number of nodes.
-    nodes_in_a_subnet
-        Nodes of this pool that fit one zone's subnet if it is otherwise empty.
-    """
+    """Use of the network's IPv4 addresses by a pool."""
 
     pool: str
+    """Whose nodes; the platform's own are ``system nodes``."""
     pods: int
     prefixes: int
     interfaces: int
+    """`pods`, `prefixes`, `interfaces`: Per node: pods with an address, /28 prefixes including a spare one,
+    interfaces with an address."""
     addresses_per_node: int
+    """Addresses per node in total."""
     nodes_max: int
+    """Maximum number of nodes."""
     nodes_in_a_subnet: int
+    """Nodes of this pool that fit one zone's subnet if it is otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressUse:
-    """The network's IPv4 addresses.
-
-    Parameters
-    ----------
-    cidr, zones
-        The range, and the number of zones that share it.
-    addresses_in_a_zone
-        Addresses for nodes per zone; in an existing VPC, whose subnets are unknown, its share of the range.
-    is_exact
-        Whether the subnets are known.
-    needed, available
-        Addresses of the maximum number of nodes, and available addresses in all zones.
-    """
+    """The network's IPv4 addresses."""
 
     cidr: str
+    """The range."""
     zones: int
+    """The number of zones that share it."""
     addresses_in_a_zone: int
+    """Addresses for nodes per zone; in an existing VPC, whose subnets are unknown, its share of the range."""
     is_exact: bool
+    """Whether the subnets are known."""
     needed: int
+    """Addresses of the maximum number of nodes."""
     available: int
+    """Available addresses in all zones."""
     pools: tuple[PoolAddresses, ...]
 
 
 def _summarise(spec: Spec) -> AddressUse:
     """Return the available addresses, and the most that nodes need.
 
-    Parameters
-    ----------
-    spec
-        Section of a valid blueprint. Its range can be divided.
+    spec: Section of a valid blueprint. Its range can be divided.
     """
     room = room_for_nodes(spec.network, spec.environment)
     if room is None:

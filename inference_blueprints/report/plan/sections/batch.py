@@ -18,45 +18,31 @@ _WHOLE = 100
 
 @dataclass(frozen=True, slots=True)
 class BatchDaySummary:
-    """A day of one queue, computed from its declared load.
-
-    Parameters
-    ----------
-    queue, model
-        The queue, and the model of its jobs.
-    requests_per_second
-        Mean over the day.
-    jobs, segments, shards
-        Numbers per day; shards at most.
-    in_flight
-        Most requests in flight: what the model's engines run at once, or what the batch workers send at once
-        if
-        that is less.
-    seconds_per_request
-        Longest mean duration of a request with which a day's requests are finished in a day.
-    requests_per_job
-        Mean requests of a job.
-    deadline_hours
-        Maximum hours of a job.
-    full_requests_per_second
-        Requests per second that the model completes at its highest load (simulated); None without a latency
-        profile.
-    load_requests_per_second
-        Mean requests per second of all queues of the model.
-    """
+    """A day of one queue, computed from its declared load."""
 
     queue: str
     model: str
+    """The model of its jobs."""
     requests_per_second: float
+    """Mean over the day."""
     jobs: int
     segments: int
     shards: int
+    """`jobs`, `segments`, `shards`: Numbers per day; shards at most."""
     in_flight: int
+    """Most requests in flight: what the model's engines run at once, or what the batch workers send at once
+    if that is less."""
     seconds_per_request: float
+    """Longest mean duration of a request with which a day's requests are finished in a day."""
     requests_per_job: int
+    """Mean requests of a job."""
     deadline_hours: float
+    """Maximum hours of a job."""
     full_requests_per_second: float | None
+    """Requests per second that the model completes at its highest load (simulated); None without a latency
+    profile."""
     load_requests_per_second: float
+    """Mean requests per second of all queues of the model."""
 
     @property
     def job_hours(self) -> float | None:
@@ -82,10 +68,7 @@ def summarise_days(
 ) -> tuple[BatchDaySummary, ...]:
     """Return the figures of the days for the plan.
 
-    Parameters
-    ----------
-    capacities
-        Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
+    capacities: Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
     """
     in_flight = {day.model: _in_flight(day, capacities.get(day.model)) for day in days}
     rates = {
@@ -228,10 +211,7 @@ def _exceeded(summary: PlanSummary) -> Iterator[str]:
 def figure(value: float, unit: str) -> str:
     """Return a figure with its unit, as short as it may be.
 
-    Parameters
-    ----------
-    value, unit
-        As a quota's use has them.
+    value, unit: As a quota's use has them.
     """
     number = f"{value:,.0f}" if value >= _WHOLE or value == int(value) else f"{value:,.3g}"
     return f"{number}{unit}" if unit == "/s" else f"{number} {unit}".rstrip()
@@ -240,10 +220,7 @@ def figure(value: float, unit: str) -> str:
 def share(use: ServiceQuotaUse) -> str:
     """Return the share of a quota that is taken, in percent, or that it is above.
 
-    Parameters
-    ----------
-    use
-        What is taken of it.
+    use: What is taken of it.
     """
     percent = use.share * 100
     if use.is_exceeded:

@@ -15,28 +15,21 @@ _PLACES = {"eks": "pods on system nodes", "ecs": "AWS Fargate tasks"}
 
 @dataclass(frozen=True, slots=True)
 class BatchWorkersSummary:
-    """The workers of all models that have queues.
-
-    Parameters
-    ----------
-    place
-        Where they run: ``eks`` or ``ecs``.
-    models
-        How many models have workers.
-    workers_min, workers_max
-        Numbers over all models.
-    usd_per_hour_min, usd_per_hour_max
-        On-demand prices; None if they run on nodes that exist anyway.
-    """
+    """The workers of all models that have queues."""
 
     place: str
+    """Where they run: ``eks`` or ``ecs``."""
     models: int
+    """How many models have workers."""
     workers_min: int
     workers_max: int
+    """`workers_min`, `workers_max`: Numbers over all models."""
     vcpu: int
     memory_gib: int
     usd_per_hour_min: float | None
     usd_per_hour_max: float | None
+    """`usd_per_hour_min`, `usd_per_hour_max`: On-demand prices; None if they run on nodes that exist
+    anyway."""
 
 
 def _summarise(batch: Batch | None) -> BatchWorkersSummary | None:

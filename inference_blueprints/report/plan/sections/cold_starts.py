@@ -21,48 +21,35 @@ from inference_contracts.units import GB
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
-    """Time from a waiting worker until it serves, on a new node of a pool.
-
-    Parameters
-    ----------
-    pool, model, deployment, instance_type
-        The worker, and the assumed type of the pool.
-    workers_on_the_node
-        Workers that start at once and share the node's network and disk.
-    launch_seconds
-        Time from the request to a ready node; None if unknown.
-    launch_basis, engine_basis
-        Where a time is from: ``measured`` by the user, ``published`` by others, or ``unknown``.
-    engine_seconds
-        Time of the engine until it serves; None if unknown.
-    image_bytes, image_seconds
-        Size and time of the image; None if unknown.
-    image_seconds_per_gb
-        Time per GB of the image.
-    image_from
-        Source of the image: ``registry``, compressed, or an EBS ``snapshot``, unpacked.
-    weights_bytes, weights_seconds
-        Size and time of the weights of all workers of the node.
-    weights_from
-        Source of the weights, and the limiting resource.
-    """
+    """Time from a waiting worker until it serves, on a new node of a pool."""
 
     pool: str
     model: str
     deployment: str
     instance_type: str
+    """`pool`, `model`, `deployment`, `instance_type`: The worker, and the assumed type of the pool."""
     workers_on_the_node: int
+    """Workers that start at once and share the node's network and disk."""
     launch_seconds: float | None
+    """Time from the request to a ready node; None if unknown."""
     launch_basis: str
+    """`launch_basis`, `engine_basis`: Where a time is from: ``measured`` by the user, ``published`` by
+    others, or ``unknown``."""
     engine_seconds: float | None
+    """Time of the engine until it serves; None if unknown."""
     engine_basis: str
     image_bytes: int | None
     image_seconds: float | None
+    """`image_bytes`, `image_seconds`: Size and time of the image; None if unknown."""
     image_seconds_per_gb: float
+    """Time per GB of the image."""
     image_from: Literal["registry", "snapshot"]
+    """Source of the image: ``registry``, compressed, or an EBS ``snapshot``, unpacked."""
     weights_bytes: int
     weights_seconds: float
+    """`weights_bytes`, `weights_seconds`: Size and time of the weights of all workers of the node."""
     weights_from: str
+    """Source of the weights, and the limiting resource."""
 
     @property
     def known_seconds(self) -> float:
@@ -83,10 +70,7 @@ class ColdStart:
 def _cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[PackedNode]) -> ColdStart:
     """Return the start of a deployment's workers on a new node.
 
-    Parameters
-    ----------
-    nodes
-        The pool's used nodes, of one type.
+    nodes: The pool's used nodes, of one type.
     """
     kind = nodes[0].instance_type
     key = resolved.model.name, resolved.deployment.name, process.name

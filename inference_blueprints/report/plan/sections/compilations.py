@@ -14,27 +14,18 @@ from inference_contracts.units import GB, MINUTES_PER_HOUR
 
 @dataclass(frozen=True, slots=True)
 class CompilationSummary:
-    """The first compilation of one deployment.
-
-    Parameters
-    ----------
-    deployment
-        As ``model/deployment``.
-    key
-        Key of its artefacts in S3; None if they cannot be shared.
-    minutes
-        Shortest and longest published time, in minutes; None if nobody published one.
-    usd
-        Cost of the node for the longest time, in US dollars; None if time or price is unknown.
-    source
-        For what the time is published; empty if it is not.
-    """
+    """The first compilation of one deployment."""
 
     deployment: str
+    """As ``model/deployment``."""
     key: str | None
+    """Key of its artefacts in S3; None if they cannot be shared."""
     minutes: tuple[float, float] | None
+    """Shortest and longest published time, in minutes; None if nobody published one."""
     usd: float | None
+    """Cost of the node for the longest time, in US dollars; None if time or price is unknown."""
     source: str
+    """For what the time is published; empty if it is not."""
 
 
 def _summarise(basis: PlanBasis) -> Iterator[CompilationSummary]:

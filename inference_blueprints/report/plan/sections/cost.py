@@ -46,32 +46,21 @@ _NOT_PRICED = "not priced"
 
 @dataclass(frozen=True, slots=True)
 class PlatformCost:
-    """Cost of a platform in a month of 730 hours, with the nodes that its workers use.
-
-    Parameters
-    ----------
-    hours
-        Hours of a month.
-    region, date, source
-        Origin of the prices of services.
-    blueprint_region
-        Region of the platform.
-    items
-        The parts, the pools first.
-    usd_per_month
-        Sum of the parts that have a price.
-    not_priced
-        Names of the other parts.
-    """
+    """Cost of a platform in a month of 730 hours, with the nodes that its workers use."""
 
     hours: int
+    """Hours of a month."""
     region: str
     date: str
     source: str
+    """`region`, `date`, `source`: Origin of the prices of services."""
     blueprint_region: str
     items: tuple[CostItem, ...]
+    """The parts, the pools first."""
     usd_per_month: float
+    """Sum of the parts that have a price."""
     not_priced: tuple[str, ...]
+    """Names of the other parts."""
 
 
 def _summarise(basis: PlanBasis) -> PlatformCost:

@@ -60,68 +60,49 @@ EDGE_FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class EdgeSummary:
-    """Frontends, connections, load balancer and traffic of a model at its peak.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    requests_per_second
-        Its peak.
-    requests_per_second_per_core
-        Requests that one vCPU of a frontend passes on if it does nothing else: from a measurement.
-    frontend_cpu
-        vCPUs of all frontends.
-    frontend_nodes
-        Largest nodes for routers that they fill, at least.
-    most_frontend_nodes
-        Most nodes for routers that a platform starts.
-    seconds_per_request
-        Longest mean duration of a request under the objectives.
-    connections
-        Connections of clients with one request at a time: requests per second x seconds per request.
-    bytes_per_request
-        Bytes of a request and its answer.
-    new_connection_units, active_connection_units, byte_units, rule_units
-        Capacity units of an Application Load Balancer by each dimension; the largest is billed.
-    network_balancer_units
-        Capacity units of a Network Load Balancer for the same traffic.
-    cross_zone_gb_per_day
-        GB per day between frontends and workers in different zones.
-    zones
-        Zones of the platform.
-    is_zonal
-        Whether each deployment has its workers in one zone. Its frontends prefer that zone, so no request
-        crosses zones.
-    frontend_usd_per_day, balancer_usd_per_day, network_balancer_usd_per_day, cross_zone_usd_per_day
-        US dollars per day at the peak all day; None if a price is not known.
-    spare_workers_usd_per_day
-        US dollars per day of the workers that a deployment per zone needs at most beside the others: one
-        less than there are zones. None if their price is not known.
-    """
+    """Frontends, connections, load balancer and traffic of a model at its peak."""
 
     model: str
     requests_per_second: float
+    """Its peak."""
     requests_per_second_per_core: float
+    """Requests that one vCPU of a frontend passes on if it does nothing else: from a measurement."""
     frontend_cpu: int
+    """vCPUs of all frontends."""
     frontend_nodes: int
+    """Largest nodes for routers that they fill, at least."""
     most_frontend_nodes: int
+    """Most nodes for routers that a platform starts."""
     seconds_per_request: float
+    """Longest mean duration of a request under the objectives."""
     connections: float
+    """Connections of clients with one request at a time: requests per second x seconds per request."""
     bytes_per_request: float
+    """Bytes of a request and its answer."""
     new_connection_units: float
     active_connection_units: float
     byte_units: float
     rule_units: float
+    """`new_connection_units`, `active_connection_units`, `byte_units`, `rule_units`: Capacity units of an
+    Application Load Balancer by each dimension; the largest is billed."""
     network_balancer_units: float
+    """Capacity units of a Network Load Balancer for the same traffic."""
     cross_zone_gb_per_day: float
+    """GB per day between frontends and workers in different zones."""
     zones: int
+    """Zones of the platform."""
     is_zonal: bool
+    """Whether each deployment has its workers in one zone. Its frontends prefer that zone, so no request
+    crosses zones."""
     frontend_usd_per_day: float | None
     balancer_usd_per_day: float
     network_balancer_usd_per_day: float
     cross_zone_usd_per_day: float
+    """`frontend_usd_per_day`, `balancer_usd_per_day`, `network_balancer_usd_per_day`,
+    `cross_zone_usd_per_day`: US dollars per day at the peak all day; None if a price is not known."""
     spare_workers_usd_per_day: float | None
+    """US dollars per day of the workers that a deployment per zone needs at most beside the others: one less
+    than there are zones. None if their price is not known."""
 
     @property
     def balancer_units(self) -> float:
@@ -147,22 +128,13 @@ def edge_summary(
 ) -> EdgeSummary:
     """Return what a model's peak needs.
 
-    Parameters
-    ----------
-    model
-        A model on Dynamo.
-    rules
-        Rules of the load balancer: one per model.
-    zones
-        Zones of the platform.
-    is_zonal
-        Whether each deployment has its workers in one zone.
-    worker_usd_per_hour
-        Price of the nodes of one worker; None if it is not known.
-    prices
-        Prices of instances.
-    region
-        Region of the platform.
+    model: A model on Dynamo.
+    rules: Rules of the load balancer: one per model.
+    zones: Zones of the platform.
+    is_zonal: Whether each deployment has its workers in one zone.
+    worker_usd_per_hour: Price of the nodes of one worker; None if it is not known.
+    prices: Prices of instances.
+    region: Region of the platform.
     """
     services, workload = catalog.service_prices(region), model.workload
     frontends = [frontend_size(model, each) for each in model.deployments]
@@ -235,12 +207,7 @@ def _summarise(basis: PlanBasis) -> Iterator[EdgeSummary]:
 def worker_usd_per_hour(roles: Iterable[ResolvedWorkers], prices: Prices) -> float | None:
     """Return the price per hour of a worker's share of its node, for the dearest role; None if unknown.
 
-    Parameters
-    ----------
-    roles
-        Workers of every role of a model.
-    prices
-        Prices of instances.
+    roles: Workers of every role of a model.
     """
     found = [_share(each, prices) for each in roles]
     known = [price for price in found if price is not None]
@@ -269,10 +236,7 @@ def real_time(summary: PlanSummary) -> TextTable:
 def edge_cells(edge: EdgeSummary) -> tuple[str, ...]:
     """Return the figures of a model.
 
-    Parameters
-    ----------
-    edge
-        The model's edge.
+    edge: The model's edge.
     """
     parts = (edge.frontend_usd_per_day, edge.balancer_usd_per_day, edge.cross_zone_usd_per_day)
     known = [each for each in parts if each is not None]
@@ -288,13 +252,7 @@ def edge_cells(edge: EdgeSummary) -> tuple[str, ...]:
 
 
 def edge_sentences(edge: EdgeSummary) -> Iterator[str]:
-    """Yield what follows from the figures of a model.
-
-    Parameters
-    ----------
-    edge
-        The model's edge.
-    """
+    """Yield what follows from the figures of a model."""
     yield (
         f"{edge.model}: connections = {edge.requests_per_second:,.0f}/s x {edge.seconds_per_request:.3g} s = "
         f"{edge.connections:,.0f} with one request at a time on each (Little's law). Load balancer units "

@@ -15,39 +15,29 @@ from inference_catalog.addresses import DAEMON_PODS, PODS_PER_NODE
 
 @dataclass(frozen=True, slots=True)
 class PodFit:
-    """Workers of a deployment per node, and the limiting resource.
-
-    Parameters
-    ----------
-    pool, model, deployment, instance_type
-        The worker and the type.
-    limited_by
-        ``devices``, ``vCPUs``, ``memory``, ``EFA interfaces`` or ``pods``.
-    stranded_devices
-        Devices of a node that stay idle because another resource is used up.
-    """
+    """Workers of a deployment per node, and the limiting resource."""
 
     pool: str
     model: str
     deployment: str
     instance_type: str
+    """`pool`, `model`, `deployment`, `instance_type`: The worker and the type."""
     workers_per_node: int
     limited_by: str
+    """``devices``, ``vCPUs``, ``memory``, ``EFA interfaces`` or ``pods``."""
     stranded_devices: int
+    """Devices of a node that stay idle because another resource is used up."""
 
 
 def pod_fit(pool: str, model: str, deployment: str, process: Process, kind: InstanceType) -> PodFit:
     """Return how a deployment's workers fit one instance type.
 
-    Parameters
-    ----------
-    kind
-        One of the pool's types.
+    kind: One of the pool's types.
     """
     resources = process.resources
     devices = resources.accelerators.count if resources.accelerators else 0
     capacity = node_capacity(kind)
-    #: In the order in which ties are named: devices that are all used strand nothing.
+    # In the order in which ties are named: devices that are all used strand nothing.
     limits = {
         "devices": (kind.accelerator_count, devices),
         "vCPUs": (capacity.cpu, resources.cpu + (process.node_cache.cpu if process.node_cache else 0)),

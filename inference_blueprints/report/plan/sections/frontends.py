@@ -17,33 +17,22 @@ _DECIMALS = 3
 
 @dataclass(frozen=True, slots=True)
 class FrontendSummary:
-    """The frontends of a deployment on Dynamo.
-
-    Parameters
-    ----------
-    model, deployment
-        Their model and deployment.
-    replicas, cpu, memory_mib
-        Number of frontends, and vCPUs and memory in MiB of each.
-    busy_cpu
-        vCPUs that all of them use together at the peak: from a measurement.
-    """
+    """The frontends of a deployment on Dynamo."""
 
     model: str
     deployment: str
     replicas: int
     cpu: int
     memory_mib: int
+    """`replicas`, `cpu`, `memory_mib`: Number of frontends, and vCPUs and memory in MiB of each."""
     busy_cpu: float
+    """vCPUs that all of them use together at the peak: from a measurement."""
 
 
 def summarise_frontends(deployments: Iterable[tuple[ResolvedWorkers, ...]]) -> Iterator[FrontendSummary]:
     """Yield the frontends of each deployment on Dynamo.
 
-    Parameters
-    ----------
-    deployments
-        Workers of every role of each deployment.
+    deployments: Workers of every role of each deployment.
     """
     for model, deployment in ((roles[0].model, roles[0].deployment) for roles in deployments):
         if model.stack.dynamo:

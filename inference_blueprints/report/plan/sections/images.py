@@ -19,35 +19,24 @@ _NO_DATA = "no data"
 
 @dataclass(frozen=True, slots=True)
 class ImageSummary:
-    """Images of one deployment.
-
-    Parameters
-    ----------
-    deployment
-        As ``model/deployment``.
-    size, steps
-        Width and height of the images in pixels, and their steps.
-    peak_images_per_second
-        Images per second at the model's peak.
-    workers
-        Largest number of workers.
-    images_per_second
-        Images per second of all workers, by a published speed; None if nobody published one for exactly such
-        workers.
-    usd_per_thousand_images
-        US dollars for a thousand images with every worker busy; None if speed or price is unknown.
-    source
-        Where the speed was published, and its conditions; empty if it was not.
-    """
+    """Images of one deployment."""
 
     deployment: str
+    """As ``model/deployment``."""
     size: str
     steps: int
+    """`size`, `steps`: Width and height of the images in pixels, and their steps."""
     peak_images_per_second: float
+    """Images per second at the model's peak."""
     workers: int
+    """Largest number of workers."""
     images_per_second: float | None
+    """Images per second of all workers, by a published speed; None if nobody published one for exactly such
+    workers."""
     usd_per_thousand_images: float | None
+    """US dollars for a thousand images with every worker busy; None if speed or price is unknown."""
     source: str
+    """Where the speed was published, and its conditions; empty if it was not."""
 
 
 def _summarise(basis: PlanBasis) -> Iterator[ImageSummary]:

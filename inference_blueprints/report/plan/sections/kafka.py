@@ -14,37 +14,28 @@ from inference_blueprints.serving.streaming.broker_load import broker_load
 
 @dataclass(frozen=True, slots=True)
 class KafkaSummary:
-    """The Kafka cluster of a platform.
-
-    Parameters
-    ----------
-    brokers, instance_type
-        Express brokers that the platform creates; None for a cluster that exists.
-    ingress_mb_per_second, egress_mb_per_second
-        MB per second that are written and read.
-    ingress_share, egress_share, partitions_share
-        Largest use of what the brokers carry, as a fraction; None for a cluster that exists.
-    partitions
-        Partitions with their replicas.
-    connections_per_broker
-        Connections of the jobs to each broker.
-    stored_gb
-        Events that are kept.
-    usd_per_day
-        US dollars of brokers, written data and storage per day; None if a price is not known.
-    """
+    """The Kafka cluster of a platform."""
 
     brokers: int | None
     instance_type: str | None
+    """`brokers`, `instance_type`: Express brokers that the platform creates; None for a cluster that
+    exists."""
     ingress_mb_per_second: float
     egress_mb_per_second: float
+    """`ingress_mb_per_second`, `egress_mb_per_second`: MB per second that are written and read."""
     ingress_share: float | None
     egress_share: float | None
     partitions_share: float | None
+    """`ingress_share`, `egress_share`, `partitions_share`: Largest use of what the brokers carry, as a
+    fraction; None for a cluster that exists."""
     partitions: int
+    """Partitions with their replicas."""
     connections_per_broker: int
+    """Connections of the jobs to each broker."""
     stored_gb: float
+    """Events that are kept."""
     usd_per_day: float | None
+    """US dollars of brokers, written data and storage per day; None if a price is not known."""
 
 
 def _summarise(basis: PlanBasis) -> KafkaSummary | None:

@@ -24,42 +24,31 @@ _DAYS_PER_MONTH = 30
 
 @dataclass(frozen=True, slots=True)
 class MemorySummary:
-    """Use of device memory by one worker.
-
-    Parameters
-    ----------
-    model, deployment
-        The worker's deployment; ``deployment/role`` if it is disaggregated.
-    accelerator_bytes
-        Memory of one device.
-    weights_bytes, activation_bytes, reserved_bytes, kv_cache_bytes
-        Parts of it in bytes, without the part that the engine may not use.
-    kv_bytes_per_token
-        KV cache of a token on one device.
-    kv_cache_tokens
-        Capacity of the worker's KV cache in tokens.
-    host_kv_tokens, nvme_kv_tokens
-        Capacity in host memory and on NVMe, in tokens.
-    shared_kv_usd
-        US dollars per million tokens in S3, until they expire; None if S3 is not used.
-    concurrent_requests
-        Requests of the stated mean length that run at once, limited by the KV cache and by the engine's
-        maximum number of sequences.
-    """
+    """Use of device memory by one worker."""
 
     model: str
     deployment: str
+    """`model`, `deployment`: The worker's deployment; ``deployment/role`` if it is disaggregated."""
     accelerator_bytes: int
+    """Memory of one device."""
     weights_bytes: int
     activation_bytes: int
     reserved_bytes: int
     kv_cache_bytes: int
+    """`weights_bytes`, `activation_bytes`, `reserved_bytes`, `kv_cache_bytes`: Parts of it in bytes, without
+    the part that the engine may not use."""
     kv_bytes_per_token: float
+    """KV cache of a token on one device."""
     kv_cache_tokens: int
+    """Capacity of the worker's KV cache in tokens."""
     host_kv_tokens: int
     nvme_kv_tokens: int
+    """`host_kv_tokens`, `nvme_kv_tokens`: Capacity in host memory and on NVMe, in tokens."""
     shared_kv_usd: float | None
+    """US dollars per million tokens in S3, until they expire; None if S3 is not used."""
     concurrent_requests: int
+    """Requests of the stated mean length that run at once, limited by the KV cache and by the engine's
+    maximum number of sequences."""
 
 
 def usd_per_million_tokens(
@@ -67,16 +56,10 @@ def usd_per_million_tokens(
 ) -> float:
     """Return the price of writing a million tokens once and keeping them until they expire, in US dollars.
 
-    Parameters
-    ----------
-    bytes_per_token
-        KV cache of a token on all devices of a worker together, in bytes.
-    expire_days
-        Days until the tokens expire.
-    tokens_per_object
-        Tokens per chunk.
-    objects_per_chunk
-        Objects per chunk: one per device.
+    bytes_per_token: KV cache of a token on all devices of a worker together, in bytes.
+    expire_days: Days until the tokens expire.
+    tokens_per_object: Tokens per chunk.
+    objects_per_chunk: Objects per chunk: one per device.
     """
     gigabyte_months = 1e6 * bytes_per_token / 1e9 * expire_days / _DAYS_PER_MONTH
     puts = 1e6 / tokens_per_object * objects_per_chunk

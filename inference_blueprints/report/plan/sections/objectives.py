@@ -21,26 +21,17 @@ _VERDICTS = {True: "missed", False: "not missed", None: UNKNOWN}
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveCheck:
-    """One latency objective of a model, and what the plan expects of a deployment.
-
-    Parameters
-    ----------
-    model, deployment
-        The deployment.
-    objective
-        Key of the objective in the blueprint.
-    objective_ms
-        The objective, in milliseconds.
-    planned_ms
-        Figure of the plan (simulated), in milliseconds; None without a latency profile. It is a mean without
-        waiting in a queue, so the 90th percentile is higher.
-    """
+    """One latency objective of a model, and what the plan expects of a deployment."""
 
     model: str
     deployment: str
     objective: Literal["timeToFirstTokenP90Ms", "timePerOutputTokenP90Ms"]
+    """Key of the objective in the blueprint."""
     objective_ms: float
+    """The objective, in milliseconds."""
     planned_ms: float | None
+    """Figure of the plan (simulated), in milliseconds; None without a latency profile. It is a mean without
+    waiting in a queue, so the 90th percentile is higher."""
 
     @property
     def is_missed(self) -> bool | None:

@@ -27,26 +27,18 @@ _PRICE_DECIMALS = 5
 
 @dataclass(frozen=True, slots=True)
 class PriceNote:
-    """Source of the prices, and costs that are not included.
-
-    Parameters
-    ----------
-    region, date, source
-        Origin of the price table.
-    blueprint_region
-        Region of the platform.
-    not_included
-        Costs besides the pools' nodes.
-    rates
-        Source and date of the user's own rates; empty without a rates file.
-    """
+    """Source of the prices, and costs that are not included."""
 
     region: str
     date: str
     source: str
+    """`region`, `date`, `source`: Origin of the price table."""
     blueprint_region: str
+    """Region of the platform."""
     not_included: tuple[str, ...]
+    """Costs besides the pools' nodes."""
     rates: str = ""
+    """Source and date of the user's own rates; empty without a rates file."""
 
     @property
     def note(self) -> str:
@@ -60,29 +52,22 @@ class PriceNote:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Totals of all pools.
-
-    Parameters
-    ----------
-    nodes_used, nodes_max, accelerators_used, accelerators_max
-        Sums over the pools.
-    usd_per_hour_used, usd_per_hour_max
-        Sums over the pools whose price is known; None if no price is known.
-    usd_per_hour_used_at_most
-        The most that all used nodes can cost; None if a pool has no known bound.
-    without_used, without_max
-        Pools whose price is unknown, left out of the respective sum.
-    """
+    """Totals of all pools."""
 
     nodes_used: int
     nodes_max: int
     accelerators_used: int
     accelerators_max: int
+    """`nodes_used`, `nodes_max`, `accelerators_used`, `accelerators_max`: Sums over the pools."""
     usd_per_hour_used: float | None
     usd_per_hour_max: float | None
+    """`usd_per_hour_used`, `usd_per_hour_max`: Sums over the pools whose price is known; None if no price is
+    known."""
     without_used: tuple[str, ...]
     without_max: tuple[str, ...]
+    """`without_used`, `without_max`: Pools whose price is unknown, left out of the respective sum."""
     usd_per_hour_used_at_most: float | None
+    """The most that all used nodes can cost; None if a pool has no known bound."""
 
 
 def summarise_pool(
@@ -96,18 +81,11 @@ def summarise_pool(
 ) -> PoolSummary:
     """Sum up one pool.
 
-    Parameters
-    ----------
-    plan
-        Whose workers it holds.
-    releases
-        Releases of the nodes' operating systems.
-    known
-        What is known of prices.
-    nodes
-        Where those workers are placed.
-    ecs_hosts
-        What runs its hosts on ECS. None on EKS.
+    plan: Whose workers it holds.
+    releases: Releases of the nodes' operating systems.
+    known: What is known of prices.
+    nodes: Where those workers are placed.
+    ecs_hosts: What runs its hosts on ECS. None on EKS.
     """
     types = known.types_of(pool)
     workers = workers_of_pool(plan, pool.name)

@@ -11,10 +11,7 @@ from inference_blueprints.serving.types import Process, ServingPlan
 def summarise_processes(plan: ServingPlan, *, without_pool: str | None = None) -> tuple[ProcessSummary, ...]:
     """Return every process of a plan in figures.
 
-    Parameters
-    ----------
-    without_pool
-        What runs the processes that have no pool. None for the system nodes.
+    without_pool: What runs the processes that have no pool. None for the system nodes.
     """
     return tuple(
         ProcessSummary(

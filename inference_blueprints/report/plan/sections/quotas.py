@@ -22,26 +22,18 @@ _COUNTED_AS = {"onDemand": _ON_DEMAND, "reservation": _ON_DEMAND, "spot": _SPOT}
 
 @dataclass(frozen=True, slots=True)
 class QuotaNeed:
-    """vCPUs that one of EC2's quotas has to allow.
-
-    Parameters
-    ----------
-    code, name
-        In Service Quotas, service ``ec2``; empty where none is known.
-    purchase
-        What it counts: the blueprint's word.
-    vcpu_used, vcpu_max
-        For the used nodes, and for as many as the blueprint allows.
-    pools
-        Whose nodes; the platform's own are ``system nodes``.
-    """
+    """vCPUs that one of EC2's quotas has to allow."""
 
     code: str
     name: str
+    """`code`, `name`: In Service Quotas, service ``ec2``; empty where none is known."""
     purchase: str
+    """What it counts: the blueprint's word."""
     vcpu_used: int
     vcpu_max: int
+    """`vcpu_used`, `vcpu_max`: For the used nodes, and for as many as the blueprint allows."""
     pools: tuple[str, ...]
+    """Whose nodes; the platform's own are ``system nodes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +50,8 @@ class _Part:
 def _summarise(basis: PlanBasis) -> tuple[QuotaNeed, ...]:
     """Return the quotas that all nodes need, including the platform's own.
 
-    Returns
-    -------
-    tuple of QuotaNeed
-        Sorted by code. The maximum uses each pool's type with the most vCPUs. Capacity without a known quota
-        has an empty code.
+    Returns: Sorted by code. The maximum uses each pool's type with the most vCPUs. Capacity without a known
+        quota has an empty code.
     """
     parts = [*_system_parts()] if basis.spec.cluster.eks else []
     for pool, summary in zip(basis.spec.pools, basis[POOLS], strict=True):

@@ -27,34 +27,24 @@ _ON_ECS: dict[RepairOwner, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RepairSummary:
-    """Repairs of one pool.
-
-    Parameters
-    ----------
-    pool
-        The pool.
-    owner
-        Who replaces its broken nodes: a value of `repairedBy`.
-    broken, slow
-        What happens to a broken node, and to one whose GPUs are slow.
-    limits
-        How many nodes are replaced at most, as a sentence. Empty where nothing of this library replaces them.
-    """
+    """Repairs of one pool."""
 
     pool: str
     owner: str
+    """Who replaces its broken nodes: a value of `repairedBy`."""
     broken: str
+    """What happens to a broken node."""
     slow: str
+    """What happens to one whose GPUs are slow."""
     limits: str
+    """How many nodes are replaced at most, as a sentence. Empty where nothing of this library replaces
+    them."""
 
 
 def summarise_repairs(spec: Spec) -> Iterator[RepairSummary]:
     """Yield the repairs of each pool, if the blueprint says something about them.
 
-    Parameters
-    ----------
-    spec
-        The blueprint's section.
+    spec: The blueprint's section.
     """
     health = spec.gpu_health
     if health is None and all(pool.repaired_by == "karpenter" for pool in spec.pools):

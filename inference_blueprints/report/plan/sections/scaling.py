@@ -15,79 +15,54 @@ _PRICE_DECIMALS = 5
 
 @dataclass(frozen=True, slots=True)
 class TriggerSummary:
-    """A load by which a role scales.
-
-    Parameters
-    ----------
-    name
-        The load.
-    target
-        Value at which no worker is added.
-    per_worker
-        Whether the target is for each worker; else it is for the role.
-    why
-        How the target follows from the plan.
-    query
-        PromQL expression that measures the load.
-    """
+    """A load by which a role scales."""
 
     name: str
+    """The load."""
     target: float
+    """Value at which no worker is added."""
     per_worker: bool
+    """Whether the target is for each worker; else it is for the role."""
     why: str
+    """How the target follows from the plan."""
     query: str
+    """PromQL expression that measures the load."""
 
 
 @dataclass(frozen=True, slots=True)
 class FloorSummary:
-    """A smallest number of workers during a part of the week.
-
-    Parameters
-    ----------
-    start, end
-        Cron expressions.
-    time_zone
-        Time zone of both.
-    workers
-        The number.
-    """
+    """A smallest number of workers during a part of the week."""
 
     start: str
     end: str
+    """`start`, `end`: Cron expressions."""
     time_zone: str
+    """Time zone of both."""
     workers: int
+    """The number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingSummary:
-    """The elastic workers of a role.
-
-    Parameters
-    ----------
-    model, deployment, name
-        Model and deployment, and name of the process.
-    workers_least, workers_most
-        Their range.
-    usd_per_hour_least, usd_per_hour_most
-        Their share of the nodes' price, in US dollars per hour; None if a price is unknown.
-    triggers
-        Loads by which they scale.
-    floors
-        Smallest numbers of workers by schedule.
-    down_after_seconds
-        Time during which fewer workers must suffice before one goes.
-    """
+    """The elastic workers of a role."""
 
     model: str
     deployment: str
     name: str
+    """`model`, `deployment`, `name`: Model and deployment, and name of the process."""
     workers_least: int
     workers_most: int
+    """`workers_least`, `workers_most`: Their range."""
     usd_per_hour_least: float | None
     usd_per_hour_most: float | None
+    """`usd_per_hour_least`, `usd_per_hour_most`: Their share of the nodes' price, in US dollars per hour;
+    None if a price is unknown."""
     triggers: tuple[TriggerSummary, ...]
+    """Loads by which they scale."""
     floors: tuple[FloorSummary, ...]
+    """Smallest numbers of workers by schedule."""
     down_after_seconds: int
+    """Time during which fewer workers must suffice before one goes."""
 
 
 def _summarise(basis: PlanBasis) -> Iterator[ScalingSummary]:

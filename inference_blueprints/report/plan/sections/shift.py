@@ -14,45 +14,28 @@ from inference_blueprints.spec.types import Blueprint
 
 @dataclass(frozen=True, slots=True)
 class ShiftSummary:
-    """The capacity shift of one kind of elastic workers.
-
-    Parameters
-    ----------
-    workers
-        Name of their ScaledObject.
-    pool
-        Their pool.
-    floor_least, floor_most
-        Range of their floor.
-    requests_per_worker
-        Requests in flight that one worker carries within the objectives.
-    batch_places
-        Most places of batch in their model. Zero if batch does not use it.
-    carried_out
-        Whether decisions are carried out, or only recorded.
-    safety_percent, reclaim_seconds
-        Margin above the forecast, and how far it looks ahead.
-    """
+    """The capacity shift of one kind of elastic workers."""
 
     workers: str
+    """Name of their ScaledObject."""
     pool: str
     floor_least: int
     floor_most: int
+    """`floor_least`, `floor_most`: Range of their floor."""
     requests_per_worker: float
+    """Requests in flight that one worker carries within the objectives."""
     batch_places: int
+    """Most places of batch in their model. Zero if batch does not use it."""
     carried_out: bool
+    """Whether decisions are carried out, or only recorded."""
     safety_percent: int
+    """Margin above the forecast."""
     reclaim_seconds: int
+    """How far it looks ahead."""
 
 
 def summarise_shift(blueprint: Blueprint, plan: ServingPlan) -> Iterator[ShiftSummary]:
-    """Yield the elastic workers whose floors the shift sets; nothing without the section.
-
-    Parameters
-    ----------
-    blueprint, plan
-        The blueprint, and its serving plan.
-    """
+    """Yield the elastic workers whose floors the shift sets; nothing without the section."""
     shift = shift_configuration_of(blueprint, plan)
     if shift is None:
         return

@@ -19,19 +19,13 @@ _LEAST_GB = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SignalStorePrice:
-    """Price of the signal store.
-
-    Parameters
-    ----------
-    max_gb
-        Maximum size.
-    usd_per_hour_min, usd_per_hour_max
-        Price while it is empty, and while it is full.
-    """
+    """Price of the signal store."""
 
     max_gb: int
+    """Maximum size."""
     usd_per_hour_min: float
     usd_per_hour_max: float
+    """`usd_per_hour_min`, `usd_per_hour_max`: Price while it is empty, and while it is full."""
     usd_per_million_kb: float
 
 

@@ -20,64 +20,50 @@ _WHOLE = 100
 
 @dataclass(frozen=True, slots=True)
 class StreamingSummary:
-    """A streaming job in the busiest minute.
-
-    Parameters
-    ----------
-    job, model
-        The job, and the model that it calls.
-    events_per_second, sessions_per_second, calls_per_second
-        Events, sessions that begin, and calls to the model.
-    latency_millis
-        Expected mean time of a call.
-    in_flight
-        Mean calls in flight: calls per second x seconds per call.
-    max_in_flight, max_in_flight_per_subtask
-        Most calls in flight of the job and of a subtask.
-    kpus, parallelism, parallelism_per_kpu
-        Kinesis Processing Units, and parallel subtasks.
-    kpu_quota
-        Default quota of KPUs of an application.
-    calls_per_second_per_kpu
-        Calls that a KPU carries with half of it free: from measurements with simulated endpoints.
-    partitions
-        Partitions of the topic.
-    open_sessions, state_bytes
-        Sessions in the state, and the size of a full checkpoint.
-    stored_signals, signal_bytes
-        Signals in the store, and their size.
-    prompt_tokens_per_second, answer_tokens_per_second
-        Tokens that the model reads and writes for the job, at the mean lengths of its workload.
-    model_requests_per_second
-        Requests per second that the model completes at its highest load (simulated); None without a latency
-        profile.
-    usd_per_day
-        US dollars of the application per day, with the KPU that manages it; None if a price is not known.
-    """
+    """A streaming job in the busiest minute."""
 
     job: str
     model: str
+    """The model that it calls."""
     events_per_second: float
     sessions_per_second: float
     calls_per_second: float
+    """`events_per_second`, `sessions_per_second`, `calls_per_second`: Events, sessions that begin, and calls
+    to the model."""
     latency_millis: int
+    """Expected mean time of a call."""
     in_flight: float
+    """Mean calls in flight: calls per second x seconds per call."""
     max_in_flight: int
     max_in_flight_per_subtask: int
+    """`max_in_flight`, `max_in_flight_per_subtask`: Most calls in flight of the job and of a subtask."""
     kpus: int
     parallelism: int
     parallelism_per_kpu: int
+    """`kpus`, `parallelism`, `parallelism_per_kpu`: Kinesis Processing Units, and parallel subtasks."""
     kpu_quota: int
+    """Default quota of KPUs of an application."""
     calls_per_second_per_kpu: float
+    """Calls that a KPU carries with half of it free: from measurements with simulated endpoints."""
     partitions: int
+    """Partitions of the topic."""
     open_sessions: float
+    """Sessions in the state."""
     state_bytes: float
+    """The size of a full checkpoint."""
     stored_signals: float
+    """Signals in the store."""
     signal_bytes: float
+    """Their size."""
     prompt_tokens_per_second: float
     answer_tokens_per_second: float
+    """`prompt_tokens_per_second`, `answer_tokens_per_second`: Tokens that the model reads and writes for the
+    job, at the mean lengths of its workload."""
     model_requests_per_second: float | None
+    """Requests per second that the model completes at its highest load (simulated); None without a latency
+    profile."""
     usd_per_day: float | None
+    """US dollars of the application per day, with the KPU that manages it; None if a price is not known."""
 
     @property
     def keeps_up(self) -> bool | None:

@@ -20,33 +20,24 @@ from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 @dataclass(frozen=True, slots=True)
 class TokenPrice:
-    """Simulated price of a million tokens of a deployment, at its share of the stated peak.
-
-    Parameters
-    ----------
-    requests_per_second
-        Served rate: the deployment's share of the peak, or the capacity of its workers if that is less.
-    peak_requests_per_second
-        The share of the peak, by workers.
-    concurrent_requests
-        Requests at once in a worker, at that rate.
-    time_per_output_token_ms
-        Mean time between two tokens of an answer, at that rate.
-    usd_per_million_tokens, usd_per_million_output_tokens
-        Over all tokens, and if output carries all; None when a price is unknown.
-    usd_per_million_tokens_full
-        Over all tokens, with every worker as busy as it can be.
-    """
+    """Simulated price of a million tokens of a deployment, at its share of the stated peak."""
 
     model: str
     deployment: str
     requests_per_second: float
+    """Served rate: the deployment's share of the peak, or the capacity of its workers if that is less."""
     peak_requests_per_second: float
+    """The share of the peak, by workers."""
     concurrent_requests: int
+    """Requests at once in a worker, at that rate."""
     time_per_output_token_ms: float
+    """Mean time between two tokens of an answer, at that rate."""
     usd_per_million_tokens: float | None
     usd_per_million_output_tokens: float | None
+    """`usd_per_million_tokens`, `usd_per_million_output_tokens`: Over all tokens, and if output carries all;
+    None when a price is unknown."""
     usd_per_million_tokens_full: float | None
+    """Over all tokens, with every worker as busy as it can be."""
 
     @property
     def carries_the_peak(self) -> bool:

@@ -33,10 +33,7 @@ RESERVED_NAMES: Final = ("jobs", "files", "uploads")
 def policy_bytes(batch: Batch, teams: list[Team]) -> int:
     """Return the most bytes that the policy of the batch bucket may have.
 
-    Parameters
-    ----------
-    batch, teams
-        Queues, and the teams that submit jobs to them.
+    batch, teams: Queues, and the teams that submit jobs to them.
     """
     size = _COMMON_BYTES
     for team in teams:

@@ -22,22 +22,16 @@ SYSTEM_PODS = 8
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """IP addresses for nodes, in all zones together.
-
-    Parameters
-    ----------
-    cidr, zones
-        The range, and the number of zones that share it.
-    in_a_zone
-        Addresses for nodes per zone; in an existing VPC, whose subnets are unknown, its share of the range.
-    is_exact
-        Whether the subnets are known.
-    """
+    """IP addresses for nodes, in all zones together."""
 
     cidr: str
+    """The range."""
     zones: int
+    """The number of zones that share it."""
     in_a_zone: int
+    """Addresses for nodes per zone; in an existing VPC, whose subnets are unknown, its share of the range."""
     is_exact: bool
+    """Whether the subnets are known."""
 
     @property
     def total(self) -> int:
@@ -48,10 +42,7 @@ class Room:
 def room_for_nodes(network: Network, environment: Environment) -> Room | None:
     """Return the addresses for nodes; None if the range is not valid, which other rules report.
 
-    Parameters
-    ----------
-    network, environment
-        The blueprint's sections.
+    network, environment: The blueprint's sections.
     """
     cidr = network.existing.vpc_cidr if network.existing else network.cidr or addresses.DEFAULT_CIDR
     try:
@@ -73,12 +64,7 @@ def room_for_nodes(network: Network, environment: Environment) -> Room | None:
 def pool_node_addresses(types: Sequence[catalog.InstanceType], *, efa: bool) -> addresses.NodeAddresses:
     """Return the addresses that a node of a pool uses at most, with one serving pod per device.
 
-    Parameters
-    ----------
-    types
-        The pool's types.
-    efa
-        Whether the nodes have EFA interfaces. If the layouts of the types differ, Karpenter attaches the
+    efa: Whether the nodes have EFA interfaces. If the layouts of the types differ, Karpenter attaches the
         interfaces itself, each with an address; else they are `efa-only` and have no address.
     """
     devices = max(instance_type.accelerator_count for instance_type in types)
@@ -118,10 +104,7 @@ def pools_fit_the_network(spec: Spec) -> Iterator[Finding]:
 def task_addresses(batch: Batch) -> int:
     """Return the addresses of ECS tasks: one per task, while a deployment replaces all tasks.
 
-    Parameters
-    ----------
-    batch
-        The blueprint's section.
+    batch: The blueprint's section.
     """
     models = len({queue.model for queue in batch.queues})
     return models * batch.workers.max * batch_worker_sizes.TASKS_WHILE_REPLACED if batch.workers.ecs else 0

@@ -92,10 +92,7 @@ class Weights(Section):
     def with_entries(self, added: Mapping[str, published.Model]) -> Weights:
         """Return a copy that knows further entries.
 
-        Parameters
-        ----------
-        added
-            Entry by name. They come before those of the catalogue.
+        added: Entry by name. They come before those of the catalogue.
         """
         copy = self.model_copy()
         copy._added = added

@@ -94,12 +94,8 @@ class Routing(Choice):
 def with_stack_and_routing(model: Mapping[str, Any], stack_of_engine: Mapping[str, str]) -> dict[str, Any]:
     """Return a model of a file with the stack that its engine needs, and the routing of its stack.
 
-    Parameters
-    ----------
-    model
-        The model. What it names itself stays.
-    stack_of_engine
-        Stack of each engine that does not run on Dynamo.
+    model: The model. What it names itself stays.
+    stack_of_engine: Stack of each engine that does not run on Dynamo.
     """
     chosen = {**_follows(model, "engine", "stack", stack_of_engine), **model}
     return {**_follows(chosen, "stack", "routing", ROUTING_OF_STACK), **chosen}

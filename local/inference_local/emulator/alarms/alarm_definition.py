@@ -26,26 +26,18 @@ _MINUTE: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class MetricStat:
-    """A statistic of a metric.
-
-    Parameters
-    ----------
-    namespace, name, dimensions
-        The metric. A metric with other dimensions is another metric.
-    period_seconds
-        Length of a period.
-    statistic
-        What is computed from the values of a period.
-    unit
-        Unit of the values that count. None for values of any unit.
-    """
+    """A statistic of a metric."""
 
     namespace: str
     name: str
     dimensions: tuple[tuple[str, str], ...]
+    """`namespace`, `name`, `dimensions`: The metric. A metric with other dimensions is another metric."""
     period_seconds: int
+    """Length of a period."""
     statistic: str
+    """What is computed from the values of a period."""
     unit: str | None
+    """Unit of the values that count. None for values of any unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,37 +52,25 @@ class MetricQuery:
 
 @dataclass(frozen=True, slots=True)
 class AlarmDefinition:
-    """What an alarm watches and when it is raised.
-
-    Parameters
-    ----------
-    queries
-        Metrics and expressions. One returns the data that is compared.
-    comparison
-        A key of `COMPARISONS`.
-    threshold
-        What data points are compared with.
-    period_seconds
-        Length of a period.
-    evaluation_periods, datapoints_to_alarm
-        N and M of an "M out of N" alarm.
-    says_datapoints_to_alarm
-        Whether M was given, which state reasons show.
-    treatment
-        What a missing data point means, one of `TREATMENTS`.
-    ignores_few_samples
-        Whether the state stays while a percentile has too few samples.
-    """
+    """What an alarm watches and when it is raised."""
 
     queries: tuple[MetricQuery, ...]
+    """Metrics and expressions. One returns the data that is compared."""
     comparison: str
+    """A key of `COMPARISONS`."""
     threshold: float
+    """What data points are compared with."""
     period_seconds: int
+    """Length of a period."""
     evaluation_periods: int
     datapoints_to_alarm: int
+    """`evaluation_periods`, `datapoints_to_alarm`: N and M of an "M out of N" alarm."""
     says_datapoints_to_alarm: bool
+    """Whether M was given, which state reasons show."""
     treatment: str
+    """What a missing data point means, one of `TREATMENTS`."""
     ignores_few_samples: bool
+    """Whether the state stays while a percentile has too few samples."""
 
     @property
     def watched(self) -> MetricQuery:
@@ -112,10 +92,7 @@ class AlarmDefinition:
 def parse_alarm(record: Mapping[str, Any]) -> AlarmDefinition:
     """Return an alarm from the parameters of PutMetricAlarm.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is wrong, or right but not emulated. The text names it.
+    Raises ValueError if a parameter is wrong, or right but not emulated. The text names it.
     """
     queries = _queries(record)
     comparison = record.get("ComparisonOperator") or ""
@@ -165,10 +142,7 @@ def _queries(record: Mapping[str, Any]) -> tuple[MetricQuery, ...]:
 def parse_query(given: Mapping[str, Any]) -> MetricQuery:
     """Return a metric or an expression from a query of PutMetricAlarm or GetMetricData.
 
-    Raises
-    ------
-    ValueError
-        If it is wrong, or right but not emulated.
+    Raises ValueError if it is wrong, or right but not emulated.
     """
     expression = given.get("Expression")
     if bool(expression) == bool(given.get("MetricStat")):

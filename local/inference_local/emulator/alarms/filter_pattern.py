@@ -25,15 +25,10 @@ _ELLIPSIS: Final = "..."
 
 @dataclass(frozen=True, slots=True)
 class EventValues:
-    """What a log event has at selectors.
-
-    Parameters
-    ----------
-    content
-        The event's JSON object, or its fields by name (``size``) and by position (``7``).
-    """
+    """What a log event has at selectors."""
 
     content: Mapping[str, Any]
+    """The event's JSON object, or its fields by name (``size``) and by position (``7``)."""
     is_json: bool
 
     def look(self, selector: str) -> tuple[bool, Any]:
@@ -58,10 +53,7 @@ FilterPattern = Callable[[str], EventValues | None]
 def parse_pattern(pattern: str) -> FilterPattern:
     """Return a function that matches messages of log events.
 
-    Raises
-    ------
-    ValueError
-        If the pattern has another syntax.
+    Raises ValueError if the pattern has another syntax.
     """
     text = pattern.strip()
     if text.startswith("{"):

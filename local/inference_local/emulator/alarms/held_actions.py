@@ -15,18 +15,12 @@ _ALARM: Final = "Alarm"
 
 @dataclass(frozen=True, slots=True)
 class HeldActions:
-    """Actions that a composite alarm has not taken yet.
-
-    Parameters
-    ----------
-    by
-        What suppresses them: ``WaitPeriod``, ``Alarm`` or ``ExtensionPeriod``.
-    until_seconds
-        End of the period, in seconds since 1970. None while the suppressor is in ALARM.
-    """
+    """Actions that a composite alarm has not taken yet."""
 
     by: str
+    """What suppresses them: ``WaitPeriod``, ``Alarm`` or ``ExtensionPeriod``."""
     until_seconds: float | None = None
+    """End of the period, in seconds since 1970. None while the suppressor is in ALARM."""
 
 
 def begin(*, suppressor_in_alarm: bool, now_seconds: float, wait_seconds: float) -> HeldActions:

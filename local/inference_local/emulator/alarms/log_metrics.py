@@ -16,23 +16,15 @@ _MOST_DIMENSIONS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class LogMetric:
-    """Values of a metric from one log event.
-
-    Parameters
-    ----------
-    namespace, name, dimensions, unit
-        The metric.
-    at_seconds
-        Time of the values in seconds since 1970.
-    values
-        The values.
-    """
+    """Values of a metric from one log event."""
 
     namespace: str
     name: str
     dimensions: Mapping[str, str]
     unit: str
+    """`namespace`, `name`, `dimensions`, `unit`: The metric."""
     at_seconds: float
+    """Time of the values in seconds since 1970."""
     values: tuple[float, ...]
 
 
@@ -43,19 +35,9 @@ def filtered_metric(
 
     https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_MetricTransformation.html
 
-    Parameters
-    ----------
-    transformation
-        What the filter publishes.
-    values
-        The event's values.
-    at_seconds
-        Time of the event.
-
-    Returns
-    -------
-    LogMetric | None
-        None if the event lacks the value or a dimension, or the value is no number.
+    transformation: What the filter publishes.
+    at_seconds: Time of the event.
+    Returns: None if the event lacks the value or a dimension, or the value is no number.
     """
     value = _number(transformation["metricValue"], values)
     dimensions: dict[str, str] = {}
@@ -82,10 +64,7 @@ def embedded_metrics(message: str) -> Iterator[LogMetric]:
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     Metadata that Lambda writes before the JSON object is allowed.
 
-    Parameters
-    ----------
-    message
-        Message of a log event.
+    message: Message of a log event.
     """
     if '"_aws"' not in message:
         return

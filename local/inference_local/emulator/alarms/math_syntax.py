@@ -70,10 +70,7 @@ Node: TypeAlias = Number | QuotedText | Reference | Call
 def parse(expression: str) -> Node:
     """Return the tree of an expression.
 
-    Raises
-    ------
-    ExpressionError
-        If it has another syntax. The text shows where.
+    Raises ExpressionError if it has another syntax. The text shows where.
     """
     reader = _Reader(expression)
     node = reader.level(0)

@@ -34,21 +34,13 @@ Source = Callable[[MetricStat, float, float], Sequence[MetricSample]]
 
 @dataclass(frozen=True, slots=True)
 class AlarmEvaluation:
-    """The state that an alarm has after an evaluation.
-
-    Parameters
-    ----------
-    state
-        The state.
-    reason
-        Why, as CloudWatch says it.
-    reason_data
-        The same as JSON.
-    """
+    """The state that an alarm has after an evaluation."""
 
     state: str
     reason: str
+    """Why, as CloudWatch says it."""
     reason_data: str
+    """The same as JSON."""
 
 
 def evaluate(
@@ -58,26 +50,11 @@ def evaluate(
 
     The last period ends at the last full minute, or at the last ten seconds for shorter periods.
 
-    Parameters
-    ----------
-    alarm
-        The alarm.
-    source
-        The samples.
-    at_seconds
-        The moment, in seconds since 1970. Samples from then on are not read.
-    now_seconds
-        The time that the reason gives for the evaluation, the moment itself by default.
-
-    Returns
-    -------
-    AlarmEvaluation | None
-        None if the alarm keeps its state.
-
-    Raises
-    ------
-    ValueError
-        If an expression cannot be computed.
+    source: The samples.
+    at_seconds: The moment, in seconds since 1970. Samples from then on are not read.
+    now_seconds: The time that the reason gives for the evaluation, the moment itself by default.
+    Returns: None if the alarm keeps its state.
+    Raises ValueError if an expression cannot be computed.
     """
     starts = _starts(alarm, at_seconds)
     points = _points(alarm, source, starts)
@@ -105,14 +82,7 @@ def evaluate(
 def newest_value(alarm: AlarmDefinition, source: Source, at_seconds: float) -> float | None:
     """Return the newest data point that an alarm compares, None if all in its evaluation range are missing.
 
-    Parameters
-    ----------
-    alarm
-        The alarm.
-    source
-        The samples.
-    at_seconds
-        The moment, in seconds since 1970.
+    at_seconds: The moment, in seconds since 1970.
     """
     points = _points(alarm, source, _starts(alarm, at_seconds))
     return next((point.value for point in reversed(points) if point is not None), None)
@@ -144,14 +114,8 @@ def _points(alarm: AlarmDefinition, source: Source, starts: Sequence[float]) -> 
 def datapoint(metric: MetricStat, samples: Sequence[MetricSample], start: float) -> Datapoint | None:
     """Return the data point of a period, None if it is missing.
 
-    Parameters
-    ----------
-    metric
-        The metric.
-    samples
-        Its samples in the period, with any unit.
-    start
-        Start of the period, in seconds since 1970.
+    samples: Its samples in the period, with any unit.
+    start: Start of the period, in seconds since 1970.
     """
     of_unit = [sample for sample in samples if metric.unit is None or sample.unit == metric.unit]
     value = statistic_of(of_unit, metric.statistic)

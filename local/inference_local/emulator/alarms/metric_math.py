@@ -53,33 +53,22 @@ _TRUTH: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class MathInput:
-    """What an expression may refer to.
-
-    Parameters
-    ----------
-    metrics
-        Values of each metric of the request by its id: start of the period to value.
-    expressions
-        The other expressions by their id.
-    period_seconds
-        Length of a period.
-    starts
-        Starts of all periods that are computed, in order. Metrics may lack some.
-    """
+    """What an expression may refer to."""
 
     metrics: Mapping[str, Series]
+    """Values of each metric of the request by its id: start of the period to value."""
     expressions: Mapping[str, Node]
+    """The other expressions by their id."""
     period_seconds: int
+    """Length of a period."""
     starts: Sequence[float]
+    """Starts of all periods that are computed, in order. Metrics may lack some."""
 
 
 def compute(node: Node, given: MathInput) -> Series:
     """Return the time series of an expression.
 
-    Raises
-    ------
-    ExpressionError
-        If it is not one time series, refers to an unknown id, or uses a function wrongly.
+    Raises ExpressionError if it is not one time series, refers to an unknown id, or uses a function wrongly.
     """
     value = _value(node, given, ())
     if isinstance(value, list) and len(value) == 1:

@@ -20,21 +20,14 @@ _EXTRA_POINTS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class StateDecision:
-    """What the data points of an alarm say.
-
-    Parameters
-    ----------
-    state
-        The new state. None if the alarm keeps the one that it has.
-    counted
-        Positions of the data points that decided, in order.
-    filled
-        Number of missing data points that were replaced.
-    """
+    """What the data points of an alarm say."""
 
     state: str | None
+    """The new state. None if the alarm keeps the one that it has."""
     counted: tuple[int, ...]
+    """Positions of the data points that decided, in order."""
     filled: int
+    """Number of missing data points that were replaced."""
 
 
 def evaluation_range(evaluation_periods: int) -> int:
@@ -47,16 +40,11 @@ def decide(
 ) -> StateDecision:
     """Decide the state of an alarm.
 
-    Parameters
-    ----------
-    points
-        The data points of the evaluation range, the latest last: whether it breaches, None if it is missing.
-    evaluation_periods
-        Data points to evaluate, N.
-    datapoints_to_alarm
-        How many of them must breach, M.
-    treatment
-        One of `TREATMENTS`.
+    points: The data points of the evaluation range, the latest last: whether it breaches, None if it is
+        missing.
+    evaluation_periods: Data points to evaluate, N.
+    datapoints_to_alarm: How many of them must breach, M.
+    treatment: One of `TREATMENTS`.
     """
     present = tuple(position for position, point in enumerate(points) if point is not None)
     counted = present[-evaluation_periods:]

@@ -38,10 +38,7 @@ class _Token:
 def parse_condition(text: str) -> Condition:
     """Return a condition. ``&&`` binds stronger than ``||``.
 
-    Raises
-    ------
-    ValueError
-        If the text is no condition.
+    Raises ValueError if the text is no condition.
     """
     reader = _ConditionReader(text)
     condition = reader.any_of()

@@ -16,52 +16,35 @@ _PLAIN = ("SampleCount", "Sum", "Average", "Minimum", "Maximum")
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """A published value or statistic set.
-
-    Parameters
-    ----------
-    at
-        Its time in seconds since 1970.
-    count, total, least, most
-        Number of values, their sum, the smallest and the largest.
-    unit
-        Unit, ``None`` (the text) without one.
-    """
+    """A published value or statistic set."""
 
     at: float
+    """Its time in seconds since 1970."""
     count: float
     total: float
     least: float
     most: float
+    """`count`, `total`, `least`, `most`: Number of values, their sum, the smallest and the largest."""
     unit: str = "None"
+    """Unit, ``None`` (the text) without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Datapoint:
-    """The statistic of a period.
-
-    Parameters
-    ----------
-    start
-        Start of the period in seconds since 1970.
-    value
-        The statistic.
-    samples
-        Number of values that it stands for. None for the result of an expression.
-    """
+    """The statistic of a period."""
 
     start: float
+    """Start of the period in seconds since 1970."""
     value: float
+    """The statistic."""
     samples: float | None = None
+    """Number of values that it stands for. None for the result of an expression."""
 
 
 def check_statistic(statistic: str) -> None:
     """Refuse a statistic that is not computed here.
 
-    Raises
-    ------
-    ValueError
-        If it is none of the five plain ones and no percentile.
+    Raises ValueError if it is none of the five plain ones and no percentile.
     """
     if statistic not in _PLAIN and not _PERCENTILE.fullmatch(statistic):
         raise ValueError(

@@ -26,36 +26,23 @@ _ID_LETTERS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class PromqlDefinition:
-    """An alarm on PromQL.
-
-    Parameters
-    ----------
-    query
-        PromQL. Each series of its answer is a contributor that breaches.
-    pending_seconds, recovery_seconds
-        How long a contributor must breach, and must not, until its state changes.
-    every_seconds
-        Time between two evaluations.
-    """
+    """An alarm on PromQL."""
 
     query: str
+    """PromQL. Each series of its answer is a contributor that breaches."""
     pending_seconds: int
     recovery_seconds: int
+    """`pending_seconds`, `recovery_seconds`: How long a contributor must breach, and must not, until its
+    state changes."""
     every_seconds: int
+    """Time between two evaluations."""
 
 
 def parse_promql(properties: Mapping[str, Any]) -> PromqlDefinition:
     """Return an alarm from the properties of `AWS::CloudWatch::Alarm`.
 
-    Parameters
-    ----------
-    properties
-        Properties with `EvaluationCriteria`. Numbers may be texts.
-
-    Raises
-    ------
-    ValueError
-        If AWS would refuse one of them. All are named.
+    properties: Properties with `EvaluationCriteria`. Numbers may be texts.
+    Raises ValueError if AWS would refuse one of them. All are named.
     """
     criteria = properties[CRITERIA].get(_PROMQL) or {}
     found = PromqlDefinition(
@@ -90,10 +77,7 @@ def contributor_id(attributes: Mapping[str, str]) -> str:
     AWS does not say how it makes the id; it has at most 16 letters
     (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_AlarmContributor.html).
 
-    Parameters
-    ----------
-    attributes
-        Labels of its series.
+    attributes: Labels of its series.
     """
     text = json.dumps(dict(attributes), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_ID_LETTERS]
@@ -108,14 +92,9 @@ def contributor_detail(
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html, which has
     no former state. The example is of a Metrics Insights alarm; AWS shows none of an alarm on PromQL.
 
-    Parameters
-    ----------
-    alarm
-        Parameters of the alarm.
-    attributes
-        Labels of the contributor's series.
-    state
-        Its new state.
+    alarm: Parameters of the alarm.
+    attributes: Labels of the contributor's series.
+    state: Its new state.
     """
     return {
         "alarmName": alarm["AlarmName"],

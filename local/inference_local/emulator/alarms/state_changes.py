@@ -33,27 +33,18 @@ _COMPOSITE_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AlarmState:
-    """A state of an alarm.
-
-    Parameters
-    ----------
-    value
-        The state.
-    reason
-        Why.
-    reason_data
-        The same as JSON. None if there is none.
-    at_seconds
-        When the alarm got it, in seconds since 1970.
-    suppressed_by
-        What keeps a composite alarm from its actions: ``Alarm``, ``WaitPeriod`` or ``ExtensionPeriod``.
-    """
+    """A state of an alarm."""
 
     value: str
+    """The state."""
     reason: str
+    """Why."""
     reason_data: str | None
+    """The same as JSON. None if there is none."""
     at_seconds: float
+    """When the alarm got it, in seconds since 1970."""
     suppressed_by: str | None = None
+    """What keeps a composite alarm from its actions: ``Alarm``, ``WaitPeriod`` or ``ExtensionPeriod``."""
 
     def content(self) -> dict[str, Any]:
         """Return the state as an event writes it."""
@@ -69,26 +60,17 @@ class AlarmState:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """A change of an alarm's state.
-
-    Parameters
-    ----------
-    alarm
-        Parameters of PutMetricAlarm or PutCompositeAlarm, with `AlarmArn`.
-    previous, state
-        The states.
-    account, region
-        Where the alarm is.
-    region_name
-        Name of the region for people.
-    """
+    """A change of an alarm's state."""
 
     alarm: Mapping[str, Any]
+    """Parameters of PutMetricAlarm or PutCompositeAlarm, with `AlarmArn`."""
     previous: AlarmState
     state: AlarmState
     account: str
     region: str
+    """`account`, `region`: Where the alarm is."""
     region_name: str
+    """Name of the region for people."""
 
     def event_detail(self) -> dict[str, Any]:
         """Return `detail` of the event of type `EVENT_TYPE`."""
@@ -149,10 +131,7 @@ class StateChange:
 def configuration(alarm: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration of an alarm as its events write it.
 
-    Parameters
-    ----------
-    alarm
-        Parameters of the alarm. AWS does not document what events say of the query of an alarm on PromQL,
+    alarm: Parameters of the alarm. AWS does not document what events say of the query of an alarm on PromQL,
         so only its description is in them.
     """
     found: dict[str, Any] = {}

@@ -20,10 +20,7 @@ _TREATED = {"breaching": "Breaching", "notBreaching": "NonBreaching"}
 def moment(seconds: float) -> str:
     """Return a time as events of alarms write it.
 
-    Parameters
-    ----------
-    seconds
-        The time in seconds since 1970.
+    seconds: The time in seconds since 1970.
     """
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "+0000"
 
@@ -36,16 +33,8 @@ def text(
 ) -> str:
     """Return the reason of a state.
 
-    Parameters
-    ----------
-    alarm
-        The alarm.
-    decision
-        Its state.
-    counted
-        The data points that decided, in order.
-    breaches
-        Whether a value breaches a threshold.
+    counted: The data points that decided, in order.
+    breaches: Whether a value breaches a threshold.
     """
     if decision.state == INSUFFICIENT_DATA:
         return f"Insufficient Data: {_many(decision.filled, 'datapoint')} {_was(decision.filled)} unknown."
@@ -73,16 +62,8 @@ def data(
 ) -> str:
     """Return the reason as JSON.
 
-    Parameters
-    ----------
-    alarm
-        The alarm.
-    counted
-        The data points that decided, in order.
-    starts
-        Starts of the periods of the evaluation range.
-    now_seconds
-        Time of the evaluation, in seconds since 1970.
+    starts: Starts of the periods of the evaluation range.
+    now_seconds: Time of the evaluation, in seconds since 1970.
     """
     metric = alarm.watched.metric
     begin = counted[0].start if counted else starts[-1]

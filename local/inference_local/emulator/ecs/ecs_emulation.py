@@ -48,19 +48,12 @@ _TICK_SECONDS = 0.1
 class EcsEmulation:
     """The stand-in in the emulator's process. Use it as a context manager.
 
-    Parameters
-    ----------
-    directory
-        Folder for tasks and logs.
-    images
-        What stands for images.
-    speed
-        How much faster than time the control plane's clock is: waits, grace periods, launches, intervals of
-        health checks. What processes need stays real: time-outs of checks and stopTimeout.
-    environment
-        Variables of every container.
-    vpc
-        Networks, names and load balancer of tasks. None if tasks share the network of this process.
+    directory: Folder for tasks and logs.
+    images: What stands for images.
+    speed: How much faster than time the control plane's clock is: waits, grace periods, launches, intervals
+        of health checks. What processes need stays real: time-outs of checks and stopTimeout.
+    environment: Variables of every container.
+    vpc: Networks, names and load balancer of tasks. None if tasks share the network of this process.
     """
 
     def __init__(
@@ -145,13 +138,7 @@ class EcsEmulation:
             self._balancer.close()
 
     def call(self, action: str, request: Shape) -> dict[str, Any]:
-        """Answer a call of CloudFormation.
-
-        Raises
-        ------
-        AwsApiError
-            If the request is wrong.
-        """
+        """Answer a call of CloudFormation. Raises AwsApiError if the request is wrong."""
         return self.api.answer(action, request)
 
     def _faults(self) -> dict[str, Callable[[Shape], dict[str, Any] | None]]:

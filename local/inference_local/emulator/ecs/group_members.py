@@ -60,10 +60,7 @@ def leave_group(ec2_id: str) -> None:
 def register_termination(terminate: Callable[[str], None]) -> None:
     """Answer TerminateInstanceInAutoScalingGroup, which ministack does not have.
 
-    Parameters
-    ----------
-    terminate
-        Ends a host by the identifier of its EC2 instance.
+    terminate: Ends a host by the identifier of its EC2 instance.
     """
 
     def answer(parameters: dict[str, str]) -> Any:

@@ -70,10 +70,7 @@ def forget_host(ec2_id: str) -> None:
 def pool_of(request: Shape, region: str) -> HostPool:
     """Return the pool of a capacity provider.
 
-    Raises
-    ------
-    AwsApiError
-        If it names no group, or no instance type of the catalogue.
+    Raises AwsApiError if it names no group, or no instance type of the catalogue.
     """
     zones = (f"{region}a", f"{region}b")
     if managed := request.get("managedInstancesProvider"):

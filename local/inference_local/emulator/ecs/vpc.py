@@ -21,18 +21,12 @@ _PORT: Final = 80
 
 @dataclass(frozen=True)
 class Vpc:
-    """What the VPC needs from outside.
-
-    Parameters
-    ----------
-    names
-        File that tasks read as ``/etc/hosts``.
-    listener
-        Listening socket of the load balancer.
-    """
+    """What the VPC needs from outside."""
 
     names: Path
+    """File that tasks read as ``/etc/hosts``."""
     listener: socket
+    """Listening socket of the load balancer."""
 
     def cloud_map(self, context: contextvars.Context, balancer: LoadBalancer) -> CloudMapNames:
         """Return the names of Cloud Map and of models, in the account and region of a context."""

@@ -56,14 +56,9 @@ def apply() -> None:
 def act(record: dict[str, Any], before: str, now_seconds: float) -> None:
     """Tell of a metric alarm's new state, and evaluate the composite alarms above it.
 
-    Parameters
-    ----------
-    record
-        The alarm in its new state.
-    before
-        Its former state.
-    now_seconds
-        Time of the change, in seconds since 1970.
+    record: The alarm in its new state.
+    before: Its former state.
+    now_seconds: Time of the change, in seconds since 1970.
     """
     _now.append(now_seconds)
     try:
@@ -78,10 +73,7 @@ def act(record: dict[str, Any], before: str, now_seconds: float) -> None:
 def follow_suppressions(now_seconds: float) -> None:
     """Take the suppressed actions whose time has come.
 
-    Parameters
-    ----------
-    now_seconds
-        The time, in seconds since 1970.
+    now_seconds: The time, in seconds since 1970.
     """
     for account, region, name in list(_suppressed._data):
         with request_scope(account, region):
@@ -159,16 +151,10 @@ def _show_suppression(alarm: dict[str, Any], held: held_actions.HeldActions | No
 def send_event(event_type: str, detail: Mapping[str, Any], arn: str, now: float) -> None:
     """Send an event to the default bus at the time of the change.
 
-    Parameters
-    ----------
-    event_type
-        Its `detail-type`.
-    detail
-        Its content.
-    arn
-        ARN of the alarm.
-    now
-        Time of the change, in seconds since 1970.
+    event_type: Its `detail-type`.
+    detail: Its content.
+    arn: ARN of the alarm.
+    now: Time of the change, in seconds since 1970.
     """
     event = {
         "EventId": new_uuid(),

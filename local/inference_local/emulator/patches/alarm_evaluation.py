@@ -49,19 +49,10 @@ def apply() -> None:
 def evaluate_alarms(at_seconds: float, *, now_seconds: float | None = None, speed: float = 1.0) -> list[str]:
     """Evaluate the alarms that are due, and act on changes.
 
-    Parameters
-    ----------
-    at_seconds
-        The moment of the evaluation, in seconds since 1970.
-    now_seconds
-        The time that changes get. By default the moment itself.
-    speed
-        How much faster than time the clock of alarms is. Times of samples are converted.
-
-    Returns
-    -------
-    list[str]
-        What changed, one line per change of an alarm or of a contributor.
+    at_seconds: The moment of the evaluation, in seconds since 1970.
+    now_seconds: The time that changes get. By default the moment itself.
+    speed: How much faster than time the clock of alarms is. Times of samples are converted.
+    Returns: What changed, one line per change of an alarm or of a contributor.
     """
     now = at_seconds if now_seconds is None else now_seconds
     changes: list[str] = []
@@ -119,10 +110,7 @@ def watched_value(
 ) -> float | None:
     """Return the newest data point of what an alarm watches, None if there is none.
 
-    Parameters
-    ----------
-    record
-        The alarm. The others are those of `evaluate_alarms`.
+    record: The alarm. The others are those of `evaluate_alarms`.
     """
     return newest_value(parse_alarm(record), _source(at_seconds, now_seconds, speed), at_seconds)
 

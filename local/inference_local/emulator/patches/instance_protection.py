@@ -40,10 +40,7 @@ def apply() -> None:
 def set_protection(parameters: Mapping[str, str]) -> Any:
     """Answer SetInstanceProtection. One host that cannot be changed fails the call for all.
 
-    Parameters
-    ----------
-    parameters
-        Those of a request of the query protocol.
+    parameters: Those of a request of the query protocol.
     """
     name = parameters.get("AutoScalingGroupName", "")
     group = autoscaling._asgs.get(name)

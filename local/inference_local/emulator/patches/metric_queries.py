@@ -29,10 +29,7 @@ def apply() -> None:
 def stored_samples(metric: MetricStat) -> list[MetricSample]:
     """Return all samples that the emulator has of a metric, with any unit.
 
-    Parameters
-    ----------
-    metric
-        The metric, with exactly its dimensions.
+    metric: The metric, with exactly its dimensions.
     """
     key = (metric.namespace, metric.name, cloudwatch._dims_key(dict(metric.dimensions)))
     return [_sample(point, *cloudwatch._point_stats(point)) for point in cloudwatch._metrics.get(key, ())]

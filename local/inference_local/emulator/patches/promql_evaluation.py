@@ -62,10 +62,7 @@ def apply() -> None:
 def ask_metrics(address: str) -> None:
     """Evaluate alarms on PromQL with the answers of a metrics service.
 
-    Parameters
-    ----------
-    address
-        Its URL, without a path.
+    address: Its URL, without a path.
     """
     _metrics[:] = [CloudWatchPromql(address, lambda *request: request[2], failure=_UnansweredError)]
 
@@ -73,17 +70,8 @@ def ask_metrics(address: str) -> None:
 def promql_record(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of an alarm on PromQL. A changed alarm keeps its state.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    properties
-        Properties of the template.
-
-    Raises
-    ------
-    ValueError
-        If AWS would refuse one of them.
+    properties: Properties of the template.
+    Raises ValueError if AWS would refuse one of them.
     """
     alarm, now = parse_promql(properties), time.time()
     # CloudWatch evaluates a new alarm from the state OK: no series has breached yet.
@@ -111,14 +99,9 @@ def promql_record(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
 def evaluate_promql(record: dict[str, Any], at_seconds: float, now: float) -> Iterator[str]:
     """Evaluate an alarm on PromQL, and yield what changed, one line per change.
 
-    Parameters
-    ----------
-    record
-        The alarm.
-    at_seconds
-        The moment by the clock of alarms, which measures the two periods.
-    now
-        The moment by the clock of the metrics, at which the query is evaluated.
+    record: The alarm.
+    at_seconds: The moment by the clock of alarms, which measures the two periods.
+    now: The moment by the clock of the metrics, at which the query is evaluated.
     """
     if not _metrics:
         return

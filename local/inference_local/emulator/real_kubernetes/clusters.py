@@ -30,15 +30,10 @@ _PLAIN_CREATE = provisioners._eks_cluster_create
 
 @dataclass(frozen=True)
 class Host:
-    """A control plane with the interface of a Docker container.
-
-    Parameters
-    ----------
-    id
-        Name that ministack stores.
-    """
+    """A control plane with the interface of a Docker container."""
 
     id: str
+    """Name that ministack stores."""
     plane: ControlPlane
 
     def stop(self, timeout: float) -> None:  # noqa: ARG002 - as a Docker client calls it
@@ -52,10 +47,7 @@ class Host:
 class Hosts:
     """The control planes of all clusters, with the interface of a Docker daemon.
 
-    Parameters
-    ----------
-    directory
-        Where each has its folder.
+    directory: Where each has its folder.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -79,12 +71,8 @@ class Hosts:
     def start(self, _: Any, options: Mapping[str, Any], __: bytes | None, webhook: bytes) -> Host:
         """Start a control plane.
 
-        Parameters
-        ----------
-        options
-            Options of the container: its name, and the port that identifies the cluster.
-        webhook
-            Configuration of the webhook that authenticates tokens.
+        options: Options of the container: its name, and the port that identifies the cluster.
+        webhook: Configuration of the webhook that authenticates tokens.
         """
         name = f"{options['name']}-{time.monotonic_ns()}"
         directory = self._directory / name
@@ -148,13 +136,7 @@ def _create(logical_id: str, properties: Mapping[str, Any], stack: str) -> tuple
 
 
 def apply(directory: Path) -> Hosts:
-    """Register control planes in the emulator's EKS.
-
-    Parameters
-    ----------
-    directory
-        Where each has its folder.
-    """
+    """Register control planes in the emulator's EKS."""
     hosts = Hosts(directory)
     eks._get_docker = lambda: hosts
     eks._k3s_gateway_host = lambda *_: LOOPBACK

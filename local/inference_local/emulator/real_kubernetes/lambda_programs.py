@@ -34,12 +34,8 @@ _PLAIN_CREDENTIALS = lambda_runtime.execution_credentials
 class LambdaPrograms:
     """Creates the environment of Lambda workers.
 
-    Parameters
-    ----------
-    directory
-        Folder for layers and the workers' folders.
-    charts
-        Folder of charts that replaces registries, see `without_registries`.
+    directory: Folder for layers and the workers' folders.
+    charts: Folder of charts that replaces registries, see `without_registries`.
     """
 
     def __init__(self, directory: Path, charts: Path) -> None:
@@ -110,12 +106,7 @@ class LambdaPrograms:
 def apply(directory: Path, charts: Path) -> None:
     """Add the programs of their layers to workers.
 
-    Parameters
-    ----------
-    directory
-        Folder for layers and the workers' folders.
-    charts
-        Folder of charts that replaces registries.
+    charts: Folder of charts that replaces registries.
     """
     directory.mkdir(parents=True, exist_ok=True)
     lambda_runtime.execution_credentials = LambdaPrograms(directory, charts).environment

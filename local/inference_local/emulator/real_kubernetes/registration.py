@@ -100,10 +100,7 @@ def _accepted(answer: tuple[int, dict[str, str], bytes]) -> None:
 def register_real_kubernetes(directory: Path) -> None:
     """Make EKS clusters real, and let CDK's handler access them.
 
-    Parameters
-    ----------
-    directory
-        Folder for control planes, layers and charts. It is created.
+    directory: Folder for control planes, layers and charts. It is created.
     """
     charts = directory / "charts"
     write_charts(charts, print)

@@ -52,12 +52,8 @@ STAND_INS: Mapping[str, frozenset[str]] = MappingProxyType(
 def write_charts(directory: Path, report: Report) -> None:
     """Write a folder for each third-party chart that a platform installs.
 
-    Parameters
-    ----------
-    directory
-        Where the folders go, each named after its chart.
-    report
-        Receives a line for every module that is found in the cache or copied.
+    directory: Where the folders go, each named after its chart.
+    report: Receives a line for every module that is found in the cache or copied.
     """
     directory.mkdir(parents=True, exist_ok=True)
     known = definitions(report)
@@ -77,13 +73,7 @@ def write_charts(directory: Path, report: Report) -> None:
 
 
 def describe_charts(installed: Collection[str]) -> Iterator[PlatformPart]:
-    """Yield the rows of the table of parts for third-party charts.
-
-    Parameters
-    ----------
-    installed
-        Names of the installed charts.
-    """
+    """Yield the rows of the table of parts for third-party charts."""
     real = ", ".join(sorted(set(installed) & MODULE_CHARTS.keys()))
     others = ", ".join(sorted(set(installed) - MODULE_CHARTS.keys()))
     cut = ", ".join(sorted(set(installed) & _UNANSWERED.keys()))

@@ -8,9 +8,6 @@ from inference_local.emulator.resource_handlers.stub_table import STUBS
 def stubbed_resource_types() -> Mapping[str, str]:
     """Return the resource types that are accepted, but not created.
 
-    Returns
-    -------
-    Mapping[str, str]
-        One sentence per type: what is accepted and what does not happen.
+    Returns: One sentence per type: what is accepted and what does not happen.
     """
     return {resource_type: stub.purpose for resource_type, stub in STUBS.items()}

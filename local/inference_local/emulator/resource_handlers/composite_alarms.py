@@ -43,10 +43,7 @@ class CompositeAlarmHandler:
 def register_composite_alarms() -> None:
     """Register the handler in the emulator's CloudFormation.
 
-    Raises
-    ------
-    RuntimeError
-        If the emulator handles the type itself.
+    Raises RuntimeError if the emulator handles the type itself.
     """
     if RESOURCE_TYPE in handled_types():
         raise RuntimeError(f"the emulator handles {RESOURCE_TYPE} itself; delete this handler")

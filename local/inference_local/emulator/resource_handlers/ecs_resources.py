@@ -76,12 +76,7 @@ def _recorded_uses(cluster: str) -> set[str]:
 class RecordedServiceHandler:
     """Hands services to ministack, which runs no task, after the checks of their capacity providers.
 
-    Parameters
-    ----------
-    providers
-        The capacity providers.
-    plain
-        ministack's functions.
+    plain: ministack's functions.
     """
 
     def __init__(self, providers: CapacityProviders, plain: Mapping[str, Any]) -> None:
@@ -194,10 +189,7 @@ class EcsServiceHandler:
     def _wait(self, cluster: str, name: str) -> None:
         """Wait for a completed deployment.
 
-        Raises
-        ------
-        ValueError
-            If it fails, is rolled back, or is not complete in time, with the newest events.
+        Raises ValueError if it fails, is rolled back, or is not complete in time, with the newest events.
         """
         described = {"cluster": cluster, "services": [name]}
         [service] = self._emulation.call("DescribeServices", described)["services"]
@@ -232,10 +224,7 @@ def _is_forced(request: ResourceRequest) -> bool:
 class CapacityProviderHandler:
     """Creates capacity providers.
 
-    Parameters
-    ----------
-    create, delete
-        Answer CreateCapacityProvider and DeleteCapacityProvider.
+    create, delete: Answer CreateCapacityProvider and DeleteCapacityProvider.
     """
 
     def __init__(self, create: Callable[[Shape], object], delete: Callable[[Shape], object]) -> None:
@@ -264,10 +253,7 @@ class CapacityProviderHandler:
 class ProviderAssociationsHandler:
     """Associates capacity providers with a cluster.
 
-    Parameters
-    ----------
-    associate
-        Replaces the capacity providers of a cluster.
+    associate: Replaces the capacity providers of a cluster.
     """
 
     def __init__(self, associate: Callable[[str, Sequence[str]], None]) -> None:

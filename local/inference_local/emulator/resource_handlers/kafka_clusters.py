@@ -61,10 +61,7 @@ def _answer(answer: tuple[int, Any, Any]) -> dict[str, Any]:
 def register_kafka_clusters() -> None:
     """Register the handler in the emulator's CloudFormation.
 
-    Raises
-    ------
-    RuntimeError
-        If the emulator handles the type itself.
+    Raises RuntimeError if the emulator handles the type itself.
     """
     if RESOURCE_TYPE in handled_types():
         raise RuntimeError(f"the emulator handles {RESOURCE_TYPE} itself; delete this handler")

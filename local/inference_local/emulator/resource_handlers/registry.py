@@ -17,27 +17,18 @@ Made = tuple[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class ResourceRequest:
-    """A request of CloudFormation to a resource handler.
-
-    Parameters
-    ----------
-    stack
-        Name of the stack. Empty at deletion.
-    logical_id
-        Name of the resource in the template. Empty at deletion.
-    properties
-        The resource's properties with resolved references.
-    physical_id
-        What the creation returned. Empty at creation.
-    previous
-        The properties before an update. Empty at creation and deletion.
-    """
+    """A request of CloudFormation to a resource handler."""
 
     stack: str
+    """Name of the stack. Empty at deletion."""
     logical_id: str
+    """Name of the resource in the template. Empty at deletion."""
     properties: Properties
+    """The resource's properties with resolved references."""
     physical_id: str = ""
+    """What the creation returned. Empty at creation."""
     previous: Properties = field(default_factory=dict)
+    """The properties before an update. Empty at creation and deletion."""
 
 
 class ResourceHandler(Protocol):

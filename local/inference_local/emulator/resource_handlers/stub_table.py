@@ -12,25 +12,17 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Stub:
-    """A resource type that is accepted, but not created.
-
-    Parameters
-    ----------
-    purpose
-        One sentence for the run report: what is accepted and what does not happen.
-    identifier
-        The physical id (``Ref``), as a format string over the resource's properties, ``{account}``,
-        ``{region}`` and ``{unique}`` (17 hexadecimal digits, unique to this resource of this stack).
-    attributes
-        Values of ``Fn::GetAtt``, as format strings over the same values and ``{id}``, the physical id.
-    required
-        Required properties. Without them AWS and the stub refuse the resource.
-    """
+    """A resource type that is accepted, but not created."""
 
     purpose: str
+    """One sentence for the run report: what is accepted and what does not happen."""
     identifier: str
+    """The physical id (``Ref``), as a format string over the resource's properties, ``{account}``,
+    ``{region}`` and ``{unique}`` (17 hexadecimal digits, unique to this resource of this stack)."""
     attributes: Mapping[str, str] = field(default_factory=dict)
+    """Values of ``Fn::GetAtt``, as format strings over the same values and ``{id}``, the physical id."""
     required: tuple[str, ...] = ()
+    """Required properties. Without them AWS and the stub refuse the resource."""
 
 
 STUBS: Mapping[str, Stub] = MappingProxyType(

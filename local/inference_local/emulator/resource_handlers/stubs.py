@@ -23,10 +23,7 @@ from inference_local.emulator.resource_handlers.stub_table import STUBS, Stub
 class StubHandler:
     """Accepts a resource, but creates nothing.
 
-    Parameters
-    ----------
-    stub
-        Identifier, attributes and required properties.
+    stub: Identifier, attributes and required properties.
     """
 
     def __init__(self, resource_type: str, stub: Stub) -> None:
@@ -91,10 +88,8 @@ class StubHandler:
 def register_stubs() -> None:
     """Register every stub of the table. Those of ECS have AWS's refusals.
 
-    Raises
-    ------
-    RuntimeError
-        If the emulator handles one of the types itself. The stub would hide the better result.
+    Raises RuntimeError if the emulator handles one of the types itself. The stub would hide the better
+    result.
     """
     known = sorted(set(STUBS) & handled_types())
     if known:

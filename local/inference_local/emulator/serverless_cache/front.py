@@ -27,14 +27,9 @@ _PIECE_BYTES: Final = 2**16
 class Front:
     """Accepts authenticated connections on a port that the operating system chooses. A context manager.
 
-    Parameters
-    ----------
-    certificate
-        Its TLS certificate.
-    admits
-        Returns whether a user with a password is accepted.
-    host
-        Address on which it listens.
+    certificate: Its TLS certificate.
+    admits: Returns whether a user with a password is accepted.
+    host: Address on which it listens.
     """
 
     def __init__(

@@ -26,10 +26,7 @@ AUTHORITY_VARIABLE: Final = "SIGNALS_AUTHORITY"
 class ServerlessCacheHandler:
     """Starts and ends caches.
 
-    Parameters
-    ----------
-    directory
-        Folder for the caches and for the certificate of their authority.
+    directory: Folder for the caches and for the certificate of their authority.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -22,12 +22,8 @@ _TIME: Final = "%Y%m%dT%H%M%SZ"
 class TokenCheck:
     """Checks the tokens of one cache.
 
-    Parameters
-    ----------
-    cache
-        Name of the cache. It is part of the signature.
-    secret_of
-        Returns the secret of an access key. None for an unknown key.
+    cache: Name of the cache. It is part of the signature.
+    secret_of: Returns the secret of an access key. None for an unknown key.
     """
 
     def __init__(self, cache: str, secret_of: Callable[[str], str | None]) -> None:
@@ -37,12 +33,8 @@ class TokenCheck:
     def is_valid(self, user: str, token: str) -> bool:
         """Return whether a token is for this cache and user, not expired, and signed with a known key.
 
-        Parameters
-        ----------
-        user
-            User of the cache.
-        token
-            The password that the client sent.
+        user: User of the cache.
+        token: The password that the client sent.
         """
         try:
             return self._is_signed(user, dict(parse_qsl(urlsplit(f"https://{token}").query)))

@@ -30,17 +30,9 @@ class ValkeyServer:
 
     Each start uses free ports and the data in the directory.
 
-    Parameters
-    ----------
-    directory
-        Folder for its log and data. It is created if it does not exist.
-    settings
-        Lines of its configuration file.
-
-    Raises
-    ------
-    UserError
-        If the server does not start.
+    directory: Folder for its log and data. It is created if it does not exist.
+    settings: Lines of its configuration file.
+    Raises UserError if the server does not start.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -63,13 +55,7 @@ class ValkeyServer:
 
     @property
     def pid(self) -> int:
-        """The process id.
-
-        Raises
-        ------
-        RuntimeError
-            If the server is not running.
-        """
+        """The process id. Raises RuntimeError if the server is not running."""
         if self._process is None:
             raise RuntimeError("the server is not running")
         return self._process.pid
@@ -80,13 +66,7 @@ class ValkeyServer:
         return self._directory / "valkey.log"
 
     def start(self) -> None:
-        """Start the server and return when it answers.
-
-        Raises
-        ------
-        UserError
-            If the server does not start.
-        """
+        """Start the server and return when it answers. Raises UserError if the server does not start."""
         self._directory.mkdir(parents=True, exist_ok=True)
         # Another program may take a port between its choice and its use.
         for _ in range(_ATTEMPTS):

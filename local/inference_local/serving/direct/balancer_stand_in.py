@@ -39,10 +39,7 @@ _LOOPBACK = "127.0.0.1"
 class LeastRequests:
     """Chooses the ready worker with the fewest requests in progress.
 
-    Parameters
-    ----------
-    workers
-        All workers.
+    workers: All workers.
     """
 
     def __init__(self, workers: ReadyWorkers) -> None:
@@ -69,12 +66,7 @@ class LeastRequests:
 class Balancer:
     """Forwards requests to workers.
 
-    Parameters
-    ----------
-    workers
-        The workers.
-    session
-        For requests to them.
+    session: For requests to them.
     """
 
     def __init__(self, workers: ReadyWorkers, session: ClientSession) -> None:
@@ -103,10 +95,7 @@ class Balancer:
 async def main(arguments: Sequence[str]) -> None:
     """Serve until the process ends.
 
-    Parameters
-    ----------
-    arguments
-        The port to listen on, the workers as JSON, and the folder of those that leave.
+    arguments: The port to listen on, the workers as JSON, and the folder of those that leave.
     """
     workers = ReadyWorkers(json.loads(arguments[1]), Path(arguments[2]))
     # llama-server closes a connection that was idle for 5 s (``CPPHTTPLIB_KEEPALIVE_TIMEOUT_SECOND``).

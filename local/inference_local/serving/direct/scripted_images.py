@@ -60,10 +60,7 @@ class ImageRequest(BaseModel):
 class ImageRequestError(Exception):
     """A refused request.
 
-    Parameters
-    ----------
-    message, param
-        What is wrong, and the field; None if no single field is.
+    message, param: What is wrong, and the field; None if no single field is.
     """
 
     def __init__(self, message: str, param: str | None = None) -> None:
@@ -81,17 +78,9 @@ class ImageRequestError(Exception):
 def read_image_request(content: bytes, *, model: str, most_pixels: int | None) -> ImageRequest:
     """Read and check a request.
 
-    Parameters
-    ----------
-    model
-        Name of the only model.
-    most_pixels
-        Most pixels of an image; None without a limit.
-
-    Raises
-    ------
-    ImageRequestError
-        If the server refuses it.
+    model: Name of the only model.
+    most_pixels: Most pixels of an image; None without a limit.
+    Raises ImageRequestError if the server refuses it.
     """
     try:
         asked = ImageRequest.model_validate_json(content)
@@ -117,10 +106,7 @@ def read_image_request(content: bytes, *, model: str, most_pixels: int | None) -
 def image_size(asked: ImageRequest) -> tuple[int, int]:
     """Return width and height of the images.
 
-    Raises
-    ------
-    ImageRequestError
-        If the size is not two whole numbers above 0.
+    Raises ImageRequestError if the size is not two whole numbers above 0.
     """
     if asked.size is None:
         return _DEFAULT_SIDE, _DEFAULT_SIDE
@@ -160,12 +146,8 @@ def image_answer(asked: ImageRequest) -> Mapping[str, Any]:
 def scripted_png(width: int, height: int, prompt: str, seed: int | None, number: int) -> bytes:
     """Return a PNG file of horizontal bands, whose colours follow from prompt, seed and number.
 
-    Parameters
-    ----------
-    seed
-        The request's seed; None counts as 0.
-    number
-        Index of the image in the answer.
+    seed: The request's seed; None counts as 0.
+    number: Index of the image in the answer.
     """
     digest = hashlib.sha256(json.dumps([prompt, seed or 0, number]).encode()).digest()
     colours = [digest[band * _BYTES_PER_PIXEL :][:_BYTES_PER_PIXEL] for band in range(_BANDS)]

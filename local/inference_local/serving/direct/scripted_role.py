@@ -15,24 +15,16 @@ from inference_local.serving.platform_parts import State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedRole(LocalWorkers):
-    """Scripted servers, one per worker.
-
-    Parameters
-    ----------
-    engine
-        The engine that they replace, by the blueprint's key.
-    server
-        The server that they replace.
-    answer_tokens
-        Words of an answer if the request has no limit.
-    most_pixels
-        Most pixels of an image. None if the model writes text.
-    """
+    """Scripted servers, one per worker."""
 
     engine: str
+    """The engine that they replace, by the blueprint's key."""
     server: OwnServer
+    """The server that they replace."""
     answer_tokens: int
+    """Words of an answer if the request has no limit."""
     most_pixels: int | None = None
+    """Most pixels of an image. None if the model writes text."""
 
     @property
     def state(self) -> State:

@@ -33,30 +33,21 @@ _LIMITS = ("max_completion_tokens", "max_tokens")
 
 @dataclass(frozen=True, slots=True)
 class ScriptedSettings:
-    """Where a scripted server listens, and what it reports.
-
-    Parameters
-    ----------
-    address, port
-        Where it listens.
-    model
-        Name of the model.
-    answer_tokens
-        Words of an answer if the request has no limit.
-    running, waiting, requests
-        Metrics of the requests in progress, of those that wait, and of those that ended.
-    most_pixels
-        Most pixels of an image. None if the model writes text.
-    """
+    """Where a scripted server listens, and what it reports."""
 
     address: str
     port: int
+    """`address`, `port`: Where it listens."""
     model: str
     answer_tokens: int
+    """Words of an answer if the request has no limit."""
     running: str
     waiting: str
     requests: str
+    """`running`, `waiting`, `requests`: Metrics of the requests in progress, of those that wait, and of those
+    that ended."""
     most_pixels: int | None = None
+    """Most pixels of an image. None if the model writes text."""
 
     def as_text(self) -> str:
         """Return the argument of the program."""
@@ -66,10 +57,7 @@ class ScriptedSettings:
 class ScriptedServer:
     """Answers requests with words of a script.
 
-    Parameters
-    ----------
-    settings
-        What it serves.
+    settings: What it serves.
     """
 
     def __init__(self, settings: ScriptedSettings) -> None:
@@ -203,10 +191,7 @@ def _refused(status: int, message: str) -> web.Response:
 async def main(arguments: Sequence[str]) -> None:
     """Serve until the process ends.
 
-    Parameters
-    ----------
-    arguments
-        The settings as JSON.
+    arguments: The settings as JSON.
     """
     settings = ScriptedSettings(**json.loads(arguments[0]))
     runner = web.AppRunner(ScriptedServer(settings).application(), access_log=None, handler_cancellation=True)

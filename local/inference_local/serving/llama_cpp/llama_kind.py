@@ -54,30 +54,20 @@ _SHORT_WAIT = "answers here are short, and the plan's wait would fill a short ru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaRole(LocalWorkers):
-    """The servers of one role.
-
-    Parameters
-    ----------
-    release
-        Name of their deployment's release.
-    program
-        The program llama-server.
-    threads
-        Threads of each server.
-    processor
-        Processor of the plan, which this machine does not have.
-    most_here
-        Most servers that fit on this machine.
-    file
-        The file of GGUF that the user named. None for random weights.
-    """
+    """The servers of one role."""
 
     release: str
+    """Name of their deployment's release."""
     program: Path
+    """The program llama-server."""
     threads: int
+    """Threads of each server."""
     processor: str
+    """Processor of the plan, which this machine does not have."""
     most_here: int
+    """Most servers that fit on this machine."""
     file: Path | None
+    """The file of GGUF that the user named. None for random weights."""
 
     @property
     def most(self) -> int:
@@ -175,12 +165,8 @@ class LlamaRole(LocalWorkers):
 class LlamaKind(EngineKind):
     """The real llama-server on the processors of this machine.
 
-    Parameters
-    ----------
-    machine
-        The machine that bounds the number of servers and threads. By default, this one.
-    file
-        A file of GGUF to serve in place of the planned one. By default, a model with random weights.
+    machine: The machine that bounds the number of servers and threads. By default, this one.
+    file: A file of GGUF to serve in place of the planned one. By default, a model with random weights.
     """
 
     title = f"{SERVER} {BUILD}"

@@ -21,32 +21,19 @@ _SHOWN_LINES = 5
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """What the plan expects of a file.
-
-    Parameters
-    ----------
-    type
-        ``gguf.type`` of the blueprint.
-    context
-        Tokens of the longest request, which the model must allow.
-    """
+    """What the plan expects of a file."""
 
     type: str
+    """``gguf.type`` of the blueprint."""
     context: int
+    """Tokens of the longest request, which the model must allow."""
 
 
 def check_file(file: Path, planned: PlannedFile, report: Report) -> None:
     """Make sure that llama-server can serve a file in place of the planned one.
 
-    Parameters
-    ----------
-    report
-        Called with a line for what cannot be compared.
-
-    Raises
-    ------
-    UserError
-        With every reason why not.
+    report: Called with a line for what cannot be compared.
+    Raises UserError with every reason why not.
     """
     stated = _stated(file, report)
     if problems := list(_problems(stated, planned)):

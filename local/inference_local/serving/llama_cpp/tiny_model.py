@@ -40,46 +40,27 @@ _BIASES = {"qwen2": {"<tool_call>": 2.0, '"': 2.4, "<|im_end|>": 1.0}}
 
 @dataclass(frozen=True, slots=True)
 class TinyModel:
-    """A model with random weights.
-
-    Parameters
-    ----------
-    context
-        Tokens that its positions allow.
-    architecture
-        llama.cpp's name of the architecture: ``qwen2``, ``qwen3``, ``llama`` or ``gemma``.
-    layers, hidden, heads, kv_heads, feed_forward
-        Its sizes.
-    seed
-        Seed of the weights.
-    """
+    """A model with random weights."""
 
     context: int
+    """Tokens that its positions allow."""
     architecture: str = "qwen2"
+    """Llama.cpp's name of the architecture: ``qwen2``, ``qwen3``, ``llama`` or ``gemma``."""
     layers: int = 2
     hidden: int = 64
     heads: int = 4
     kv_heads: int = 2
     feed_forward: int = 128
+    """`layers`, `hidden`, `heads`, `kv_heads`, `feed_forward`: Its sizes."""
     seed: int = 7
+    """Seed of the weights."""
 
     def file(self, report: Report) -> Path:
         """Return it as a file of GGUF, with the tokenizer of Qwen2 from llama.cpp's archive.
 
-        Parameters
-        ----------
-        report
-            Called with a line for the cache hit, or for the first use, which writes the file.
-
-        Returns
-        -------
-        Path
-            The file, in a folder of the cache whose content matches its checksums.
-
-        Raises
-        ------
-        UserError
-            If the file cannot be written.
+        report: Called with a line for the cache hit, or for the first use, which writes the file.
+        Returns: The file, in a folder of the cache whose content matches its checksums.
+        Raises UserError if the file cannot be written.
         """
         fixed = {"name": "random weights", "template": _TEMPLATE, "added_tokens": _ADDED_TOKENS}
         biases = _BIASES.get(self.architecture, {})  # others have no such tensor in llama.cpp

@@ -20,10 +20,7 @@ _DATA = b"data: "
 def cached_tokens_of(answer: dict[str, Any]) -> int:
     """Return the cached tokens that a response reports; 0 if it reports none, as vLLM does for none.
 
-    Parameters
-    ----------
-    answer
-        A response of the OpenAI API.
+    answer: A response of the OpenAI API.
     """
     details = (answer.get("usage") or {}).get("prompt_tokens_details") or {}
     return int(details.get("cached_tokens") or 0)
@@ -34,14 +31,9 @@ async def carry_with_cached_tokens(
 ) -> web.StreamResponse:
     """Forward a response as it arrives, with another number of cached tokens wherever it reports usage.
 
-    Parameters
-    ----------
-    answer
-        The response of the decode worker.
-    request
-        The request of the client.
-    cached_tokens
-        The number to report.
+    answer: The response of the decode worker.
+    request: The request of the client.
+    cached_tokens: The number to report.
     """
     headers = [each for each in passed_on(answer.headers) if each[0].lower() != "content-length"]
     if answer.content_type != "text/event-stream":
@@ -66,12 +58,7 @@ async def carry_with_cached_tokens(
 def with_cached_tokens(text: bytes, cached_tokens: int) -> bytes:
     """Return a JSON response with another number of cached tokens; any other text is unchanged.
 
-    Parameters
-    ----------
-    text
-        The response.
-    cached_tokens
-        The number to report.
+    text: The response.
     """
     try:
         content = json.loads(text)

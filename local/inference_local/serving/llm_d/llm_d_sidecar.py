@@ -14,14 +14,9 @@ from inference_local.serving.platform_parts import PlatformPart
 def sidecar_launch(sidecar: Sidecar, worker_port: int, place: WorkerPlace) -> Launch:
     """Return how to start the stand-in, with the plan's arguments for the sidecar.
 
-    Parameters
-    ----------
-    sidecar
-        The sidecar of the plan.
-    worker_port
-        Port of the worker behind it.
-    place
-        Where the worker runs.
+    sidecar: The sidecar of the plan.
+    worker_port: Port of the worker behind it.
+    place: Where the worker runs.
     """
     program = [sys.executable, "-I", "-m", sidecar_stand_in.__name__]
     command = [*program, place.address, str(worker_port), *sidecar.arguments]
@@ -31,12 +26,7 @@ def sidecar_launch(sidecar: Sidecar, worker_port: int, place: WorkerPlace) -> La
 def sidecar_part(sidecar: Sidecar, release: str) -> PlatformPart:
     """Return its row of the table of parts.
 
-    Parameters
-    ----------
-    sidecar
-        The sidecar of the plan.
-    release
-        Name of the deployment's release.
+    release: Name of the deployment's release.
     """
     detail = (
         "one per decode worker, with the plan's arguments, in place of llm-d's routing sidecar; the "

@@ -48,14 +48,9 @@ OF_THE_PICKER = (
 class Picker:
     """Chooses the workers of a request and forwards it.
 
-    Parameters
-    ----------
-    decode
-        Workers that write answers.
-    prefill
-        Workers that compute prompts for them. None if the decode workers compute their own.
-    session
-        For requests to the workers.
+    decode: Workers that write answers.
+    prefill: Workers that compute prompts for them. None if the decode workers compute their own.
+    session: For requests to the workers.
     """
 
     def __init__(self, decode: ReadyWorkers, prefill: ReadyWorkers | None, session: ClientSession) -> None:
@@ -96,10 +91,7 @@ def _unavailable(message: str) -> web.Response:
 async def main(arguments: Sequence[str]) -> None:
     """Serve until the process ends.
 
-    Parameters
-    ----------
-    arguments
-        The workers as JSON, and the address to listen at.
+    arguments: The workers as JSON, and the address to listen at.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("workers", type=json.loads)

@@ -60,12 +60,8 @@ _FOR_ANOTHER_WORKER: Mapping[str, object] = MappingProxyType(
 class SidecarStandIn:
     """Answers the requests of one decode worker.
 
-    Parameters
-    ----------
-    worker
-        Host and port of the decode worker.
-    session
-        For requests to the workers.
+    worker: Host and port of the decode worker.
+    session: For requests to the workers.
     """
 
     def __init__(self, worker: tuple[str, int], session: ClientSession) -> None:

@@ -44,24 +44,16 @@ class RuledWorker:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one argument differs on this machine.
-
-    Parameters
-    ----------
-    here
-        Returns the values on this machine from the planned ones; None if the argument is left out.
-    reason
-        Why it differs.
-    shown
-        The value on this machine in words.
-    reason_of
-        Returns the reason from the planned values and the worker, if it depends on them.
-    """
+    """How one argument differs on this machine."""
 
     here: Callable[[Values, RuledWorker], Values | None]
+    """Returns the values on this machine from the planned ones; None if the argument is left out."""
     reason: str
+    """Why it differs."""
     shown: str = LEFT_OUT
+    """The value on this machine in words."""
     reason_of: Callable[[Values, RuledWorker], str] | None = None
+    """Returns the reason from the planned values and the worker, if it depends on them."""
 
     def why(self, values: Values, worker: RuledWorker) -> str:
         """Return why it differs for a worker."""

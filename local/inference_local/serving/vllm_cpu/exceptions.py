@@ -247,18 +247,11 @@ def local_settings(
 ) -> LocalSettings:
     """Return the settings of a planned worker on this machine.
 
-    Parameters
-    ----------
-    process
-        The worker in the plan. The model is its argument ``--model`` or its first word.
-    workers
-        Its deployment and role, for the table of exceptions.
-    model_directory
-        Folder of the small model.
-    address
-        The worker's own loopback address.
-    latent_attention
-        Whether the model's attention is latent (MLA).
+    process: The worker in the plan. The model is its argument ``--model`` or its first word.
+    workers: Its deployment and role, for the table of exceptions.
+    model_directory: Folder of the small model.
+    address: The worker's own loopback address.
+    latent_attention: Whether the model's attention is latent (MLA).
     """
     planned = dict(arguments_by_name(process.arguments))
     worker = RuledWorker(address, model_directory, planned, latent_attention)

@@ -34,21 +34,14 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class WantedWorkers:
-    """Workers of one role.
-
-    Parameters
-    ----------
-    replicas
-        Number in the plan.
-    ranks
-        Processes of this machine that compute in each.
-    lmcache
-        Whether each has a server of LMCache.
-    """
+    """Workers of one role."""
 
     replicas: int
+    """Number in the plan."""
     ranks: int
+    """Processes of this machine that compute in each."""
     lmcache: bool = False
+    """Whether each has a server of LMCache."""
 
     @property
     def gib(self) -> float:

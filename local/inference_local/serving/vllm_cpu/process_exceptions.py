@@ -62,16 +62,10 @@ def process_replacements(
 ) -> Iterator[Replacement]:
     """Yield what differs for a planned process because it is one of this machine.
 
-    Parameters
-    ----------
-    planned
-        Its variables, as `process_commands.environment` takes them.
-    workers
-        Its deployment and role, for the table of exceptions.
-    home, address
-        As for `process_commands.environment`.
-    dynamo
-        Whether it finds other processes by Dynamo's discovery.
+    planned: Its variables, as `process_commands.environment` takes them.
+    workers: Its deployment and role, for the table of exceptions.
+    home, address: As for `process_commands.environment`.
+    dynamo: Whether it finds other processes by Dynamo's discovery.
     """
     flag, value = DISCOVERY
     if dynamo:

@@ -72,21 +72,14 @@ _SERVE_MODULE = "vllm.entrypoints.cli.main"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VllmRole(LocalWorkers):
-    """The vLLM workers of one role.
-
-    Parameters
-    ----------
-    release
-        Name of their deployment's release.
-    python
-        Python of the environment with vLLM.
-    latent_attention
-        Whether the model's attention is latent (MLA).
-    """
+    """The vLLM workers of one role."""
 
     release: str
+    """Name of their deployment's release."""
     python: Path
+    """Python of the environment with vLLM."""
     latent_attention: bool
+    """Whether the model's attention is latent (MLA)."""
 
     @property
     def state(self) -> State:
@@ -178,14 +171,11 @@ class VllmFrontend(DynamoFrontend):
 class VllmKind(EngineKind):
     """vLLM on the processors of this machine.
 
-    Parameters
-    ----------
-    machine
-        The machine that bounds the number of workers. By default, this one.
+    machine: The machine that bounds the number of workers. By default, this one.
     """
 
-    #: How the workers of a role are started.
     role: type[VllmRole] = VllmRole
+    """How the workers of a role are started."""
 
     title = _VLLM
     ready_seconds = 1800.0

@@ -20,112 +20,69 @@ Shared = Literal["node", "rack", "release", "pool", "cell"]
 
 @dataclass(frozen=True, slots=True)
 class GreyFailure:
-    """A worker that becomes slower. It stays so until its node is replaced, or until it ends.
-
-    Parameters
-    ----------
-    worker
-        Number of the worker.
-    at, until
-        Seconds since the start. `until` is infinite if it stays.
-    slower
-        Additional latency per token, as a share.
-    """
+    """A worker that becomes slower. It stays so until its node is replaced, or until it ends."""
 
     worker: int
     at: float
+    """`at`, `until`: Seconds since the start. `until` is infinite if it stays."""
     slower: float
+    """Additional latency per token, as a share."""
     until: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareFault:
-    """A signal about a node's hardware.
-
-    Parameters
-    ----------
-    node
-        Number of the node.
-    at
-        Seconds since the start.
-    kind, code
-        The signal.
-    broken
-        Whether the node is broken. Application errors break nothing.
-    """
+    """A signal about a node's hardware."""
 
     node: int
     at: float
+    """Seconds since the start."""
     kind: FaultKind
     code: str
+    """`kind`, `code`: The signal."""
     broken: bool
+    """Whether the node is broken. Application errors break nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedEvent:
-    """What happens to all workers of a unit for a while.
-
-    Parameters
-    ----------
-    unit, number
-        The unit.
-    at, until
-        Seconds since the start.
-    slower
-        Additional latency per token, as a share. Each worker has its own, by up to a third.
-    load
-        Load as a multiple of the usual.
-    silent
-        Whether metrics are lost.
-    """
+    """What happens to all workers of a unit for a while."""
 
     unit: Shared
     number: int
     at: float
     until: float
+    """`at`, `until`: Seconds since the start."""
     slower: float = 0.0
+    """Additional latency per token, as a share. Each worker has its own, by up to a third."""
     load: float = 1.0
+    """Load as a multiple of the usual."""
     silent: bool = False
+    """Whether metrics are lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionRollout:
-    """A new revision of a release, worker by worker.
-
-    Parameters
-    ----------
-    release
-        Number of the release.
-    at
-        Seconds since the start.
-    worker_seconds
-        Time between the restarts of two workers.
-    slower
-        Additional latency per token of the new revision, as a share. It may be negative.
-    """
+    """A new revision of a release, worker by worker."""
 
     release: int
     at: float
+    """Seconds since the start."""
     worker_seconds: float
+    """Time between the restarts of two workers."""
     slower: float
+    """Additional latency per token of the new revision, as a share. It may be negative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetEvents:
-    """Everything that happens.
-
-    Parameters
-    ----------
-    grey, hardware
-        Faults.
-    shared, rollouts
-        Events that no single node is to blame for.
-    """
+    """Everything that happens."""
 
     grey: tuple[GreyFailure, ...] = ()
     hardware: tuple[HardwareFault, ...] = ()
     shared: tuple[SharedEvent, ...] = ()
     rollouts: tuple[RevisionRollout, ...] = ()
+    """`shared`, `rollouts`: Events that no single node is to blame for."""
 
 
 def drawn_events(
@@ -133,16 +90,9 @@ def drawn_events(
 ) -> FleetEvents:
     """Return the events of some days, at the rates of the catalogue.
 
-    Parameters
-    ----------
-    layout
-        The fleet.
-    days
-        Length.
-    figures
-        Rates.
-    random
-        Source of chance.
+    days: Length.
+    figures: Rates.
+    random: Source of chance.
     """
     gpus, rates = layout.nodes * NODE_GPUS, figures.rates
 

@@ -52,48 +52,31 @@ class FalseDrain:
 
 @dataclass(slots=True)
 class FleetRun:
-    """What happened in a simulated time.
-
-    Parameters
-    ----------
-    faults
-        Faults that were injected, and what became of them.
-    drains
-        Nodes that were cordoned.
-    false_drains
-        Those of them that were healthy.
-    shifts
-        Units that moved together, each with the first minute.
-    event_seconds, minute_seconds
-        Processor time of each decision about a hardware signal, and of each minute's comparison.
-    """
+    """What happened in a simulated time."""
 
     faults: list[FoundFault] = field(default_factory=list)
+    """Faults that were injected, and what became of them."""
     drains: int = 0
+    """Nodes that were cordoned."""
     false_drains: list[FalseDrain] = field(default_factory=list)
+    """Those of them that were healthy."""
     shifts: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Units that moved together, each with the first minute."""
     event_seconds: list[float] = field(default_factory=list)
+    """Processor time of each decision about a hardware signal."""
     minute_seconds: list[float] = field(default_factory=list)
+    """Processor time of each minute's comparison."""
     notes: list[str] = field(default_factory=list)
 
 
 class HealthSimulation:
     """A fleet, what happens to it, and its GPU health.
 
-    Parameters
-    ----------
-    layout
-        The fleet.
-    events
-        What happens to it.
-    settings
-        Settings of GPU health.
-    rules
-        What hardware signals mean.
-    figures
-        Rates, delays and noise.
-    seed
-        Seed of chance.
+    events: What happens to it.
+    settings: Settings of GPU health.
+    rules: What hardware signals mean.
+    figures: Rates, delays and noise.
+    seed: Seed of chance.
     """
 
     def __init__(
@@ -130,10 +113,7 @@ class HealthSimulation:
     def run(self, minutes: int) -> FleetRun:
         """Let minutes pass, and return what happened.
 
-        Parameters
-        ----------
-        minutes
-            Number of minutes.
+        minutes: Number of minutes.
         """
         delays = self._figures.delays
         pending = self._metrics.windows_of_nothing

@@ -23,18 +23,12 @@ _HIT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HealthyScenario:
-    """One scenario.
-
-    Parameters
-    ----------
-    events
-        What happens.
-    figures
-        Noise, and what the metrics lose.
-    """
+    """One scenario."""
 
     events: FleetEvents
+    """What happens."""
     figures: FleetFaults
+    """Noise, and what the metrics lose."""
 
 
 def healthy_scenarios(
@@ -42,14 +36,8 @@ def healthy_scenarios(
 ) -> dict[str, HealthyScenario]:
     """Return the scenarios by name. Each begins after 20 minutes.
 
-    Parameters
-    ----------
-    layout
-        The fleet.
-    figures
-        Usual noise.
-    random
-        Source of chance: which racks and releases are hit, and how much.
+    figures: Usual noise.
+    random: Source of chance: which racks and releases are hit, and how much.
     """
 
     def hit(units: int) -> list[int]:

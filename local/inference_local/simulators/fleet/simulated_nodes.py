@@ -29,30 +29,19 @@ class _Absence:
 
 @dataclass(slots=True)
 class SimulatedNodes:
-    """The nodes. It has the methods of `RepairActions`.
-
-    Parameters
-    ----------
-    layout
-        The fleet.
-    metrics
-        Its workers, which fall silent and come back with the nodes.
-    figures
-        How long the steps of a replacement take.
-    random
-        Source of chance.
-    places
-        Most nodes of a pool that are replaced at the same time.
-    now
-        Time, in seconds since the start. The simulation sets it.
-    """
+    """The nodes. It has the methods of `RepairActions`."""
 
     layout: FleetLayout
     metrics: FleetMetrics
+    """Its workers, which fall silent and come back with the nodes."""
     figures: FleetFaults
+    """How long the steps of a replacement take."""
     random: numpy.random.Generator
+    """Source of chance."""
     places: int = 1
+    """Most nodes of a pool that are replaced at the same time."""
     now: float = 0.0
+    """Time, in seconds since the start. The simulation sets it."""
     slower: Numbers = field(default_factory=lambda: numpy.zeros(0))
     peers: Labels = field(default_factory=lambda: numpy.zeros(0))
     missing_gpus: set[int] = field(default_factory=set)

@@ -14,28 +14,21 @@ StartFault = Literal["never ready", "no capacity"]
 
 @dataclass(slots=True)
 class Fleet:
-    """Workers of a role. Times are in seconds and do not go back.
-
-    Parameters
-    ----------
-    worker
-        What one of them carries.
-    most
-        Largest number of workers, those that drain included: what the pool has room for.
-    ready
-        Number of ready workers at the begin.
-    """
+    """Workers of a role. Times are in seconds and do not go back."""
 
     worker: WorkerModel
+    """What one of them carries."""
     most: int
+    """Largest number of workers, those that drain included: what the pool has room for."""
     ready: int
-    #: Times at which workers become ready, with infinity for those that never do.
+    """Number of ready workers at the begin."""
     starting: deque[float] = field(default_factory=deque)
-    #: Times at which the last requests of leaving workers end.
+    """Times at which workers become ready, with infinity for those that never do."""
     draining: deque[float] = field(default_factory=deque)
+    """Times at which the last requests of leaving workers end."""
     billed_seconds: float = 0.0
-    #: Time with fewer workers than wanted because the pool is full or has no capacity, times their number.
     missing_seconds: float = 0.0
+    """Time with fewer workers than wanted because the pool is full or has no capacity, times their number."""
     _now: float | None = None
 
     @property
@@ -65,14 +58,9 @@ class Fleet:
         Workers that still start go first, the newest of them at once. A worker that leaves finishes its
         requests, so it stays for one request's time. A leaving worker keeps its place in the pool until then.
 
-        Parameters
-        ----------
-        number
-            Wanted workers.
-        now
-            The time.
-        fault
-            What happens to workers that start now.
+        number: Wanted workers.
+        now: The time.
+        fault: What happens to workers that start now.
         """
         for _ in range(number - self.wanted):
             if self.present >= self.most or fault == "no capacity":

@@ -15,28 +15,19 @@ from inference_local.simulators.workers.worker_model import WorkerModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleState:
-    """What can be measured of a role at a time.
-
-    Parameters
-    ----------
-    now_seconds
-        The time.
-    wanted, ready
-        Workers that are wanted, and those of them that are ready.
-    running
-        Requests on ready workers.
-    waiting
-        Requests that wait for a slot.
-    prefilling
-        Requests on workers without a first token yet.
-    """
+    """What can be measured of a role at a time."""
 
     now_seconds: float
+    """The time."""
     wanted: int
     ready: int
+    """`wanted`, `ready`: Workers that are wanted, and those of them that are ready."""
     running: float
+    """Requests on ready workers."""
     waiting: float
+    """Requests that wait for a slot."""
     prefilling: float
+    """Requests on workers without a first token yet."""
 
 
 class Owner(Protocol):
@@ -62,14 +53,9 @@ def always(_now_seconds: float) -> bool:
 class AutoscaledRole:
     """KEDA with the HorizontalPodAutoscaler.
 
-    Parameters
-    ----------
-    scaled_object
-        The rules.
-    signals
-        What its triggers measure, by name.
-    keda_answers
-        Whether KEDA answers at a time.
+    scaled_object: The rules.
+    signals: What its triggers measure, by name.
+    keda_answers: Whether KEDA answers at a time.
     """
 
     def __init__(
@@ -108,25 +94,17 @@ class FixedNumber:
 
 @dataclass(frozen=True, slots=True)
 class ClairvoyantSchedule:
-    """A schedule by the rates to come, which starts workers one cold start before they are needed.
-
-    Parameters
-    ----------
-    rates
-        The rates, as they will be.
-    worker
-        What a worker carries.
-    use
-        Share of the workers' rate to use: the rest is for chance.
-    least, most
-        Smallest and largest number of workers.
-    """
+    """A schedule by the rates to come, which starts workers one cold start before they are needed."""
 
     rates: RequestRates
+    """The rates, as they will be."""
     worker: WorkerModel
+    """What a worker carries."""
     use: float
+    """Share of the workers' rate to use: the rest is for chance."""
     least: int
     most: int
+    """`least`, `most`: Smallest and largest number of workers."""
 
     def wanted(self, state: RoleState) -> int:
         """Return the number that the highest rate until the end of a cold start needs."""

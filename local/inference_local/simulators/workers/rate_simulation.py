@@ -18,30 +18,20 @@ _STEPS_PER_DECISION = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """What came of a simulation.
-
-    Parameters
-    ----------
-    requests
-        Number of requests.
-    within_objective
-        Share of them with a first token within the objective.
-    accelerator_hours
-        Accelerators times hours, from the decision for a worker until its last request ended.
-    most_present
-        Largest number of workers in the pool at a time.
-    missing_worker_hours
-        Workers that the pool could not hold, times hours.
-    decisions
-        Number of changes.
-    """
+    """What came of a simulation."""
 
     requests: float
+    """Number of requests."""
     within_objective: float
+    """Share of them with a first token within the objective."""
     accelerator_hours: float
+    """Accelerators times hours, from the decision for a worker until its last request ended."""
     most_present: int
+    """Largest number of workers in the pool at a time."""
     missing_worker_hours: float
+    """Workers that the pool could not hold, times hours."""
     decisions: int
+    """Number of changes."""
 
 
 def arrivals_per_step(rates: RequestRates, seed: int) -> list[float]:
@@ -77,20 +67,12 @@ def simulate_rates(
     which slots become free give the wait of what arrives. Requests leave at the rate of those that run
     divided by the time of one.
 
-    Parameters
-    ----------
-    rates
-        The rates: time of begin and end, and the number of workers at the begin.
-    arrivals
-        Of `arrivals_per_step`.
-    worker
-        What a worker carries.
-    owner
-        Who decides. It begins with as many workers as the first window needs.
-    most
-        Largest number of workers that the pool has room for.
-    fault
-        What happens at a time to workers that start.
+    rates: The rates: time of begin and end, and the number of workers at the begin.
+    arrivals: Of `arrivals_per_step`.
+    worker: What a worker carries.
+    owner: Who decides. It begins with as many workers as the first window needs.
+    most: Largest number of workers that the pool has room for.
+    fault: What happens at a time to workers that start.
     """
     step = DECISION_SECONDS / _STEPS_PER_DECISION
     first = math.ceil(rates.windows[0].rate / worker.requests_per_second)

@@ -21,26 +21,19 @@ _LONGEST_TAIL_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedRequests:
-    """What came of a simulation.
-
-    Parameters
-    ----------
-    requests, completed, within_objective
-        Number of requests that arrived, that were answered, and whose first token came within the objective.
-    most_present
-        Largest number of workers in the pool at a time, those that start or drain included.
-    ended_with_requests
-        Workers that ended while they had requests.
-    accelerator_hours
-        Accelerators times hours, from the decision for a worker until its last request ended.
-    """
+    """What came of a simulation."""
 
     requests: int
     completed: int
     within_objective: int
+    """`requests`, `completed`, `within_objective`: Number of requests that arrived, that were answered, and
+    whose first token came within the objective."""
     most_present: int
+    """Largest number of workers in the pool at a time, those that start or drain included."""
     ended_with_requests: int
+    """Workers that ended while they had requests."""
     accelerator_hours: float
+    """Accelerators times hours, from the decision for a worker until its last request ended."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +53,8 @@ class _Role:
     model: WorkerModel
     workers: list[_Worker] = field(default_factory=list)
     waiting: deque[float] = field(default_factory=deque)
-    #: Time at which a request ends, and its worker.
     ends: list[tuple[float, int, _Worker]] = field(default_factory=list)
+    """Time at which a request ends, and its worker."""
     started: int = 0
     completed: int = 0
     within_objective: int = 0
@@ -151,20 +144,12 @@ def simulate_requests(
 ) -> SimulatedRequests:
     """Simulate an elastic role, and afterwards wait until every request has its answer.
 
-    Parameters
-    ----------
-    rates
-        The rates. The role begins with as many ready workers as the first window needs.
-    worker
-        What a worker carries.
-    owner
-        Who decides.
-    most
-        Largest number of workers that the pool has room for, those that drain included.
-    seed
-        Of the arrivals.
-    fault
-        What happens at a time to workers that start.
+    rates: The rates. The role begins with as many ready workers as the first window needs.
+    worker: What a worker carries.
+    owner: Who decides.
+    most: Largest number of workers that the pool has room for, those that drain included.
+    seed: Of the arrivals.
+    fault: What happens at a time to workers that start.
     """
     begin = rates.start_seconds
     first = max(1, math.ceil(rates.windows[0].rate / worker.requests_per_second))

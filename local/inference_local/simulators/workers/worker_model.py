@@ -7,29 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerModel:
-    """A worker that serves a number of requests at once, each for the same time.
-
-    Parameters
-    ----------
-    slots
-        Requests at once within the objectives.
-    prefill_seconds
-        Time from the start of a request on a worker to its first token.
-    answer_seconds
-        Time from the first token to the last.
-    cold_start_seconds
-        Time from a decision until a further worker is ready, with its node.
-    objective_seconds
-        Longest time to first token.
-    accelerators
-        Accelerators of a worker.
-    """
+    """A worker that serves a number of requests at once, each for the same time."""
 
     slots: float
+    """Requests at once within the objectives."""
     prefill_seconds: float
+    """Time from the start of a request on a worker to its first token."""
     answer_seconds: float
+    """Time from the first token to the last."""
     cold_start_seconds: float
+    """Time from a decision until a further worker is ready, with its node."""
     objective_seconds: float
+    """Longest time to first token."""
     accelerators: int = 1
 
     @property

@@ -16,27 +16,18 @@ from tests.runtime.batch import resources
 
 @dataclass(frozen=True)
 class Prepared:
-    """What became of a job's input.
-
-    Parameters
-    ----------
-    planned
-        What the last function answered.
-    segments
-        The parts of the input.
-    lines
-        Lines of all shards, in the input's order.
-    errors
-        Rows of the error file.
-    problems
-        Message by code, of a job that will not run.
-    """
+    """What became of a job's input."""
 
     planned: dict[str, Any]
+    """What the last function answered."""
     segments: list[dict[str, Any]]
+    """The parts of the input."""
     lines: list[dict[str, Any]]
+    """Lines of all shards, in the input's order."""
     errors: list[dict[str, Any]]
+    """Rows of the error file."""
     problems: dict[str, str]
+    """Message by code, of a job that will not run."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:

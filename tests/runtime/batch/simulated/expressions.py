@@ -19,12 +19,8 @@ _PATH = re.compile(r"\$(\w*)((?:\.\w+)*)")
 def evaluate(template: Any, variables: Mapping[str, Any], states: Mapping[str, Any]) -> Any:
     """Return a field with all its expressions replaced by their values.
 
-    Parameters
-    ----------
-    variables
-        Values that earlier states assigned.
-    states
-        The variable ``$states``: ``input``, ``result`` and ``context``.
+    variables: Values that earlier states assigned.
+    states: The variable ``$states``: ``input``, ``result`` and ``context``.
     """
     if isinstance(template, Mapping):
         return {name: evaluate(each, variables, states) for name, each in template.items()}

@@ -81,36 +81,24 @@ _SIMULATED = (
 
 @dataclass
 class Story:
-    """How a job would end without faults.
-
-    Parameters
-    ----------
-    end
-        Final state.
-    cancelled_at
-        Second at which its team cancels it.
-    workers_answer
-        Whether workers run its shards.
-    broken
-        Function that always fails.
-    scheduled_every
-        Seconds between two runs of the scheduler: at least twice those of the stack, for faster tests.
-    """
+    """How a job would end without faults."""
 
     end: str
+    """Final state."""
     cancelled_at: float | None = None
+    """Second at which its team cancels it."""
     workers_answer: bool = True
+    """Whether workers run its shards."""
     broken: str = ""
+    """Function that always fails."""
     scheduled_every: float = 2 * SCHEDULE_SECONDS
+    """Seconds between two runs of the scheduler: at least twice those of the stack, for faster tests."""
 
 
 class FaultSchedule:
     """Faults of a life by chance: several of all kinds, and then none, so that the job can end.
 
-    Parameters
-    ----------
-    seed
-        Number that repeats the schedule.
+    seed: Number that repeats the schedule.
     """
 
     def __init__(self, seed: int) -> None:
@@ -128,20 +116,15 @@ class FaultSchedule:
 
 @dataclass
 class Life:
-    """The simulated services of one job.
-
-    Parameters
-    ----------
-    fault, place
-        The only fault, and the number of the delivery or call that has it.
-    schedule
-        Further faults.
-    """
+    """The simulated services of one job."""
 
     story: Story
     fault: Fault | None = None
+    """The only fault."""
     place: int = -1
+    """The number of the delivery or call that has it."""
     schedule: FaultSchedule | None = None
+    """Further faults."""
     env: simpy.Environment = field(default_factory=simpy.Environment)
     deliveries: int = 0
     calls: int = 0

@@ -16,12 +16,8 @@ THROTTLED = "Lambda.TooManyRequestsException"
 class Concurrency:
     """Calls that run at this moment.
 
-    Parameters
-    ----------
-    account
-        Calls of all functions at the same time.
-    reserved
-        Calls at the same time of a function that has its own, by name.
+    account: Calls of all functions at the same time.
+    reserved: Calls at the same time of a function that has its own, by name.
     """
 
     def __init__(self, account: int, reserved: Mapping[str, int]) -> None:
@@ -32,13 +28,7 @@ class Concurrency:
         self.throttled: Counter[str] = Counter()
 
     def enter(self, function: str) -> None:
-        """Begin a call.
-
-        Raises
-        ------
-        TaskError
-            If there is no room.
-        """
+        """Begin a call. Raises TaskError if there is no room."""
         if function in self._reserved:
             is_full = self._running[function] >= self._reserved[function]
         else:

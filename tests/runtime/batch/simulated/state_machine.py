@@ -49,37 +49,24 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Quotas that an execution meets.
-
-    Parameters
-    ----------
-    history_events
-        Events of one execution.
-    child_starts_per_second
-        Standard child executions that one map run starts.
-    """
+    """Quotas that an execution meets."""
 
     history_events: int
+    """Events of one execution."""
     child_starts_per_second: float
+    """Standard child executions that one map run starts."""
 
 
 @dataclass
 class Outside:
-    """What the machine works with.
-
-    Parameters
-    ----------
-    call
-        Calls a function with a payload. A process that returns its result, or raises `TaskError`.
-    send
-        Takes the message of a task that waits for its token. Returns at once.
-    read
-        Returns the items of a map's object, by its key.
-    """
+    """What the machine works with."""
 
     call: Callable[[str, Any], Process]
+    """Calls a function with a payload. A process that returns its result, or raises `TaskError`."""
     send: Callable[[str, Any], None]
+    """Takes the message of a task that waits for its token. Returns at once."""
     read: Callable[[str], Sequence[Any]]
+    """Returns the items of a map's object, by its key."""
 
 
 @dataclass
@@ -92,16 +79,11 @@ class Waiting:
 
 @dataclass
 class MapRun:
-    """A running map.
-
-    Parameters
-    ----------
-    concurrency
-        Child executions that run at the same time. UpdateMapRun changes it.
-    """
+    """A running map."""
 
     label: str
     concurrency: int
+    """Child executions that run at the same time. UpdateMapRun changes it."""
     running: int = 0
     changed: list[simpy.Event] = field(default_factory=list)
 
@@ -113,17 +95,12 @@ class MapRun:
 
 @dataclass
 class Execution:
-    """An execution, or a child execution.
-
-    Parameters
-    ----------
-    status
-        As DescribeExecution shows it.
-    """
+    """An execution, or a child execution."""
 
     name: str
     input: Any
     status: str = "RUNNING"
+    """As DescribeExecution shows it."""
     output: Any = None
     error: str = ""
     started_at: float = 0.0
@@ -137,12 +114,8 @@ class Execution:
 class Machine:
     """A state machine.
 
-    Parameters
-    ----------
-    ended
-        Called with each execution that has ended, but not with child executions.
-    chance
-        Random numbers of the retries' jitter.
+    ended: Called with each execution that has ended, but not with child executions.
+    chance: Random numbers of the retries' jitter.
     """
 
     def __init__(

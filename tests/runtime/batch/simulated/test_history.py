@@ -23,10 +23,7 @@ FUNCTIONS = ("segment", "check", "plan", "reject", "ask", "merge", "finish")
 def shard_execution(silent_workers: int = 0, *, fails: bool = False) -> Execution:
     """Run a child execution of the shipped definition whose first workers send no heartbeat.
 
-    Parameters
-    ----------
-    fails
-        Whether all other workers report that the shard is impossible.
+    fails: Whether all other workers report that the shard is impossible.
     """
     definition = job_definition(JobResources({name: name for name in FUNCTIONS}, "bucket"))
     env = simpy.Environment()

@@ -17,13 +17,13 @@ _HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-e
 class Call:
     """A call of an AWS client."""
 
-    #: Such as ``PUT`` for S3, ``SendTaskHeartbeat`` or ``ReceiveMessage`` for the others.
     operation: str
+    """Such as ``PUT`` for S3, ``SendTaskHeartbeat`` or ``ReceiveMessage`` for the others."""
     path: str
     headers: dict[str, str]
     request: web.Request
-    #: How many of this operation were there before.
     number: int
+    """How many of this operation were there before."""
 
 
 Forward = Callable[[], Awaitable[web.Response]]

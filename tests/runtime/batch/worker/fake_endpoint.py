@@ -102,8 +102,8 @@ class FakeEndpoint:
 
     behaviour: Behaviour = well
     url: str = ""
-    #: Requests by their `Idempotency-Key`, and answers that were handed out whole.
     asked: Counter[str] = field(default_factory=Counter)
+    """Requests by their `Idempotency-Key`, and answers that were handed out whole."""
     bodies: dict[str, Body] = field(default_factory=dict)
     in_flight: int = 0
     most_in_flight: int = 0

@@ -109,8 +109,8 @@ class Run:
     """One run by a list of choices; further choices are the first of those there are."""
 
     choices: list[int]
-    #: How many there were each time.
     widths: list[int] = field(default_factory=list)
+    """How many there were each time."""
     killed: str = ""
 
     def choose(self, options: list[tuple[Call, str]]) -> tuple[Call, str]:

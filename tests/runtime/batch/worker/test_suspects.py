@@ -74,8 +74,8 @@ class Fleet:
     deaths: int = 0
     restart_seconds: float = RESTART_SECONDS
     beside_poison: list[int] = field(default_factory=list)
-    #: In the order of their start: a set would end them in any order, and no two runs were the same.
     _running: dict[int, dict[asyncio.Future[None], None]] = field(default_factory=dict)
+    """In the order of their start: a set would end them in any order, and no two runs were the same."""
 
     def __post_init__(self) -> None:
         self._running = {number: {} for number in range(self.size)}

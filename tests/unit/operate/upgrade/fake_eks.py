@@ -14,28 +14,19 @@ from tests.unit.operate.faults import _Body
 
 @dataclass
 class FakeEks:
-    """A cluster that is well, until a test changes it.
-
-    Parameters
-    ----------
-    version, status
-        Of the control plane; without a version there is no cluster.
-    add_ons
-        Version and status by name.
-    nodegroups
-        Kubernetes version and status by name.
-    supported
-        Versions that run on any Kubernetes, by add-on; of each the first is EKS's default.
-    insights
-        As `list_insights` and `describe_insight` together answer them.
-    """
+    """A cluster that is well, until a test changes it."""
 
     version: str | None = "1.35"
     status: str = "ACTIVE"
+    """`version`, `status`: Of the control plane; without a version there is no cluster."""
     add_ons: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Version and status by name."""
     nodegroups: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Kubernetes version and status by name."""
     supported: dict[str, list[str]] = field(default_factory=dict)
+    """Versions that run on any Kubernetes, by add-on; of each the first is EKS's default."""
     insights: list[dict[str, Any]] = field(default_factory=list)
+    """As `list_insights` and `describe_insight` together answer them."""
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def into(self, client: Any) -> FakeEks:

@@ -31,28 +31,20 @@ METRICS = (
 
 @dataclass
 class RecordedCluster:
-    """The answers of kubectl.
-
-    Parameters
-    ----------
-    objects
-        By kind, as commands name it.
-    logs, metrics
-        By pod, or pod and port of metrics; a pod that is not named has those of a healthy worker.
-    previous
-        By pod: the log before the last restart.
-    targets
-        Prometheus' answer about its targets; empty if every pod is one and answers.
-    refusal
-        What kubectl says to everything; None where it answers.
-    """
+    """The answers of kubectl."""
 
     objects: dict[str, list[KubernetesObject]]
+    """By kind, as commands name it."""
     logs: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
+    """`logs`, `metrics`: By pod, or pod and port of metrics; a pod that is not named has those of a healthy
+    worker."""
     previous: dict[str, str] = field(default_factory=dict)
+    """By pod: the log before the last restart."""
     targets: str = ""
+    """Prometheus' answer about its targets; empty if every pod is one and answers."""
     refusal: str | None = None
+    """What kubectl says to everything; None where it answers."""
 
     def get(self, *arguments: str) -> list[KubernetesObject]:
         kind, *options = arguments

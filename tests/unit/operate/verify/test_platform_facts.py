@@ -31,22 +31,15 @@ Change = Callable[[dict[str, Any]], object]
 
 @dataclass(frozen=True)
 class WrongFact:
-    """A fact of a platform that differs from its plan.
-
-    Parameters
-    ----------
-    change
-        Makes it wrong in the healthy cluster.
-    words
-        Part of the line that names it.
-    spec
-        Change of the blueprint that makes the fact matter.
-    """
+    """A fact of a platform that differs from its plan."""
 
     change: Callable[[RecordedCluster], object]
+    """Makes it wrong in the healthy cluster."""
     words: str
+    """Part of the line that names it."""
     severity: Severity = "error"
     spec: Change = field(default=lambda _spec: None)
+    """Change of the blueprint that makes the fact matter."""
 
 
 def streaming(spec: dict[str, Any]) -> None:

@@ -39,14 +39,9 @@ GUARD = {
 def elastic(signal: Signal = in_flight, *, guard: Signal | None = None, **changes: Any) -> AutoscaledRole:
     """A role whose workers should have eight requests each, with the pace and the fallback of our charts.
 
-    Parameters
-    ----------
-    signal
-        What the load's trigger reads.
-    guard
-        What the guard reads. None: there is no guard.
-    changes
-        Of the ScaledObject.
+    signal: What the load's trigger reads.
+    guard: What the guard reads. None: there is no guard.
+    changes: Of the ScaledObject.
     """
     ignored = changes.pop("ignore_null_values", "false")
     keda_answers = changes.pop("keda_answers", always)

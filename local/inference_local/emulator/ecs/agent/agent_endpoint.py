@@ -20,12 +20,8 @@ _BAD_REQUEST: Final = 400
 class TaskFacts:
     """What the endpoints answer for a container.
 
-    Parameters
-    ----------
-    container, task
-        Return the documents of ``${ECS_CONTAINER_METADATA_URI_V4}`` and of its ``/task``.
-    protection
-        Reads the state (None) or changes it (the request) and returns the answer.
+    container, task: Return the documents of ``${ECS_CONTAINER_METADATA_URI_V4}`` and of its ``/task``.
+    protection: Reads the state (None) or changes it (the request) and returns the answer.
     """
 
     def __init__(
@@ -42,10 +38,7 @@ class TaskFacts:
 class AgentEndpoint:
     """Serves the endpoints of every container. Use `close` at the end.
 
-    Parameters
-    ----------
-    address
-        Address to listen on.
+    address: Address to listen on.
     """
 
     def __init__(self, address: str) -> None:

@@ -35,21 +35,14 @@ class ContainerCommand:
 
 @dataclass(frozen=True)
 class TaskFolders:
-    """Folders of a task.
-
-    Parameters
-    ----------
-    task
-        Its own.
-    host
-        That of its host, which its tasks share.
-    shared
-        File systems that all hosts share.
-    """
+    """Folders of a task."""
 
     task: Path
+    """Its own."""
     host: Path
+    """That of its host, which its tasks share."""
     shared: Path
+    """File systems that all hosts share."""
 
 
 def mount_folders(definition: Shape, container: Shape, folders: TaskFolders) -> dict[str, Path]:
@@ -103,18 +96,11 @@ def container_command(
 ) -> ContainerCommand:
     """Return the command of a container.
 
-    Parameters
-    ----------
-    container
-        Its definition.
-    override
-        ``containerOverrides`` of RunTask for it.
-    image
-        What stands for its image.
-    given
-        Variables that the agent gives, with the values of secrets.
-    folder
-        Its own folder.
+    container: Its definition.
+    override: ``containerOverrides`` of RunTask for it.
+    image: What stands for its image.
+    given: Variables that the agent gives, with the values of secrets.
+    folder: Its own folder.
     """
     entry = container.get("entryPoint") or image.entry_point
     command = override.get("command") or container.get("command") or image.command

@@ -31,23 +31,13 @@ _BEFORE: Final = (parent_bound.__file__.encode(), namespace.__file__.encode())
 class ContainerProcess:
     """A container of a task.
 
-    Parameters
-    ----------
-    definition
-        Its definition.
-    command
-        What runs.
-    mounts
-        Folder of each mount path.
-    in_network
-        Returns the command that runs a command in the task's network.
-    processes
-        Group that its processes join.
-    log_path
-        File of its output.
-    speed
-        How much faster than time the intervals and start periods of checks are. Time-outs and stopTimeout are
-        not changed.
+    command: What runs.
+    mounts: Folder of each mount path.
+    in_network: Returns the command that runs a command in the task's network.
+    processes: Group that its processes join.
+    log_path: File of its output.
+    speed: How much faster than time the intervals and start periods of checks are. Time-outs and stopTimeout
+        are not changed.
     """
 
     def __init__(

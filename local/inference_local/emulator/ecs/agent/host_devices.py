@@ -27,10 +27,7 @@ _FIRST_SLOT = 8
 def device_mounts(instance: EcsInstance, folder: Path) -> list[Mount]:
     """Return what the containers of a host find of its devices: those of PCI only with EFA.
 
-    Parameters
-    ----------
-    folder
-        Folder of the host, in which the files are written once.
+    folder: Folder of the host, in which the files are written once.
     """
     if not instance.gpu_ids:
         return []

@@ -41,10 +41,7 @@ class _FollowedFile:
 class LogDriver:
     """Follows log files in a thread.
 
-    Parameters
-    ----------
-    send
-        Called from the thread.
+    send: Called from the thread.
     """
 
     def __init__(self, send: SendLines) -> None:

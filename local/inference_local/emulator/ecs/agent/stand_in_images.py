@@ -15,40 +15,27 @@ class PullError(Exception):
 
 @dataclass(frozen=True)
 class StandInImage:
-    """Programs of this machine that stand for an image.
-
-    Parameters
-    ----------
-    folders
-        Folders that come first in PATH.
-    environment
-        Variables that the image sets.
-    entry_point
-        The image's entry point, before the command of the container.
-    command
-        The image's command, for containers without one.
-    programs
-        Programs here by their path in the image.
-    scratch
-        Folders of the image that programs write to: each container has its own.
-    """
+    """Programs of this machine that stand for an image."""
 
     folders: tuple[str, ...] = ()
+    """Folders that come first in PATH."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the image sets."""
     entry_point: tuple[str, ...] = ()
+    """The image's entry point, before the command of the container."""
     command: tuple[str, ...] = ()
+    """The image's command, for containers without one."""
     programs: Mapping[str, str] = field(default_factory=dict)
+    """Programs here by their path in the image."""
     scratch: tuple[str, ...] = ()
+    """Folders of the image that programs write to: each container has its own."""
 
 
 class StandInImages:
     """The images that this machine can run, by repository (without tag and digest).
 
-    Parameters
-    ----------
-    images
-        Repository to programs. A repository may have the wildcards of `fnmatch`, for one that gets its name
-        when it is created.
+    images: Repository to programs. A repository may have the wildcards of `fnmatch`, for one that gets its
+        name when it is created.
     """
 
     def __init__(self, images: Mapping[str, StandInImage]) -> None:
@@ -74,10 +61,8 @@ class StandInImages:
     def pull(self, image: str) -> StandInImage:
         """Return the programs of an image.
 
-        Raises
-        ------
-        PullError
-            If there are none, with ECS' words (stopped-task-error-codes.html, CannotPullContainerError).
+        Raises PullError if there are none, with ECS' words (stopped-task-error-codes.html,
+        CannotPullContainerError).
         """
         repository = repository_of(image)
         found = next((each for name, each in self._images.items() if fnmatchcase(repository, name)), None)

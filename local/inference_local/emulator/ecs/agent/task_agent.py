@@ -58,42 +58,28 @@ class DeviceError(Exception):
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """How the agent runs tasks.
-
-    Parameters
-    ----------
-    directory
-        Folder for tasks, hosts and logs.
-    images
-        What stands for images.
-    environment
-        Variables of every container: the emulator's address, region and credentials.
-    secret
-        Returns the value of a ``valueFrom``, or raises `SecretError`.
-    arn
-        Returns the ARN of a cluster's resource: kind, cluster and id.
-    clock
-        The control plane's clock.
-    wall_time
-        Turns a time of that clock into seconds since 1970.
-    speed
-        How much faster than time that clock is.
-    networks
-        Makes the networks of tasks, given the group of their processes.
-    send_log
-        Sends lines of containers to a group and a stream of CloudWatch Logs.
-    """
+    """How the agent runs tasks."""
 
     directory: Path
+    """Folder for tasks, hosts and logs."""
     images: StandInImages
+    """What stands for images."""
     environment: Mapping[str, str]
+    """Variables of every container: the emulator's address, region and credentials."""
     secret: Callable[[str], str]
+    """Returns the value of a ``valueFrom``, or raises `SecretError`."""
     arn: Callable[[str, str, str], str]
+    """Returns the ARN of a cluster's resource: kind, cluster and id."""
     clock: Callable[[], float]
+    """The control plane's clock."""
     wall_time: Callable[[float], float]
+    """Turns a time of that clock into seconds since 1970."""
     speed: float
+    """How much faster than time that clock is."""
     networks: Callable[[ProcessGroup], TaskNetworks] = lambda _: SharedNetwork()
+    """Makes the networks of tasks, given the group of their processes."""
     send_log: SendLines = lambda _group, _stream, _lines: None
+    """Sends lines of containers to a group and a stream of CloudWatch Logs."""
 
 
 class TaskAgent:

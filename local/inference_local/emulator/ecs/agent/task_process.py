@@ -33,14 +33,9 @@ class TaskReports:
 class TaskProcess:
     """Runs a task in a thread of its own.
 
-    Parameters
-    ----------
-    name
-        For the thread.
-    containers
-        Its containers, not started.
-    reports
-        Called from the thread.
+    name: For the thread.
+    containers: Its containers, not started.
+    reports: Called from the thread.
     """
 
     def __init__(self, name: str, containers: list[ContainerProcess], reports: TaskReports) -> None:

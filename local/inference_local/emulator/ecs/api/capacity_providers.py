@@ -18,10 +18,7 @@ _METADATA_KEY = re.compile(r"(?!\.{1,2}$|_index$)[0-9a-zA-Z\-_+=,.@:]{1,255}")
 class CapacityProviders:
     """The capacity providers of an account and region.
 
-    Parameters
-    ----------
-    used
-        Returns the capacity providers that services and tasks of a cluster use.
+    used: Returns the capacity providers that services and tasks of a cluster use.
     """
 
     def __init__(self, used: Callable[[str], Collection[str]]) -> None:

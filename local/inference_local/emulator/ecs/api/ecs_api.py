@@ -40,40 +40,26 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class ApiSources:
-    """What the calls need from the emulator.
-
-    Parameters
-    ----------
-    clock
-        The control plane's clock.
-    definition
-        Returns a task definition by ARN, ``family`` or ``family:revision``; None if there is none.
-    has_cluster
-        Whether a cluster exists.
-    pool
-        Returns the host pool of a capacity provider's request.
-    has_load_balancer
-        Whether services may have target groups.
-    """
+    """What the calls need from the emulator."""
 
     clock: Callable[[], float]
+    """The control plane's clock."""
     definition: Callable[[str], Shape | None]
+    """Returns a task definition by ARN, ``family`` or ``family:revision``; None if there is none."""
     has_cluster: Callable[[str], bool]
+    """Whether a cluster exists."""
     pool: Callable[[Shape], HostPool]
+    """Returns the host pool of a capacity provider's request."""
     has_load_balancer: bool = False
+    """Whether services may have target groups."""
 
 
 class EcsApi:
     """Answers calls by name, see `answer`.
 
-    Parameters
-    ----------
-    control
-        The control plane.
-    shapes
-        Builds answers.
-    sources
-        The emulator.
+    control: The control plane.
+    shapes: Builds answers.
+    sources: The emulator.
     """
 
     def __init__(self, control: EcsControl, shapes: EcsShapes, sources: ApiSources) -> None:
@@ -101,13 +87,7 @@ class EcsApi:
         }
 
     def answer(self, action: str, request: Shape) -> Answer:
-        """Answer a call.
-
-        Raises
-        ------
-        AwsApiError
-            If the request is wrong.
-        """
+        """Answer a call. Raises AwsApiError if the request is wrong."""
         shape = self._model.operation_model(action).input_shape
         report = ParamValidator().validate(request, shape)
         if report.has_errors():

@@ -39,19 +39,13 @@ _OPTIONAL = (
 
 @dataclass(frozen=True)
 class EcsShapes:
-    """Builds answers.
-
-    Parameters
-    ----------
-    region, account
-        Parts of ARNs.
-    wall_time
-        Turns a time of the control plane's clock into seconds since 1970.
-    """
+    """Builds answers."""
 
     region: str
     account: str
+    """`region`, `account`: Parts of ARNs."""
     wall_time: Callable[[float], float]
+    """Turns a time of the control plane's clock into seconds since 1970."""
 
     def arn(self, kind: str, cluster: str, identifier: str) -> str:
         """Return the ARN of a resource; ``cluster`` is empty for those outside of clusters."""

@@ -17,12 +17,8 @@ _TARGET_TYPE: Final = "container-instance"
 class InstanceCalls:
     """Answers calls by name.
 
-    Parameters
-    ----------
-    shapes
-        Builds answers.
-    parts
-        Returns the cluster of a request, or raises an error.
+    shapes: Builds answers.
+    parts: Returns the cluster of a request, or raises an error.
     """
 
     def __init__(self, shapes: EcsShapes, parts: Callable[[Shape], ClusterParts]) -> None:

@@ -19,12 +19,8 @@ _DEFAULT_PERCENT: Final = 50
 def threshold(desired: int, breaker: Shape) -> int:
     """Return the number of failed tasks that fails a deployment.
 
-    Parameters
-    ----------
-    desired
-        The service's desired number of tasks.
-    breaker
-        ``deploymentCircuitBreaker`` of the service.
+    desired: The service's desired number of tasks.
+    breaker: ``deploymentCircuitBreaker`` of the service.
     """
     settings = breaker.get("thresholdConfiguration") or {}
     kind = settings.get("type", "BOUNDED_PERCENT")

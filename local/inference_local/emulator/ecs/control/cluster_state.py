@@ -50,62 +50,43 @@ class Health(StrEnum):
 
 @dataclass(frozen=True)
 class Needs:
-    """What a task takes from the instance that it is placed on.
-
-    Parameters
-    ----------
-    cpu
-        CPU units, 1,024 per vCPU.
-    memory_mib
-        In MiB, with shared memory.
-    gpus
-        Number of GPUs.
-    ports
-        Ports of the host that its port mappings reserve.
-    """
+    """What a task takes from the instance that it is placed on."""
 
     cpu: int
+    """CPU units, 1,024 per vCPU."""
     memory_mib: int
+    """In MiB, with shared memory."""
     gpus: int
+    """Number of GPUs."""
     ports: frozenset[int]
+    """Ports of the host that its port mappings reserve."""
 
 
 @dataclass
 class EcsInstance:
-    """A container instance.
-
-    Parameters
-    ----------
-    identifier
-        Last part of its ARN.
-    ec2_id
-        Id of its EC2 instance.
-    address
-        Its loopback address.
-    provider
-        Its capacity provider.
-    cpu, memory_mib, gpu_ids
-        What it registered.
-    registered_at
-        Seconds of the control plane's clock.
-    efa_interfaces
-        EFA interfaces of its launch template.
-    """
+    """A container instance."""
 
     identifier: str
+    """Last part of its ARN."""
     ec2_id: str
+    """Id of its EC2 instance."""
     address: str
+    """Its loopback address."""
     provider: str
+    """Its capacity provider."""
     instance_type: str
     zone: str
     cpu: int
     memory_mib: int
     gpu_ids: tuple[str, ...]
+    """`cpu`, `memory_mib`, `gpu_ids`: What it registered."""
     registered_at: float
+    """Seconds of the control plane's clock."""
     status: str = "ACTIVE"
     agent_connected: bool = True
     own_attributes: Mapping[str, str] = field(default_factory=dict)
     efa_interfaces: int = 0
+    """EFA interfaces of its launch template."""
 
     @property
     def takes_tasks(self) -> bool:
@@ -148,35 +129,21 @@ class TaskEnd:
 
 @dataclass
 class EcsTask:
-    """A task.
-
-    Parameters
-    ----------
-    identifier
-        Last part of its ARN.
-    definition
-        The task definition as the API describes it.
-    service
-        Name of the service that it belongs to, or an empty string.
-    deployment
-        Id of the service's deployment that started it.
-    provider
-        Its capacity provider.
-    created_at
-        Seconds of the control plane's clock; so are all times.
-    protected_until
-        End of its protection from scale-in.
-    failure_counted
-        Whether the circuit breaker has judged it: once healthy, or once failed.
-    """
+    """A task."""
 
     identifier: str
+    """Last part of its ARN."""
     definition: Shape
+    """The task definition as the API describes it."""
     needs: Needs
     service: str
+    """Name of the service that it belongs to, or an empty string."""
     deployment: str
+    """Id of the service's deployment that started it."""
     provider: str
+    """Its capacity provider."""
     created_at: float
+    """Seconds of the control plane's clock; so are all times."""
     overrides: Shape = field(default_factory=dict)
     group: str = ""
     started_by: str = ""
@@ -195,7 +162,9 @@ class EcsTask:
     stop_code: StopCode | None = None
     stopped_reason: str | None = None
     protected_until: float | None = None
+    """End of its protection from scale-in."""
     failure_counted: bool = False
+    """Whether the circuit breaker has judged it: once healthy, or once failed."""
     target_healthy: bool = True
     version: int = 1
 
@@ -227,22 +196,16 @@ class EcsDeployment:
 
 @dataclass
 class EcsService:
-    """A service.
-
-    Parameters
-    ----------
-    request
-        What CreateService and UpdateService gave, in the API's names.
-    events
-        Time, id and message, the newest first.
-    """
+    """A service."""
 
     name: str
     request: dict[str, Any]
+    """What CreateService and UpdateService gave, in the API's names."""
     created_at: float
     status: str = "ACTIVE"
     deployments: list[EcsDeployment] = field(default_factory=list)
     events: list[tuple[float, str, str]] = field(default_factory=list)
+    """Time, id and message, the newest first."""
     tags: dict[str, str] = field(default_factory=dict)
     was_steady: bool = False
 
@@ -259,38 +222,27 @@ class EcsService:
 
 @dataclass
 class HostPool:
-    """A capacity provider that is not Fargate.
-
-    Parameters
-    ----------
-    request
-        What CreateCapacityProvider gave, in the API's names.
-    instance_types
-        Types that it may launch, the wanted one first.
-    zones
-        Availability zones that it may use.
-    minimum, maximum
-        Bounds of its Auto Scaling group. Managed Instances have no bounds: 0 and None.
-    wanted
-        Number of instances that the group is asked for.
-    launches_blocked
-        Whether EC2 has no capacity for it: a fault that tests set.
-    attributes
-        Attributes that the agents of its hosts add.
-    efa_interfaces
-        EFA interfaces of each host.
-    """
+    """A capacity provider that is not Fargate."""
 
     name: str
     request: Shape
+    """What CreateCapacityProvider gave, in the API's names."""
     instance_types: tuple[str, ...]
+    """Types that it may launch, the wanted one first."""
     zones: tuple[str, ...]
+    """Availability zones that it may use."""
     minimum: int = 0
     maximum: int | None = None
+    """`minimum`, `maximum`: Bounds of its Auto Scaling group. Managed Instances have no bounds: 0 and
+    None."""
     wanted: int = 0
+    """Number of instances that the group is asked for."""
     launches_blocked: bool = False
+    """Whether EC2 has no capacity for it: a fault that tests set."""
     attributes: Mapping[str, str] = field(default_factory=dict)
+    """Attributes that the agents of its hosts add."""
     efa_interfaces: int = 0
+    """EFA interfaces of each host."""
     empty_since: dict[str, float] = field(default_factory=dict)
 
 

@@ -43,10 +43,7 @@ class HealthRecord:
     def add(self, *, passed: bool, running_seconds: float) -> Health:
         """Add a result.
 
-        Parameters
-        ----------
-        running_seconds
-            Time from the container's start to the start of this check.
+        running_seconds: Time from the container's start to the start of this check.
         """
         if passed:
             self._failures, self._has_passed, self.health = 0, True, Health.HEALTHY

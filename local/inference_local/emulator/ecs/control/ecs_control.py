@@ -46,10 +46,7 @@ class ClusterParts:
 class EcsControl:
     """The clusters. Every method may be called from any thread; `lock` is held meanwhile.
 
-    Parameters
-    ----------
-    around
-        Agent, target groups, events.
+    around: Agent, target groups, events.
 
     Notes
     -----

@@ -33,14 +33,8 @@ _DISABLED: Final = "DISABLED"
 class HostManager:
     """Keeps the hosts of a cluster.
 
-    Parameters
-    ----------
-    cluster
-        The cluster.
-    around
-        Agent, events, sizes of hosts.
-    life
-        Ends the tasks of lost hosts.
+    around: Agent, events, sizes of hosts.
+    life: Ends the tasks of lost hosts.
     """
 
     def __init__(self, cluster: ClusterState, around: Surroundings, life: TaskLife) -> None:

@@ -48,18 +48,11 @@ def wanted_hosts(
 
     It keeps CapacityProviderReservation, 100 x (used + waiting) / present, at the target.
 
-    Parameters
-    ----------
-    used
-        Instances with tasks other than DAEMON tasks.
-    waiting
-        Instances more that tasks in PROVISIONING need.
-    present
-        Instances that the group has.
-    bounds
-        Least and most instances of the group; None without a limit.
-    settings
-        ``managedScaling`` of the capacity provider.
+    used: Instances with tasks other than DAEMON tasks.
+    waiting: Instances more that tasks in PROVISIONING need.
+    present: Instances that the group has.
+    bounds: Least and most instances of the group; None without a limit.
+    settings: ``managedScaling`` of the capacity provider.
     """
     minimum, maximum = bounds
     target = int(settings.get("targetCapacity") or 100)

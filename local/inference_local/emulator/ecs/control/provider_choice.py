@@ -14,12 +14,8 @@ def choose_provider(strategy: Sequence[Shape], present: Iterable[str]) -> str:
     Base numbers are filled first. Then the weights divide the tasks beyond the bases. A provider of weight 0
     gets no task beyond its base.
 
-    Parameters
-    ----------
-    strategy
-        Items with ``capacityProvider``, ``base`` and ``weight``.
-    present
-        Provider of each task that the service has.
+    strategy: Items with ``capacityProvider``, ``base`` and ``weight``.
+    present: Provider of each task that the service has.
     """
     counts = Counter(present)
     for item in strategy:

@@ -15,60 +15,40 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TaskView:
-    """What the scheduler looks at.
-
-    Parameters
-    ----------
-    is_current
-        Whether it belongs to the primary deployment.
-    is_live
-        False once it has been told to stop.
-    is_healthy
-        Runs, and its health checks pass, both of containers and of targets.
-    is_failing
-        Its health checks fail and its grace period is over.
-    drains
-        Whether its instance drains.
-    is_protected
-        From scale-in and deployments.
-    zone
-        Its availability zone.
-    age
-        Larger for older tasks.
-    """
+    """What the scheduler looks at."""
 
     identifier: str
     is_current: bool
+    """Whether it belongs to the primary deployment."""
     is_live: bool
+    """False once it has been told to stop."""
     is_healthy: bool
+    """Runs, and its health checks pass, both of containers and of targets."""
     is_failing: bool
+    """Its health checks fail and its grace period is over."""
     drains: bool
+    """Whether its instance drains."""
     is_protected: bool
+    """From scale-in and deployments."""
     is_pending: bool
     zone: str
+    """Its availability zone."""
     age: float
+    """Larger for older tasks."""
 
 
 @dataclass(frozen=True)
 class RollingStep:
-    """What happens now.
-
-    Parameters
-    ----------
-    start
-        Number of tasks of the primary deployment to start.
-    stop
-        Ids of tasks to stop.
-    is_steady
-        Whether nothing is left to do.
-    blocked
-        Whether the percents allow neither a start nor a stop that is needed.
-    """
+    """What happens now."""
 
     start: int
+    """Number of tasks of the primary deployment to start."""
     stop: tuple[str, ...]
+    """Ids of tasks to stop."""
     is_steady: bool
+    """Whether nothing is left to do."""
     blocked: bool = False
+    """Whether the percents allow neither a start nor a stop that is needed."""
 
 
 def bounds(desired: int, minimum_percent: int, maximum_percent: int) -> tuple[int, int]:
@@ -81,12 +61,8 @@ def next_step(
 ) -> RollingStep:
     """Decide the next step of a service.
 
-    Parameters
-    ----------
-    tasks
-        All that have not stopped, also those that were told to.
-    may_start
-        False if the primary deployment has failed or its starts are throttled.
+    tasks: All that have not stopped, also those that were told to.
+    may_start: False if the primary deployment has failed or its starts are throttled.
     """
     least, most = bounds(desired, minimum_percent, maximum_percent)
     live = [each for each in tasks if each.is_live]

@@ -20,16 +20,9 @@ class ProtectionError(ValueError):
 def protect(task: EcsTask, minutes: int | None, now: float) -> None:
     """Protect a task from now on.
 
-    Parameters
-    ----------
-    minutes
-        1 to 2,880 minutes; None for two hours.
-
-    Raises
-    ------
-    ProtectionError
-        ``TASK_NOT_VALID`` for a task without a service or one that stops (API failure reasons);
-        ``InvalidParameterException`` for other numbers of minutes.
+    minutes: 1 to 2,880 minutes; None for two hours.
+    Raises ProtectionError: ``TASK_NOT_VALID`` for a task without a service or one that stops (API failure
+        reasons); ``InvalidParameterException`` for other numbers of minutes.
     """
     if not task.service or task.status is not TaskStatus.RUNNING or task.wanted is TaskStatus.STOPPED:
         raise ProtectionError("TASK_NOT_VALID")

@@ -46,14 +46,8 @@ def wait_seconds(failed_starts: int) -> float:
 class ServiceScheduler:
     """Schedules the services of a cluster.
 
-    Parameters
-    ----------
-    cluster
-        The cluster.
-    around
-        Agent, target groups, events.
-    life
-        Stops tasks.
+    around: Agent, target groups, events.
+    life: Stops tasks.
     """
 
     def __init__(self, cluster: ClusterState, around: Surroundings, life: TaskLife) -> None:

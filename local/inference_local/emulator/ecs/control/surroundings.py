@@ -97,39 +97,25 @@ def _new_id() -> str:
 
 @dataclass
 class Surroundings:
-    """What the parts of the control plane share.
-
-    Parameters
-    ----------
-    runner
-        The agent.
-    targets
-        Target groups.
-    host_size
-        What an instance of a type registers.
-    tell
-        Called with the detail type and the detail of each event for EventBridge.
-    definitions
-        Task definitions by ARN, as the API describes them.
-    new_id
-        Returns a new id of 32 hexadecimal digits.
-    boot_seconds
-        Time from the launch of an instance to its registration. 30 s is ours; AWS documents none.
-    names
-        Names of services in the VPC.
-    address_prefix
-        First two bytes of addresses of hosts and tasks. By default, loopback addresses.
-    """
+    """What the parts of the control plane share."""
 
     runner: TaskRunner
+    """The agent."""
     host_size: Callable[[str], HostSize]
+    """What an instance of a type registers."""
     targets: TargetGroups = field(default_factory=NoTargetGroups)
     tell: Callable[[str, Mapping[str, Any]], None] = lambda _kind, _detail: None
+    """Called with the detail type and the detail of each event for EventBridge."""
     definitions: dict[str, Shape] = field(default_factory=dict)
+    """Task definitions by ARN, as the API describes them."""
     new_id: Callable[[], str] = _new_id
+    """Returns a new id of 32 hexadecimal digits."""
     boot_seconds: float = 30.0
+    """Time from the launch of an instance to its registration. 30 s is ours; AWS documents none."""
     names: ServiceNames = field(default_factory=NoServiceNames)
+    """Names of services in the VPC."""
     address_prefix: str = "127.64"
+    """First two bytes of addresses of hosts and tasks. By default, loopback addresses."""
     _addresses: int = 0
 
     def new_address(self) -> str:

@@ -28,12 +28,7 @@ from inference_local.emulator.ecs.control.surroundings import Surroundings
 class TaskLife:
     """Moves the tasks of a cluster from state to state.
 
-    Parameters
-    ----------
-    cluster
-        The cluster.
-    around
-        Agent, target groups, events.
+    around: Agent, target groups, events.
     """
 
     def __init__(self, cluster: ClusterState, around: Surroundings) -> None:

@@ -26,24 +26,16 @@ _UNIT: Final = 1024
 
 @dataclass(frozen=True)
 class FreeResources:
-    """What is left of an instance.
-
-    Parameters
-    ----------
-    cpu
-        CPU units.
-    memory_mib
-        In MiB.
-    gpu_ids
-        Ids of GPUs that no task has.
-    ports
-        Ports that tasks have reserved.
-    """
+    """What is left of an instance."""
 
     cpu: int
+    """CPU units."""
     memory_mib: int
+    """In MiB."""
     gpu_ids: tuple[str, ...]
+    """Ids of GPUs that no task has."""
     ports: frozenset[int]
+    """Ports that tasks have reserved."""
 
     def misfit(self, needs: Needs) -> str | None:
         """Return what is missing, in the words of ECS' events, or None."""
@@ -60,15 +52,10 @@ class FreeResources:
 
 @dataclass(frozen=True)
 class PlacementFailure:
-    """No instance takes the task now.
-
-    Parameters
-    ----------
-    reason
-        The end of ECS' sentence "was unable to place a task because".
-    """
+    """No instance takes the task now."""
 
     reason: str
+    """The end of ECS' sentence "was unable to place a task because"."""
 
 
 class UnknownExpressionError(ValueError):
@@ -195,10 +182,8 @@ def _holds(cluster: ClusterState, task: EcsTask, instance: EcsInstance, constrai
 def member_of(instance: EcsInstance, expression: str) -> bool:
     """Evaluate ``attribute:NAME == VALUE``, ``!=``, ``=~`` and ``in [...]``, joined by ``and``.
 
-    Raises
-    ------
-    UnknownExpressionError
-        On any other part of the cluster query language (cluster-query-language.html).
+    Raises UnknownExpressionError on any other part of the cluster query language
+    (cluster-query-language.html).
     """
     for part in expression.split(" and "):
         found = re.fullmatch(r"\s*\(?attribute:(\S+)\s+(==|!=|=~|in)\s+(.+?)\)?\s*", part)

@@ -15,14 +15,9 @@ from pathlib import Path
 class CloudMapNames:
     """Writes the file at every change.
 
-    Parameters
-    ----------
-    file
-        The file. Tasks read this file itself, so it is never replaced.
-    name_of
-        Returns the DNS name of a Cloud Map service by its ARN.
-    others
-        Returns further lines of the file.
+    file: The file. Tasks read this file itself, so it is never replaced.
+    name_of: Returns the DNS name of a Cloud Map service by its ARN.
+    others: Returns further lines of the file.
     """
 
     def __init__(

@@ -39,16 +39,10 @@ _LOOK_SECONDS: Final = 0.1
 class LoadBalancer:
     """Answers on a socket. It is the `TargetGroups` of the control plane. Use `close` at the end.
 
-    Parameters
-    ----------
-    listeners
-        Listening sockets.
-    rules
-        Returns the rules of the listener (API Rule), in any order.
-    settings
-        Returns the settings of a target group.
-    speed
-        How much faster than time the intervals of health checks are. Requests and the deregistration delay
+    listeners: Listening sockets.
+    rules: Returns the rules of the listener (API Rule), in any order.
+    settings: Returns the settings of a target group.
+    speed: How much faster than time the intervals of health checks are. Requests and the deregistration delay
         are not changed.
     """
 

@@ -46,12 +46,7 @@ class GroupSettings:
     def of(cls, group: Mapping[str, Any], attributes: Mapping[str, str]) -> GroupSettings:
         """Read what the API describes.
 
-        Parameters
-        ----------
-        group
-            The target group.
-        attributes
-            Its attributes.
+        group: The target group.
         """
         return cls(
             group["HealthCheckPath"],

@@ -37,25 +37,16 @@ class TaskNetworkError(Exception):
 class TaskNetworks(Protocol):
     """Gives tasks their network."""
 
-    #: Address at which the agent and AWS answer tasks.
     service_address: str
-    #: Whether commands may have mounts of their own (`isolation.with_mounts`).
+    """Address at which the agent and AWS answer tasks."""
     has_mounts: bool
+    """Whether commands may have mounts of their own (`isolation.with_mounts`)."""
 
     def command(self, name: str, address: str, words: Sequence[str]) -> list[str]:
         """Return a command that runs words in the network of a host or a task.
 
-        Parameters
-        ----------
-        name
-            Id of the host or the task. Its network is created at its first use.
-        address
-            Its address.
-
-        Raises
-        ------
-        TaskNetworkError
-            If it cannot be created.
+        name: Id of the host or the task. Its network is created at its first use.
+        Raises TaskNetworkError if it cannot be created.
         """
 
     def close(self, name: str) -> None:
@@ -94,12 +85,8 @@ class _OpenedNetwork:
 class OwnNetworks:
     """A network namespace for each host and task. Use it in a process that is root of its own namespace.
 
-    Parameters
-    ----------
-    processes
-        Group of the processes that hold the namespaces.
-    log_path
-        File for their output.
+    processes: Group of the processes that hold the namespaces.
+    log_path: File for their output.
     """
 
     service_address = VPC_ADDRESS

@@ -57,21 +57,13 @@ class ScalingAlarms(Protocol):
 
 @dataclass
 class KeptPolicy:
-    """A scaling policy.
-
-    Parameters
-    ----------
-    arn
-        Its ARN.
-    request
-        What PutScalingPolicy gave.
-    alarms
-        Names of the alarms that the service made for it.
-    """
+    """A scaling policy."""
 
     arn: str
     request: dict[str, Any]
+    """What PutScalingPolicy gave."""
     alarms: tuple[str, ...] = ()
+    """Names of the alarms that the service made for it."""
 
     @property
     def tracks(self) -> bool:
@@ -93,19 +85,13 @@ class KeptPolicy:
 
 @dataclass
 class ApplicationScaling:
-    """Everything that is registered, by resource or ARN. All times are those of the alarms' clock.
-
-    Parameters
-    ----------
-    services, alarms
-        What it reads and changes.
-    wall_time
-        Turns a time of its clock into seconds since 1970, for answers.
-    """
+    """Everything that is registered, by resource or ARN. All times are those of the alarms' clock."""
 
     services: ScaledServices
     alarms: ScalingAlarms
+    """`services`, `alarms`: What it reads and changes."""
     wall_time: Callable[[float], float] = lambda seconds: seconds
+    """Turns a time of its clock into seconds since 1970, for answers."""
     targets: dict[str, ScalableTarget] = field(default_factory=dict)
     policies: dict[str, KeptPolicy] = field(default_factory=dict)
     scheduled: dict[tuple[str, str], ScheduledChange] = field(default_factory=dict)

@@ -15,22 +15,15 @@ SCHEDULED: Final = "ScheduledScalingSuspended"
 
 @dataclass
 class ScalingActivity:
-    """A change of the capacity by a policy. Its cooldown begins when the resource has reached it.
-
-    Parameters
-    ----------
-    before, after
-        The capacities.
-    cooldown_seconds
-        Cooldown of the policy that changed it.
-    ended_at
-        When the resource had the capacity. None before.
-    """
+    """A change of the capacity by a policy. Its cooldown begins when the resource has reached it."""
 
     before: int
     after: int
+    """`before`, `after`: The capacities."""
     cooldown_seconds: float
+    """Cooldown of the policy that changed it."""
     ended_at: float | None = None
+    """When the resource had the capacity. None before."""
 
     @property
     def adds(self) -> bool:
@@ -44,42 +37,27 @@ class ScalingActivity:
 
 @dataclass(frozen=True)
 class ProposedCapacity:
-    """What a policy whose alarm is raised asks for.
-
-    Parameters
-    ----------
-    capacity
-        The capacity.
-    cooldown_seconds
-        Its cooldown in this direction.
-    adds
-        Whether it is a scale-out.
-    """
+    """What a policy whose alarm is raised asks for."""
 
     capacity: int
     cooldown_seconds: float
+    """Its cooldown in this direction."""
     adds: bool
+    """Whether it is a scale-out."""
 
 
 @dataclass
 class ScalableTarget:
-    """A scalable target.
-
-    Parameters
-    ----------
-    resource
-        Such as ``service/cluster/name``.
-    least, most
-        Its bounds.
-    suspended
-        ``SuspendedState``.
-    """
+    """A scalable target."""
 
     resource: str
+    """Such as ``service/cluster/name``."""
     least: int
     most: int
+    """`least`, `most`: Its bounds."""
     created_at: float
     suspended: Mapping[str, bool] = field(default_factory=dict)
+    """``SuspendedState``."""
     last: ScalingActivity | None = None
 
     def within(self, capacity: int) -> int:

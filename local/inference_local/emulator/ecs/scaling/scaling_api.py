@@ -36,18 +36,11 @@ class AlarmStore(Protocol):
 class ScalingApi:
     """Answers calls by name, see `answer`.
 
-    Parameters
-    ----------
-    scaling
-        What the calls change.
-    alarms
-        Where the alarms of target tracking policies are.
-    clock
-        The clock of `scaling`.
-    new_id
-        Returns an id in the form of a UUID.
-    place
-        Region and account of ARNs, as ``region:account``.
+    scaling: What the calls change.
+    alarms: Where the alarms of target tracking policies are.
+    clock: The clock of `scaling`.
+    new_id: Returns an id in the form of a UUID.
+    place: Region and account of ARNs, as ``region:account``.
     """
 
     def __init__(
@@ -81,10 +74,7 @@ class ScalingApi:
     def answer(self, action: str, request: Shape) -> Answer:
         """Answer a call.
 
-        Raises
-        ------
-        AwsApiError
-            If the request is wrong, or of a form that the templates do not have.
+        Raises AwsApiError if the request is wrong, or of a form that the templates do not have.
         """
         if action not in self.calls:
             raise AwsApiError("ValidationException", f"the stand-in has no call {action}")

@@ -49,12 +49,8 @@ class QueueMetrics:
     def step(self, at_seconds: float, now_seconds: float) -> None:
         """Publish, if a minute has passed.
 
-        Parameters
-        ----------
-        at_seconds
-            Time of the alarms' clock.
-        now_seconds
-            The same in the time of samples.
+        at_seconds: Time of the alarms' clock.
+        now_seconds: The same in the time of samples.
         """
         if self._published_at is not None and 0 <= at_seconds - self._published_at < _SECONDS_BETWEEN_METRICS:
             return
@@ -119,13 +115,7 @@ class EmulatedAlarms:
         return watched_value(alarm, at_seconds, now_seconds=self.now_seconds, speed=self.speed)
 
     def put(self, request: Shape) -> None:
-        """Create an alarm.
-
-        Raises
-        ------
-        ValueError
-            If the emulator refuses it.
-        """
+        """Create an alarm. Raises ValueError if the emulator refuses it."""
         status, _, body = cloudwatch._put_metric_alarm({}, request, False, True)  # noqa: FBT003 - of JSON
         if status >= 400:  # noqa: PLR2004 - first status of errors
             raise ValueError(body.decode())
@@ -138,10 +128,7 @@ class EmulatedAlarms:
 class ScalingEmulation:
     """Application Auto Scaling in the emulator's process.
 
-    Parameters
-    ----------
-    ecs
-        The services that it scales.
+    ecs: The services that it scales.
     """
 
     def __init__(self, ecs: EcsEmulation) -> None:
@@ -167,13 +154,7 @@ class ScalingEmulation:
         }
 
     def call(self, action: str, request: Shape) -> dict[str, Any]:
-        """Answer a call of CloudFormation.
-
-        Raises
-        ------
-        AwsApiError
-            If the request is wrong.
-        """
+        """Answer a call of CloudFormation. Raises AwsApiError if the request is wrong."""
         return self._api.answer(action, request)
 
     def follow(self, at_seconds: float, now_seconds: float, speed: float) -> None:

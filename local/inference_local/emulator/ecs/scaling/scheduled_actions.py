@@ -20,34 +20,23 @@ _WEEKDAY_NUMBER: Final = re.compile(r"\d")
 
 @dataclass(frozen=True)
 class ScheduledChange:
-    """A scheduled action.
-
-    Parameters
-    ----------
-    name, resource
-        Its name, and the scaled resource.
-    schedule
-        When it comes.
-    bounds
-        ``ScalableTargetAction``.
-    request
-        What PutScheduledAction gave.
-    """
+    """A scheduled action."""
 
     name: str
     resource: str
+    """The scaled resource."""
     schedule: CronSchedule
+    """When it comes."""
     bounds: Mapping[str, int]
+    """``ScalableTargetAction``."""
     request: Mapping[str, Any]
+    """What PutScheduledAction gave."""
 
 
 def scheduled_change(request: Mapping[str, Any]) -> ScheduledChange:
     """Read a request of PutScheduledAction.
 
-    Raises
-    ------
-    ValueError
-        If its schedule is of a form that the templates do not have.
+    Raises ValueError if its schedule is of a form that the templates do not have.
     """
     found = _FORM.fullmatch(request["Schedule"])
     fields = found[1].strip() if found else ""

@@ -18,10 +18,7 @@ Shape = Mapping[str, Any]
 def check_steps(settings: Shape) -> None:
     """Check a ``StepScalingPolicyConfiguration``.
 
-    Raises
-    ------
-    ValueError
-        If it is of a type that the templates do not have.
+    Raises ValueError if it is of a type that the templates do not have.
     """
     if settings.get("AdjustmentType") != "ExactCapacity":
         raise ValueError(
@@ -32,12 +29,8 @@ def check_steps(settings: Shape) -> None:
 def stepped_capacity(settings: Shape, breach: float) -> int | None:
     """Return the capacity of the step that a breach is in, None if it is in none.
 
-    Parameters
-    ----------
-    settings
-        ``StepScalingPolicyConfiguration``.
-    breach
-        Value of the metric less the threshold of the alarm.
+    settings: ``StepScalingPolicyConfiguration``.
+    breach: Value of the metric less the threshold of the alarm.
     """
     for step in settings["StepAdjustments"]:
         lower = float(step.get("MetricIntervalLowerBound", -math.inf))

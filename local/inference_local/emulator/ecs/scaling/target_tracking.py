@@ -27,21 +27,11 @@ _LOW_SHARE: Final = 0.9
 def tracking_alarms(resource: str, identifier: str, policy_arn: str, settings: Shape) -> list[dict[str, Any]]:
     """Return the alarms of a policy, as requests of PutMetricAlarm.
 
-    Parameters
-    ----------
-    resource
-        The scaled resource, such as ``service/cluster/name``.
-    identifier
-        Last part of the alarms' names.
-    policy_arn
-        ARN of the policy, the alarms' action.
-    settings
-        ``TargetTrackingScalingPolicyConfiguration``.
-
-    Raises
-    ------
-    ValueError
-        If the policy follows something else than one metric.
+    resource: The scaled resource, such as ``service/cluster/name``.
+    identifier: Last part of the alarms' names.
+    policy_arn: ARN of the policy, the alarms' action.
+    settings: ``TargetTrackingScalingPolicyConfiguration``.
+    Raises ValueError if the policy follows something else than one metric.
     """
     metric = settings.get("CustomizedMetricSpecification") or {}
     if "MetricName" not in metric:
@@ -72,13 +62,8 @@ def tracking_alarms(resource: str, identifier: str, policy_arn: str, settings: S
 def tracked_capacity(capacity: int, value: float, target: float) -> int:
     """Return the capacity that keeps a metric at its target.
 
-    Parameters
-    ----------
-    capacity
-        Capacity under which the metric was measured.
-    value
-        Newest data point of the metric.
-    target
-        Target of the policy.
+    capacity: Capacity under which the metric was measured.
+    value: Newest data point of the metric.
+    target: Target of the policy.
     """
     return math.ceil(capacity * value / target)

@@ -27,24 +27,11 @@ _DEVICE_WIDTH = 64
 def write_scaled_model(model: Model, directory: Path, *, tensor_parallel_size: int) -> Path:
     """Write configuration and tokenizer of a scaled model, for ``--load-format dummy``.
 
-    Parameters
-    ----------
-    model
-        The catalogue's description of the real model.
-    directory
-        Folder for the files. It is created if needed.
-    tensor_parallel_size
-        Devices that will share each layer. Feed-forward layers are made wide enough for them.
-
-    Returns
-    -------
-    Path
-        The directory.
-
-    Raises
-    ------
-    UserError
-        If there is no scaled model of this architecture.
+    model: The catalogue's description of the real model.
+    directory: Folder for the files. It is created if needed.
+    tensor_parallel_size: Devices that will share each layer. Feed-forward layers are made wide enough for
+        them.
+    Raises UserError if there is no scaled model of this architecture.
     """
     chat = chat_format(model)
     ids = vocabulary(chat)
@@ -89,14 +76,9 @@ _CLASSES: Mapping[DraftMethod, str] = {"eagle": "EagleLlamaForCausalLM", "eagle3
 def write_scaled_draft(model_directory: Path, directory: Path, method: DraftMethod) -> None:
     """Write the configuration of a draft for a scaled model, for ``--load-format dummy``.
 
-    Parameters
-    ----------
-    model_directory
-        Folder of the scaled model. The draft has its width, its heads and its vocabulary.
-    directory
-        Folder for the draft. It is created if needed.
-    method
-        How the draft guesses.
+    model_directory: Folder of the scaled model. The draft has its width, its heads and its vocabulary.
+    directory: Folder for the draft. It is created if needed.
+    method: How the draft guesses.
     """
     config = json.loads((model_directory / "config.json").read_text(encoding="utf-8"))
     text = config.get("text_config", config)

@@ -18,43 +18,26 @@ DATA = Path(__file__).resolve().parent / "data"
 
 @dataclass(frozen=True, slots=True)
 class ScaledArchitecture:
-    """What a model class adds to the fields that every language model has.
-
-    Parameters
-    ----------
-    fields
-        Fields of ``config.json``; those of the language model too, if it is alone.
-    sections
-        Groups of such fields that several classes share.
-    text
-        Fields of the language model, if ``config.json`` has them in ``text_config``.
-    text_sections
-        Groups of such fields.
-    without
-        Fields of every language model that this class does not take.
-    processor
-        Files of the part that reads images. None for models that read only text.
-    chat_format
-        Format of the conversation, for models whose catalogue entry names none.
-    """
+    """What a model class adds to the fields that every language model has."""
 
     fields: Mapping[str, Any]
+    """Fields of ``config.json``; those of the language model too, if it is alone."""
     sections: tuple[str, ...] = ()
+    """Groups of such fields that several classes share."""
     text: Mapping[str, Any] | None = None
+    """Fields of the language model, if ``config.json`` has them in ``text_config``."""
     text_sections: tuple[str, ...] = ()
+    """Groups of such fields."""
     without: tuple[str, ...] = ()
+    """Fields of every language model that this class does not take."""
     processor: str | None = None
+    """Files of the part that reads images. None for models that read only text."""
     chat_format: str = "chatml"
+    """Format of the conversation, for models whose catalogue entry names none."""
 
 
 def scaled_architecture(model: Model) -> ScaledArchitecture:
-    """Return the entry of a model's class.
-
-    Raises
-    ------
-    UserError
-        If the class has none.
-    """
+    """Return the entry of a model's class. Raises UserError if the class has none."""
     entries = document("architectures")["architectures"]
     if model.architecture not in entries:
         known = ", ".join(entries)
@@ -116,15 +99,8 @@ def _merged(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def refusal(model: Model) -> str | None:
     """Return why vLLM on a CPU cannot run a scaled model of this architecture.
 
-    Parameters
-    ----------
-    model
-        The catalogue's description of the real model.
-
-    Returns
-    -------
-    str or None
-        The reason, without the model's name. None if it runs.
+    model: The catalogue's description of the real model.
+    Returns: The reason, without the model's name. None if it runs.
     """
     refused = document("refused")["architectures"]
     if model.architecture in refused:
